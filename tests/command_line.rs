@@ -183,7 +183,9 @@ fn explain_names_the_operation_of_the_azure_dialect() {
     let lines = blob(&["PUT", "/photos?restype=container"]);
     assert_eq!(labelled(&lines, "operation"), "Create Container");
     assert_eq!(labelled(&lines, "outcome"), "the backend gets MKCOL /photos/, if its conditions are true");
-    let lines = blob(&["PUT", "/photos/cat?comp=block"]);
+    let lines = blob(&["PUT", "/photos/cat?comp=block&blockid=YQ=="]);
+    assert_eq!(labelled(&lines, "outcome"), "the block waits in this process for the list that joins it");
+    let lines = blob(&["PUT", "/photos/cat?comp=page"]);
     assert!(labelled(&lines, "outcome").starts_with("501 NotImplemented: "), "{lines:?}");
 }
 

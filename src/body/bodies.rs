@@ -4,26 +4,32 @@ use std::sync::Arc;
 
 use http::{HeaderMap, header};
 
-use super::{Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, content_length, receive};
+use super::{
+    Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, StageError, UploadName, UploadOf, content_length,
+    receive, staged::StagedBlocks,
+};
+use crate::core::blocks::BlockId;
 
-/// The limits that one generation of the configuration sets for bodies. Clones share the totals.
+/// The limits that one generation of the configuration sets for bodies. Clones share the totals and the staged blocks.
 #[derive(Clone, Debug)]
 pub struct Bodies {
     limits: BodyLimits,
     /// Returns the totals of all bodies.
     pub(crate) budget: Arc<BodyBudget>,
+    staged: Arc<StagedBlocks>,
 }
 
 impl Bodies {
     /// Combines the limits on each body with the totals of `budget`.
-    pub const fn new(limits: BodyLimits, budget: Arc<BodyBudget>) -> Self {
-        Self { limits, budget }
+    pub fn new(limits: BodyLimits, budget: Arc<BodyBudget>) -> Self {
+        let staged = Arc::new(StagedBlocks::new(Arc::clone(&budget)));
+        Self { limits, budget, staged }
     }
 
-    /// Combines other limits on each body with the same totals.
+    /// Combines other limits on each body with the same totals and staged blocks.
     #[must_use]
     pub fn with_limits(&self, limits: BodyLimits) -> Self {
-        Self { limits, budget: Arc::clone(&self.budget) }
+        Self { limits, budget: Arc::clone(&self.budget), staged: Arc::clone(&self.staged) }
     }
 
     /// Returns the totals, together with this use of them.
@@ -45,5 +51,38 @@ impl Bodies {
     pub fn is_costly(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(header::EXPECT)
             || content_length(headers).is_some_and(|length| length > self.limits.memory_bytes as u64)
+    }
+
+    /// Keeps a block of an upload until a list joins it, or its time is over. It replaces the block with the same id.
+    ///
+    /// # Errors
+    ///
+    /// The upload cannot have the block, or there is no room for it.
+    pub async fn stage(&self, upload: UploadOf, id: BlockId, block: &Body) -> Result<(), StageError> {
+        self.staged.stage(upload, id, block, &self.limits).await
+    }
+
+    /// Joins blocks of an upload to one body. The blocks stay.
+    ///
+    /// # Errors
+    ///
+    /// The list names an unknown block, or the body would be too large.
+    pub async fn join(&self, name: &UploadName, list: &[BlockId]) -> Result<Body, StageError> {
+        self.staged.join(name, list, &self.limits).await
+    }
+
+    /// Returns the id and the length of each block of an upload, ordered by id.
+    pub fn staged(&self, name: &UploadName) -> Vec<(BlockId, u64)> {
+        self.staged.lengths(name)
+    }
+
+    /// Drops the blocks of an upload.
+    pub fn discard(&self, name: &UploadName) {
+        self.staged.discard(name);
+    }
+
+    /// The largest number of blocks that an upload has.
+    pub const fn max_blocks(&self) -> usize {
+        self.limits.max_blocks
     }
 }

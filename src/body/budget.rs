@@ -87,6 +87,11 @@ impl BodyBudget {
         }
     }
 
+    /// The bytes of all spool files together.
+    pub(super) fn max_spool_bytes(&self) -> u64 {
+        self.total.1
+    }
+
     /// Holds `to` instead of `from`, if the total and the parts kept for others allow it.
     fn change_memory(&self, from: (BudgetPart, u64), to: (BudgetPart, u64)) -> bool {
         let mut memory = self.memory.lock();

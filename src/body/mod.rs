@@ -9,11 +9,13 @@ use std::{
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
+mod block_file;
 mod bodies;
 mod budget;
 mod client;
 mod receive;
 mod spool;
+mod staged;
 
 pub use crate::box_future::BoxFuture;
 pub use bodies::Bodies;
@@ -21,8 +23,11 @@ pub use budget::{BodyBudget, MemoryUse, Share};
 pub use client::Client;
 pub(crate) use receive::content_length;
 pub use receive::{BodyLimits, ReceiveError, receive};
+pub use staged::{StageError, UploadName, UploadOf};
 
-use spool::{SpoolCursor, SpoolRead};
+use crate::core::blocks::Extent;
+use block_file::BlockFile;
+use spool::SpoolCursor;
 
 /// The largest chunk that a reader yields, in bytes. Between two chunks the sender checks whether the upstream has
 /// already answered.
@@ -36,23 +41,39 @@ pub struct Body {
     /// `None` for the empty body, whose digest is rarely needed.
     digest: Option<blake3::Hash>,
     _share: Option<Share>,
+    /// The file of the blocks that the body was joined from, with its share of the totals.
+    _blocks: Option<Arc<BlockFile>>,
 }
 
 /// The place of the bytes.
 #[derive(Debug)]
 pub(crate) enum Content {
     Memory(Bytes),
-    Spool(Arc<File>),
+    /// The parts of a file, in this order.
+    Spool(Arc<File>, Arc<[Extent]>),
 }
 
 impl Body {
     /// The body of a request that has none.
     pub fn empty() -> Self {
-        Self { content: Content::Memory(Bytes::new()), len: 0, digest: None, _share: None }
+        Self { content: Content::Memory(Bytes::new()), len: 0, digest: None, _share: None, _blocks: None }
     }
 
     pub(super) fn received(content: Content, len: u64, digest: blake3::Hash, share: Share) -> Self {
-        Self { content, len, digest: Some(digest), _share: Some(share) }
+        Self { content, len, digest: Some(digest), _share: Some(share), _blocks: None }
+    }
+
+    /// Joins blocks of one file. Their bytes are read once, for the hash.
+    async fn of_blocks(file: Arc<BlockFile>, extents: Vec<Extent>) -> io::Result<Self> {
+        let len = extents.iter().map(|extent| extent.len).sum();
+        let content = Content::Spool(Arc::clone(file.file()), extents.into());
+        let mut body = Self { content, len, digest: None, _share: None, _blocks: Some(file) };
+        let (mut hasher, mut reader) = (Box::new(blake3::Hasher::new()), body.reader());
+        while let Some(chunk) = reader.next_chunk().await? {
+            hasher.update(&chunk);
+        }
+        body.digest = Some(hasher.finalize());
+        Ok(body)
     }
 
     /// The length in bytes.
@@ -81,9 +102,9 @@ impl Body {
     ) -> io::Result<T> {
         match &self.content {
             Content::Memory(bytes) => Ok(read(&mut &bytes[..])),
-            Content::Spool(file) => {
-                let mut file = SpoolRead::start_of(file);
-                Ok(spawn_blocking(move || read(&mut BufReader::new(&mut file))).await?)
+            Content::Spool(file, parts) => {
+                let file = SpoolCursor::start_of(file, parts);
+                Ok(spawn_blocking(move || read(&mut BufReader::new(file))).await?)
             }
         }
     }
@@ -92,8 +113,8 @@ impl Body {
     pub fn reader(&self) -> BodyReader {
         match &self.content {
             Content::Memory(bytes) => BodyReader { block: bytes.clone(), spool: None },
-            Content::Spool(file) => {
-                BodyReader { block: Bytes::new(), spool: Some(SpoolCursor::start_of(file, self.len)) }
+            Content::Spool(file, parts) => {
+                BodyReader { block: Bytes::new(), spool: Some(SpoolCursor::start_of(file, parts)) }
             }
         }
     }

@@ -12,7 +12,10 @@ use super::{
     budget::{BodyBudget, MemoryUse, SMALL_BODY_BYTES, Share},
     spool::SpoolWriter,
 };
-use crate::patience::within;
+use crate::{
+    core::blocks::{Extent, UploadLimits},
+    patience::within,
+};
 
 /// The limits of one request body.
 #[derive(Clone, Debug)]
@@ -25,6 +28,17 @@ pub struct BodyLimits {
     pub timeout: Duration,
     /// The directory of the spool files.
     pub spool_dir: PathBuf,
+    /// The largest number of blocks that an upload has.
+    pub max_blocks: usize,
+    /// The time for which blocks wait for their list.
+    pub block_ttl: Duration,
+}
+
+impl BodyLimits {
+    /// Returns the limits of an upload in blocks, which becomes one body.
+    pub(super) const fn of_upload(&self) -> UploadLimits {
+        UploadLimits { max_blocks: self.max_blocks, max_bytes: self.max_bytes }
+    }
 }
 
 /// Why a request body was not received.
@@ -216,7 +230,9 @@ impl<'a> Gathering<'a> {
         let content = match self.held {
             HeldBody::Chunk(bytes) => Content::Memory(bytes),
             HeldBody::Joined(bytes) => Content::Memory(Bytes::from(bytes)),
-            HeldBody::Spooled(writer) => Content::Spool(writer.finish().await?),
+            HeldBody::Spooled(writer) => {
+                Content::Spool(writer.finish().await?, Arc::new([Extent { offset: 0, len: self.len }]))
+            }
         };
         Ok(Body::received(content, self.len, self.hasher.finalize(), self.share))
     }

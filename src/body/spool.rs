@@ -8,6 +8,8 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 use bytes::Bytes;
 use tokio::{io::AsyncWriteExt, task::spawn_blocking};
 
+use crate::core::blocks::Extent;
+
 /// The number of bytes read from a spool file at a time. Each read is a visit to the blocking pool.
 const READ_BLOCK_BYTES: u64 = 256 * 1024;
 
@@ -20,9 +22,7 @@ pub(super) struct SpoolWriter {
 impl SpoolWriter {
     /// Creates an unlinked file in a directory.
     pub(super) async fn create(dir: &Path) -> io::Result<Self> {
-        let dir = dir.to_owned();
-        let file = spawn_blocking(move || tempfile::tempfile_in(dir)).await??;
-        Ok(Self { file: tokio::fs::File::from_std(file) })
+        Ok(Self { file: tokio::fs::File::from_std(create_file(dir).await?) })
     }
 
     /// Appends bytes. A disk error may appear only at the next call.
@@ -37,53 +37,68 @@ impl SpoolWriter {
     }
 }
 
-/// A reader of a finished spool file, for the blocking pool. Other readers of the file do not move it.
-#[derive(Debug)]
-pub(super) struct SpoolRead {
-    file: Arc<File>,
-    offset: u64,
+/// Creates an unlinked file in a directory.
+pub(super) async fn create_file(dir: &Path) -> io::Result<File> {
+    let dir = dir.to_owned();
+    spawn_blocking(move || tempfile::tempfile_in(dir)).await?
 }
 
-impl SpoolRead {
-    pub(super) fn start_of(file: &Arc<File>) -> Self {
-        Self { file: Arc::clone(file), offset: 0 }
-    }
-}
-
-impl io::Read for SpoolRead {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
-    }
-}
-
-/// A position in a finished spool file. Positioned reads do not change the file, so several readers can share it.
+/// A position in parts of a spool file, which are read one after the other. Positioned reads do not change the file, so
+/// several readers can share it.
 #[derive(Debug)]
 pub(super) struct SpoolCursor {
     file: Arc<File>,
-    offset: u64,
-    len: u64,
+    parts: Arc<[Extent]>,
+    /// The place of the next part in `parts`.
+    next: usize,
+    /// The rest of the part that is being read.
+    rest: Extent,
 }
 
 impl SpoolCursor {
-    pub(super) fn start_of(file: &Arc<File>, len: u64) -> Self {
-        Self { file: Arc::clone(file), offset: 0, len }
+    pub(super) fn start_of(file: &Arc<File>, parts: &Arc<[Extent]>) -> Self {
+        let nothing = Extent { offset: 0, len: 0 };
+        Self { file: Arc::clone(file), parts: Arc::clone(parts), next: 0, rest: nothing }
     }
 
     /// The next bytes; empty at the end.
     pub(super) async fn next_block(&mut self) -> io::Result<Bytes> {
-        let size = usize::try_from(READ_BLOCK_BYTES.min(self.len - self.offset)).unwrap_or(0);
+        let Extent { offset, len } = self.rest_of_part();
+        let size = READ_BLOCK_BYTES.min(len);
         if size == 0 {
             return Ok(Bytes::new());
         }
-        let (file, offset) = (Arc::clone(&self.file), self.offset);
+        let (file, capacity) = (Arc::clone(&self.file), usize::try_from(size).unwrap_or(0));
         let block = spawn_blocking(move || {
-            let mut block = vec![0; size];
+            let mut block = vec![0; capacity];
             file.read_exact_at(&mut block, offset).map(|()| block)
         })
         .await??;
-        self.offset += size as u64;
+        self.pass(size);
         Ok(Bytes::from(block))
+    }
+
+    /// Returns the rest of the part that is being read, or the next part; empty at the end.
+    fn rest_of_part(&mut self) -> Extent {
+        while let (0, Some(part)) = (self.rest.len, self.parts.get(self.next)) {
+            self.rest = *part;
+            self.next += 1;
+        }
+        self.rest
+    }
+
+    fn pass(&mut self, size: u64) {
+        self.rest = Extent { offset: self.rest.offset + size, len: self.rest.len - size };
+    }
+}
+
+/// Reads on the calling thread, which must be one of the blocking pool.
+impl io::Read for SpoolCursor {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Extent { offset, len } = self.rest_of_part();
+        let size = usize::try_from(len).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.file.read_at(buffer.get_mut(..size).unwrap_or_default(), offset)?;
+        self.pass(count as u64);
+        Ok(count)
     }
 }

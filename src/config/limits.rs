@@ -41,6 +41,10 @@ pub(super) const MAX_BODY_MEMORY: Limit<u64> = limit("max_body_memory", MIB, 0, 
 pub(super) const MAX_BODY_MEMORY_TOTAL: Limit<u64> = limit("max_body_memory_total", 256 * MIB, MIB, TIB);
 pub(super) const MAX_BODY_SIZE: Limit<u64> = limit("max_body_size", GIB, 0, TIB);
 pub(super) const MAX_SPOOL_SIZE: Limit<u64> = limit("max_spool_size", 10 * GIB, 0, 1024 * TIB);
+/// The maximum is Azure's limit for committed blocks.
+pub(super) const MAX_STAGED_BLOCKS: Limit<usize> = limit("max_staged_blocks", 10_000, 1, 50_000);
+/// The maximum is the time for which Azure keeps blocks.
+pub(super) const STAGED_BLOCK_TTL: Limit<Duration> = limit("staged_block_ttl", hours(1), seconds(1), hours(24 * 7));
 pub(super) const BODY_TIMEOUT: Limit<Duration> = limit("body_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const MAX_TARGET_SIZE: Limit<u64> = limit("max_target_size", 8 * KIB, 256, MIB);
 pub(super) const MAX_CLAIM_WAITERS: Limit<usize> = limit("max_claim_waiters", 10_000, 0, 10_000_000);

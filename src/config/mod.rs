@@ -130,6 +130,10 @@ pub struct Server {
     pub body_timeout: Duration,
     /// The directory of the spool files.
     pub spool_dir: PathBuf,
+    /// The largest number of blocks in one upload.
+    pub max_staged_blocks: usize,
+    /// The time for which blocks of an upload wait for the list that joins them.
+    pub staged_block_ttl: Duration,
     /// The longest request target, in bytes.
     pub max_target_bytes: usize,
     /// The largest number of writes that wait for a claim, over all resources.

@@ -6,6 +6,7 @@
 pub mod address;
 pub mod attempt_steps;
 pub mod bare_tags;
+pub mod blocks;
 pub mod cause;
 pub mod checksum;
 pub mod chunks;

@@ -25,11 +25,14 @@ use crate::core::{
 
 pub mod azure;
 pub mod azure_table;
+pub mod blocks;
 pub mod native;
 pub mod s3;
 #[cfg(test)]
 mod toy;
 pub mod xml;
+
+use blocks::{BlockGrammar, SentContent};
 
 impl Dialect {
     /// Each dialect with its name in the configuration.
@@ -80,6 +83,10 @@ pub enum Intent {
     Write,
     /// Appending to the resource, beside other writes.
     Append,
+    /// Uploading a block, which changes nothing until a list joins it with others.
+    StageBlock,
+    /// Reading the blocks that wait for their list.
+    ReadBlocks,
     /// Removing the resource with all resources in it.
     RemoveTree,
     /// Using or showing the lease of the resource.
@@ -101,6 +108,8 @@ pub struct Call {
     pub conditions: Preconditions,
     /// The checksums that its body should have.
     pub checksums: Vec<Checksum>,
+    /// What its body is.
+    pub content: SentContent,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
@@ -144,6 +153,15 @@ pub struct Response {
     pub fields: HeaderMap,
     /// The body, if there is one.
     pub body: Option<String>,
+}
+
+/// A document that describes a resource.
+#[derive(Debug)]
+pub struct ShownDocument {
+    /// The media type.
+    pub content_type: &'static str,
+    /// The text.
+    pub body: String,
 }
 
 /// A refusal in the form that clients read.
@@ -312,6 +330,11 @@ pub trait Grammar: Sync {
     fn checksum_mismatch(&self, checksum: Checksum) -> Refusal {
         let _ = checksum;
         Refusal::new(Code::MalformedRequest, "the body does not have the checksum that the request names")
+    }
+
+    /// Returns the grammar of uploads in blocks, if the dialect has them.
+    fn blocks(&self) -> Option<&'static dyn BlockGrammar> {
+        None
     }
 
     /// Returns the usual spelling of the field that presents a lease.

@@ -7,7 +7,7 @@ use http::{HeaderName, Method};
 
 use crate::{
     core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, native},
+    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, native},
 };
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
@@ -32,6 +32,7 @@ impl Grammar for Toy {
             lease_id: presented,
             conditions: Preconditions::default(),
             checksums: Vec::new(),
+            content: SentContent::default(),
             forwarded: None,
             cuts_parts: false,
         })

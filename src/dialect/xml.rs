@@ -1,19 +1,47 @@
-//! Errors as XML documents, the form that storage services send and their clients expect.
+//! XML documents, the form of the errors and lists that storage services send and their clients expect.
 
 use std::fmt::Write as _;
 
 /// The media type of the documents.
 pub const CONTENT_TYPE: &str = "application/xml";
 
+/// A document that is being written.
+#[derive(Debug)]
+pub struct Writer(String);
+
+impl Writer {
+    /// Begins a document with this root.
+    pub fn begin(root: &str) -> Self {
+        Self(format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><{root}>"))
+    }
+
+    /// Writes an element that contains only text.
+    pub fn text(&mut self, name: &str, text: &str) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "<{name}>{}</{name}>", escaped(text));
+    }
+
+    /// Writes an element that contains what `content` writes.
+    pub fn element(&mut self, name: &str, content: impl FnOnce(&mut Self)) {
+        let _ = write!(self.0, "<{name}>");
+        content(self);
+        let _ = write!(self.0, "</{name}>");
+    }
+
+    /// Ends the document, and returns it.
+    pub fn end(mut self, root: &str) -> String {
+        let _ = write!(self.0, "</{root}>");
+        self.0
+    }
+}
+
 /// Returns an `<Error>` document with these elements, each a name and its text.
 pub fn error(elements: &[(&str, &str)]) -> String {
-    let mut document = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error>");
+    let mut document = Writer::begin("Error");
     for (name, text) in elements {
-        // Writing to a string cannot fail.
-        let _ = write!(document, "<{name}>{}</{name}>", escaped(text));
+        document.text(name, text);
     }
-    document.push_str("</Error>");
-    document
+    document.end("Error")
 }
 
 /// Escapes a text as the content of an element (XML 1.0 section 2.4). Characters that no XML document may contain are

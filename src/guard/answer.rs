@@ -14,6 +14,7 @@ use crate::{
         refusal::Refusal,
         validators::{ToldDate, Validators, told_date},
     },
+    dialect::Response,
     upstream::{BodyPrefix, BufferedBody, Exchange, references::rewrite_references},
 };
 
@@ -54,6 +55,15 @@ impl From<Box<pingora::Error>> for Answer {
 }
 
 impl Answer {
+    /// A response that ifmatch makes itself.
+    pub(crate) fn local(response: Response) -> Result<Self, Self> {
+        let mut head = ResponseHeader::build(response.status, Some(response.fields.len()))?;
+        for (name, value) in &response.fields {
+            head.append_header(name.clone(), value.clone())?;
+        }
+        Ok(Self::Local(Box::new(head), response.body.map(Into::into)))
+    }
+
     /// A response whose body was read up to some point. If the body is complete, the response states its length.
     pub(crate) async fn read_so_far(
         mut head: Box<ResponseHeader>,

@@ -250,7 +250,8 @@ impl Guard {
                 drop(pass);
                 answer
             }
-            (Intent::Read, _) => self.reads.read(client, request).await,
+            (Intent::Read | Intent::ReadBlocks, _) => self.reads.read(client, request).await,
+            (Intent::StageBlock, _) => Box::pin(self.writes.stage_block(client, request)).await,
             (Intent::Append, _) if is_free_to_append(request) => {
                 Box::pin(self.writes.write_unclaimed(client, request)).await
             }
@@ -282,6 +283,8 @@ fn body_limits(server: &config::Server) -> BodyLimits {
         max_bytes: server.max_body_size_bytes,
         timeout: server.body_timeout,
         spool_dir: server.spool_dir.clone(),
+        max_blocks: server.max_staged_blocks,
+        block_ttl: server.staged_block_ttl,
     }
 }
 

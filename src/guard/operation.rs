@@ -15,7 +15,7 @@ use super::{
 use crate::{
     body::Client,
     core::{policy::GuardRules, validators::Modified},
-    dialect::{Call, CallOutcome, ErrorDocument, Intent},
+    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument},
     entropy::number_of_answer,
     routing::GuardedRequest,
     upstream::BodyPrefix,
@@ -33,8 +33,15 @@ impl Guard {
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.request(client, guarded, rules, call.clone())?;
         let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
+        if is_applied(&answer) && call.intent == Intent::Write {
+            // The client's own blocks belonged to the state that this write has replaced.
+            self.writes.discard_blocks(&request);
+        }
         match answer.unwrap_or_else(|answer| answer) {
-            Answer::Relayed(relayed) => self.tell_relayed(&request, &call, &fields, *relayed).await,
+            Answer::Relayed(relayed) => {
+                let received = client.head().raw_path();
+                self.tell_relayed(&request, (&call, received), &fields, *relayed).await
+            }
             Answer::NotModified(head) => tell_not_modified(&request, &fields, head),
             Answer::Local(mut head, body) => {
                 insert(&mut head, &fields)?;
@@ -55,15 +62,36 @@ impl Guard {
         answer
     }
 
+    /// Returns the document that a read is answered with instead of the upstream's content. A resource that does not
+    /// exist yet can have blocks.
+    fn document(
+        &self,
+        request: &Request,
+        (call, received_target): (&Call, &[u8]),
+        head: &mut ResponseHeader,
+    ) -> pingora::Result<Option<ShownDocument>> {
+        if call.intent != Intent::ReadBlocks {
+            return Ok(None);
+        }
+        let Some((document, has_blocks)) = self.writes.shown_blocks(request, received_target) else { return Ok(None) };
+        if has_blocks && head.status == StatusCode::NOT_FOUND {
+            head.set_status(StatusCode::OK)?;
+            head.remove_header(&header::ETAG);
+            head.remove_header(&header::LAST_MODIFIED);
+        }
+        Ok(Some(document))
+    }
+
     async fn tell_relayed(
         &self,
         request: &Request,
-        call: &Call,
+        (call, received_target): (&Call, &[u8]),
         fields: &[(HeaderName, HeaderValue)],
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
         let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
+        let document = self.document(request, (call, received_target), &mut head)?;
         let outcome = request.grammar().outcome(call, head.status);
         let rest = match rest {
             Some(exchange) if !matches!(outcome, CallOutcome::Done { relays_body: true, .. }) => {
@@ -84,15 +112,17 @@ impl Guard {
             CallOutcome::Done { status, relays_body, fields } => {
                 head.set_status(status)?;
                 insert(&mut head, &fields)?;
-                if relays_body {
-                    begun
-                } else {
-                    replace_content(&mut head, None)?;
-                    BodyPrefix::default()
+                match document {
+                    Some(document) => write_document(&mut head, document)?,
+                    None if relays_body => begun,
+                    None => {
+                        replace_content(&mut head, None)?;
+                        BodyPrefix::default()
+                    }
                 }
             }
         };
-        if call.intent == Intent::Read && head.status.is_success() {
+        if matches!(call.intent, Intent::Read | Intent::ReadBlocks) && head.status.is_success() {
             // Without the store the state of the lease is unknown, and the answer omits it.
             if let Ok(snapshot) = self.knowledge.snapshot(&request.key).await {
                 insert(&mut head, &request.grammar().state_fields(&snapshot))?;
@@ -130,7 +160,7 @@ fn write_error(
     head.set_status(error.status)?;
     head.remove_header(&header::ETAG);
     head.remove_header(&header::LAST_MODIFIED);
-    replace_content(head, Some(error))?;
+    replace_content(head, Some((error.content_type, error.body.len())))?;
     if !describes_content {
         head.remove_header(&header::CONTENT_TYPE);
         head.remove_header(&header::CONTENT_LENGTH);
@@ -139,8 +169,19 @@ fn write_error(
     Ok(BodyPrefix::of(Bytes::from(error.body.clone())))
 }
 
-/// Replaces the fields that describe the content with those of a document, or of empty content.
-fn replace_content(head: &mut ResponseHeader, document: Option<&ErrorDocument>) -> pingora::Result<()> {
+/// Replaces the content of a response by a document.
+fn write_document(head: &mut ResponseHeader, document: ShownDocument) -> pingora::Result<BodyPrefix> {
+    replace_content(head, Some((document.content_type, document.body.len())))?;
+    Ok(BodyPrefix::of(Bytes::from(document.body)))
+}
+
+/// Whether an answer tells that a write was applied.
+fn is_applied(answer: &Result<Answer, Answer>) -> bool {
+    matches!(answer, Ok(Answer::Relayed(relayed)) if relayed.head.status.is_success())
+}
+
+/// Replaces the fields that describe the content with those of a document of this type and length, or of empty content.
+fn replace_content(head: &mut ResponseHeader, document: Option<(&'static str, usize)>) -> pingora::Result<()> {
     // The Content-Range of a 416 stays: it reports the length of the whole representation.
     let keeps = |name: &HeaderName| *name == header::CONTENT_RANGE && head.status == StatusCode::RANGE_NOT_SATISFIABLE;
     let says = |name: &&HeaderName| name.as_str().starts_with("content-") && !keeps(name);
@@ -148,12 +189,12 @@ fn replace_content(head: &mut ResponseHeader, document: Option<&ErrorDocument>) 
     for name in of_content.iter().chain(&[header::LOCATION, header::ACCEPT_RANGES]) {
         head.remove_header(name);
     }
-    if let Some(document) = document {
-        head.insert_header(header::CONTENT_TYPE, document.content_type)?;
+    if let Some((content_type, _)) = document {
+        head.insert_header(header::CONTENT_TYPE, content_type)?;
     }
     // RFC 9110 section 8.6: the field has no place in a 204.
     if head.status == StatusCode::NO_CONTENT {
         return Ok(());
     }
-    head.insert_header(header::CONTENT_LENGTH, document.map_or(0, |document| document.body.len()))
+    head.insert_header(header::CONTENT_LENGTH, document.map_or(0, |(_, len)| len))
 }

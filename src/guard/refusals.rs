@@ -120,6 +120,12 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
     refusal.into()
 }
 
+/// The refusal of a block for which other blocks leave no room.
+pub(super) fn too_many_blocks() -> Refusal {
+    let detail = "blocks that wait for their list take all room that there is for blocks; send this one again later";
+    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::BodiesFull)
+}
+
 /// The refusal of a request because a store operation failed.
 pub(super) fn of_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {

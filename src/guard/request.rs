@@ -21,7 +21,7 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
-    dialect::{Call, ForwardedHead, Grammar},
+    dialect::{Call, ForwardedHead, Grammar, blocks::SentContent},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{Choice, fields::FieldsOfHead as _},
@@ -57,6 +57,8 @@ pub(crate) struct AnnouncedContent {
     pub(crate) follows: bool,
     /// The checksums that it should have.
     pub(crate) checksums: Vec<Checksum>,
+    /// What it is.
+    pub(crate) kind: SentContent,
 }
 
 /// A route that enforces its guard.
@@ -101,7 +103,7 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { mut conditions, checksums, lease_id, forwarded, .. } = call;
+        let Call { mut conditions, checksums, content, lease_id, forwarded, .. } = call;
         let mut head = client.head().clone();
         if let Some(forwarded) = forwarded {
             replace_head(&mut head, forwarded)?;
@@ -125,7 +127,7 @@ impl Request {
             key,
             method: guarded.method.clone(),
             head,
-            content: AnnouncedContent { follows: client.has_content(), checksums },
+            content: AnnouncedContent { follows: client.has_content(), checksums, kind: content },
             conditions,
             sender: Sender { principal, address, lease_id, variant, labelled_variant },
             affinity: Affinity::default(),

@@ -7,8 +7,8 @@ use std::{fs, os::fd::RawFd};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The descriptors that stores, logs, reloads and the admin listener need.
-const RESERVE: usize = 256;
+/// The descriptors that stores, logs, reloads and the admin listener need, with 256 for the files of uploads in blocks.
+const RESERVE: usize = 512;
 /// One free descriptor in this many is reserved if few are free.
 const RESERVE_PART: usize = 4;
 /// The maximum number of descriptors that a request takes.
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn clients_get_a_third_of_what_there_is() {
         let plan = |limit, wanted| share_out(limit, 30, wanted);
-        assert_eq!(plan(1_048_576, 10_000), DescriptorPlan { max_connections: 10_000, first_reserved: 1_048_320 });
-        assert_eq!(plan(4_096, 10_000), DescriptorPlan { max_connections: 1_270, first_reserved: 3_840 });
+        assert_eq!(plan(1_048_576, 10_000), DescriptorPlan { max_connections: 10_000, first_reserved: 1_048_064 });
+        assert_eq!(plan(4_096, 10_000), DescriptorPlan { max_connections: 1_184, first_reserved: 3_584 });
         assert_eq!(plan(96, 10_000), DescriptorPlan { max_connections: 16, first_reserved: 80 });
     }
 

@@ -64,14 +64,33 @@ async function contents() {
   const named = container.getBlockBlobClient("ü ñ/a+b&c=d'e(f) 100%.txt");
   await upload("named", {}, named);
   check("a name is kept", (await named.downloadToBuffer()).toString(), "named");
-  const blocks = () => blob.uploadStream(Readable.from(["in blocks"]));
-  await refused("not served: blocks", 501, "NotImplemented", blocks);
+  await blocks();
 
   const second = await upload("second", unchanged(first));
   await refused("a stale write", 412, "ConditionNotMet", () => upload("stale", unchanged(first)));
   await refused("a stale deletion", 412, "ConditionNotMet", () => blob.delete(unchanged(first)));
   check("nothing else was written", await text(), "second");
   return second;
+}
+
+// A stream of unknown length is always uploaded in blocks.
+async function blocks() {
+  const streamed = container.getBlockBlobClient("streamed from javascript");
+  const pieces = Array.from({ length: 40 }, (_, number) => Buffer.alloc(100_000, number));
+  const stream = () => Readable.from(pieces);
+  const once = { conditions: { ifNoneMatch: "*" } };
+  const tag = (await streamed.uploadStream(stream(), 256 * 1024, 4, once)).etag;
+  check("a stream is uploaded in blocks", (await streamed.downloadToBuffer()).equals(Buffer.concat(pieces)), true);
+  check("the tag of the upload is that of the blob", (await streamed.getProperties()).etag, tag);
+  const again = () => streamed.uploadStream(stream(), 256 * 1024, 4, once);
+  await refused("to create what is there in blocks", 409, "BlobAlreadyExists", again);
+  const lists = await streamed.getBlockList("all");
+  check("the blocks of the refused list stay", [lists.committedBlocks.length, lists.uncommittedBlocks.length], [0, 16]);
+  await streamed.uploadStream(Readable.from(["short"]), 256 * 1024, 4, unchanged(tag));
+  check("a list replaces the blob", (await streamed.downloadToBuffer()).toString(), "short");
+  const stale = () => streamed.uploadStream(stream(), 256 * 1024, 4, unchanged(tag));
+  await refused("a stale write in blocks", 412, "ConditionNotMet", stale);
+  await streamed.delete();
 }
 
 async function lease(tag) {

@@ -130,9 +130,7 @@ for name in ["a;b", "a\\b"]:
     refused(f"{name} could be two blobs", 400, "InvalidUri", container.get_blob_client(name).upload_blob, b"")
 
 # What has no counterpart in the plain server is refused, and the blob stays what it is.
-in_blocks = service(max_single_put_size=1024, max_block_size=1024).get_blob_client("documents", blob.blob_name)
 for what, code, call in [
-    ("blocks", "NotImplemented", lambda: in_blocks.upload_blob(bytes(4096), overwrite=True)),
     ("appending", "NotImplemented", lambda: write(b"more", blob_type="AppendBlob")),
     ("pages", "UnsupportedHeader", lambda: blob.create_page_blob(512)),
     ("a copy", "UnsupportedHeader", lambda: blob.start_copy_from_url(empty.url)),

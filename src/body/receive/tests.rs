@@ -12,7 +12,8 @@ use crate::telemetry::metrics::Gauged as _;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn limits(memory_bytes: usize, max_bytes: u64, spool_dir: &Path) -> BodyLimits {
-    BodyLimits { memory_bytes, max_bytes, timeout: PATIENCE, spool_dir: spool_dir.to_owned() }
+    let spool_dir = spool_dir.to_owned();
+    BodyLimits { memory_bytes, max_bytes, timeout: PATIENCE, spool_dir, max_blocks: 1, block_ttl: PATIENCE }
 }
 
 /// Tests that keep bodies in memory need no directory.

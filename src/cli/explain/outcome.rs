@@ -55,6 +55,10 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
         lines.push(("lease", lease_needs(guard, rules)));
     }
+    if call.intent == Intent::StageBlock {
+        lines.push(("outcome", "the block waits in this process for the list that joins it".to_owned()));
+        return lines;
+    }
     let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
     let (method, target) =
         call.forwarded.as_ref().map_or((incoming.method, incoming.target), |sent| (&sent.method, &sent.target));

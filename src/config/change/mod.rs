@@ -133,6 +133,8 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         max_spool_size_bytes,
         body_timeout: _,
         spool_dir: _,
+        max_staged_blocks: _,
+        staged_block_ttl: _,
         max_target_bytes: _,
         max_claim_waiters,
         keepalive_timeout,

@@ -4,18 +4,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::{
     AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
-    RANGE, checksums, conditions, container_name,
+    RANGE, blocks, checksums, conditions, container_name,
     fields::single,
     operation::standing_for,
     query::Query,
-    refusals::{bad_field, bad_path, missing_field, not_served, unknown_field},
+    refusals::{bad_field, bad_path, missing_field, not_served, unknown_field, unknown_query},
 };
-use crate::core::{
-    checksum::Checksum,
-    lease::LeaseId,
-    precondition::{Preconditions, TagCondition},
-    refusal::Refusal,
-    target::split_query,
+use crate::{
+    core::{
+        checksum::Checksum,
+        lease::LeaseId,
+        precondition::{Preconditions, TagCondition},
+        refusal::Refusal,
+        target::split_query,
+    },
+    dialect::blocks::SentContent,
 };
 
 /// The refusal of an operation on a container by a route of blobs.
@@ -34,6 +37,8 @@ pub struct BlobCall {
     pub conditions: Preconditions,
     /// The checksums of the body.
     pub checksums: Vec<Checksum>,
+    /// What the body is.
+    pub content: SentContent,
     /// The method for the backend.
     pub method: Method,
     /// The target for the backend.
@@ -55,6 +60,9 @@ impl BlobCall {
             (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
             _ => {}
         }
+        if query.parameters.iter().any(|(name, _)| !operation.takes(name)) {
+            return Err(unknown_query());
+        }
         check_fields(operation, headers)?;
         let conditions = conditions::read(operation, headers)?;
         let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
@@ -72,11 +80,13 @@ impl BlobCall {
             target.push(b'?');
             target.extend_from_slice(&query.forwarded);
         }
+        let (checksums, content) = content(operation, &query, headers)?;
         Ok(Self {
             operation,
             lease_id: lease_id(operation, headers)?,
             conditions,
-            checksums: if operation == AzureOperation::PutBlob { checksums::read(headers)? } else { Vec::new() },
+            checksums,
+            content,
             method: sent(operation, method),
             target,
         })
@@ -86,8 +96,10 @@ impl BlobCall {
     /// Azure fields are removed.
     pub fn forwarded_fields(&self, headers: &HeaderMap) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(headers.len());
+        let describes_list =
+            |name: &HeaderName| self.operation == AzureOperation::PutBlockList && name.as_str().starts_with("content-");
         for (name, value) in headers {
-            if !is_of_azure(name) && !is_conditional(name) {
+            if !is_of_azure(name) && !is_conditional(name) && !describes_list(name) {
                 fields.append(name.clone(), value.clone());
             }
         }
@@ -115,12 +127,36 @@ impl BlobCall {
     }
 }
 
+/// Returns the checksums of a body, and what the body is. An upload in one request is the blob.
+fn content(
+    operation: AzureOperation,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<(Vec<Checksum>, SentContent), Refusal> {
+    match operation {
+        AzureOperation::PutBlob => {
+            let checksums = [checksums::of_body(headers)?, checksums::of_blob(headers)?].concat();
+            Ok((checksums, SentContent::Representation))
+        }
+        AzureOperation::PutBlock => Ok((checksums::of_body(headers)?, SentContent::Block(blocks::id(query)?))),
+        AzureOperation::PutBlockList => {
+            let list = SentContent::BlockList { checksums: checksums::of_blob(headers)? };
+            Ok((checksums::of_body(headers)?, list))
+        }
+        AzureOperation::GetBlockList => {
+            blocks::check_kind(query)?;
+            Ok((Vec::new(), SentContent::Representation))
+        }
+        _ => Ok((Vec::new(), SentContent::Representation)),
+    }
+}
+
 /// Returns the method for the backend. A container is a collection, which MKCOL creates (RFC 4918 section 9.3).
 fn sent(operation: AzureOperation, method: &Method) -> Method {
     match operation {
         // These octets are a token, so the conversion cannot fail.
         AzureOperation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
-        AzureOperation::ReadContainer => Method::HEAD,
+        AzureOperation::ReadContainer | AzureOperation::GetBlockList => Method::HEAD,
         _ => method.clone(),
     }
 }

@@ -36,13 +36,17 @@ fn pair(operation: AzureOperation, sent: &str) -> (AzureOperation, String) {
 #[test]
 fn the_list_of_operations_is_served() {
     use AzureOperation::{
-        CreateContainer, DeleteBlob, DeleteContainer, LeaseBlob, LeaseContainer, PutBlob, ReadBlob, ReadContainer,
+        CreateContainer, DeleteBlob, DeleteContainer, GetBlockList, LeaseBlob, LeaseContainer, PutBlob, PutBlock,
+        PutBlockList, ReadBlob, ReadContainer,
     };
     assert_eq!(sent("GET", "/c/b", &[]), pair(ReadBlob, "GET /c/b"));
     assert_eq!(sent("HEAD", "/c/b?timeout=30", &[]), pair(ReadBlob, "HEAD /c/b"));
     assert_eq!(sent("PUT", "/c/b?sv=1&sig=x", &[BLOCK]), pair(PutBlob, "PUT /c/b?sv=1&sig=x"));
     assert_eq!(sent("DELETE", "/c/b", &[("x-ms-delete-snapshots", "include")]), pair(DeleteBlob, "DELETE /c/b"));
     assert_eq!(sent("PUT", "/c/b?comp=lease", &[("x-ms-lease-action", "break")]), pair(LeaseBlob, "PUT /c/b"));
+    assert_eq!(sent("PUT", "/c/b?comp=block&blockid=YQ%3D%3D", &[]), pair(PutBlock, "PUT /c/b"));
+    assert_eq!(sent("PUT", "/c/b?comp=blocklist&sig=x", &[]), pair(PutBlockList, "PUT /c/b?sig=x"));
+    assert_eq!(sent("GET", "/c/b?comp=blocklist&blocklisttype=all", &[]), pair(GetBlockList, "HEAD /c/b"));
     let permanent = ("x-ms-delete-type-permanent", "true");
     assert_eq!(sent("DELETE", "/c/b", &[permanent]), pair(DeleteBlob, "DELETE /c/b"));
     let container = "/abc?restype=container";
@@ -74,8 +78,19 @@ fn what_is_not_on_the_list_is_refused() {
         ("DELETE", "/c/b", &[("x-ms-delete-type-permanent", "yes")], (400, "InvalidHeaderValue")),
         ("PUT", "/A_B?restype=container", &[], (400, "InvalidResourceName")),
         ("PUT", "/a?restype=container", &[], (400, "OutOfRangeInput")),
-        ("PUT", "/c/b?comp=block&blockid=a", &[BLOCK], not_implemented),
-        ("PUT", "/c/b?comp=blocklist", &[BLOCK], not_implemented),
+        ("PUT", "/c/b?comp=block&blockid=YQ==", &[BLOCK], unsupported),
+        ("PUT", "/c/b?comp=block&blockid=YQ", &[], (400, "InvalidBlockId")),
+        ("PUT", "/c/b?comp=block&blockid=", &[], (400, "InvalidBlockId")),
+        ("PUT", "/c/b?comp=block", &[], (400, "MissingRequiredQueryParameter")),
+        ("PUT", "/c/b?comp=block&blockid=YQ==", &[("if-match", "a")], (400, "ConditionHeadersNotSupported")),
+        ("PUT", "/c/b?comp=block&blockid=YQ==", &[("x-ms-copy-source", "http://a/b")], unsupported),
+        ("PUT", "/c/b?comp=block&blockid=YQ==", &[("content-md5", "a")], (400, "InvalidMd5")),
+        ("PUT", "/c/b?comp=blocklist", &[BLOCK], unsupported),
+        ("PUT", "/c/b?comp=blocklist", &[("x-ms-blob-content-md5", "a")], (400, "InvalidMd5")),
+        ("GET", "/c/b?comp=blocklist&blocklisttype=new", &[], (400, "InvalidQueryParameterValue")),
+        ("GET", "/c/b?blockid=YQ==", &[], (400, "UnsupportedQueryParameter")),
+        ("GET", "/c/b?comp=block&blockid=YQ==", &[], bad_verb),
+        ("DELETE", "/c/b?comp=blocklist", &[], bad_verb),
         ("PUT", "/c/b?comp=metadata", &[], not_implemented),
         ("GET", "/c/b?snapshot=2020", &[], (400, "UnsupportedQueryParameter")),
         ("GET", "/c/b?comp=lease", &[], bad_verb),
@@ -117,6 +132,23 @@ fn a_route_serves_blobs_or_containers() {
     };
     assert_eq!(call("/c?restype=container", false), Some("NotImplemented"));
     assert_eq!(call("/c", true), Some("NotImplemented"));
+}
+
+#[test]
+fn a_list_of_blocks_does_not_describe_the_blob() {
+    let fields = [
+        ("content-type", "application/xml"),
+        ("content-md5", "kAFQmDzST7DWlj99KOF/cg=="),
+        ("content-length", "17"),
+        ("x-ms-blob-content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+        ("x-ms-blob-content-language", "de"),
+    ];
+    let call = read("PUT", "/c/b?comp=blocklist", &fields).unwrap();
+    let forwarded = call.forwarded_fields(&headers(&fields));
+    assert_eq!(forwarded, headers(&[("content-language", "de")]));
+    let SentContent::BlockList { checksums } = call.content else { panic!("{:?}", call.content) };
+    assert_eq!((call.checksums.len(), checksums.len()), (1, 1));
+    assert_ne!(call.checksums, checksums, "one is of the list, the other of the blob");
 }
 
 #[test]

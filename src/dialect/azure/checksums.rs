@@ -16,17 +16,8 @@ const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 /// # Errors
 ///
 /// A value is no checksum, or MD5 and CRC64 come together.
-pub(super) fn read(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
-    let mut checksums = Vec::new();
-    for name in [&CONTENT_MD5, &BLOB_MD5] {
-        if let Some(value) = single(headers, name)? {
-            let bytes = octets(value.as_bytes()).ok_or_else(|| {
-                let detail = format!("The value of {name} is not an MD5 hash of 128 bits in Base64.");
-                Refusal::new(Code::MalformedRequest, detail).called(400, "InvalidMd5")
-            })?;
-            checksums.push(Checksum::Md5(bytes));
-        }
-    }
+pub(super) fn of_body(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
+    let mut checksums = md5(headers, &CONTENT_MD5)?;
     if let Some(value) = single(headers, &CONTENT_CRC64)? {
         let bytes = octets(value.as_bytes()).ok_or_else(|| bad_field(CONTENT_CRC64.as_str(), "64 bits in Base64"))?;
         if headers.contains_key(&CONTENT_MD5) {
@@ -35,6 +26,24 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
         checksums.push(Checksum::Crc64(u64::from_le_bytes(bytes)));
     }
     Ok(checksums)
+}
+
+/// Returns the checksum that a blob should have.
+///
+/// # Errors
+///
+/// The value is no checksum.
+pub(super) fn of_blob(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
+    md5(headers, &BLOB_MD5)
+}
+
+fn md5(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<Checksum>, Refusal> {
+    let Some(value) = single(headers, name)? else { return Ok(Vec::new()) };
+    let bytes = octets(value.as_bytes()).ok_or_else(|| {
+        let detail = format!("The value of {name} is not an MD5 hash of 128 bits in Base64.");
+        Refusal::new(Code::MalformedRequest, detail).called(400, "InvalidMd5")
+    })?;
+    Ok(vec![Checksum::Md5(bytes)])
 }
 
 fn octets<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
@@ -64,7 +73,8 @@ mod tests {
         for (name, value) in fields {
             headers.append(*name, HeaderValue::from_str(value).expect("a value"));
         }
-        read(&headers).map_err(|refusal| refusal.service.expect("Azure has a name for it").code)
+        let all = of_body(&headers).and_then(|body| Ok([body, of_blob(&headers)?].concat()));
+        all.map_err(|refusal| refusal.service.expect("Azure has a name for it").code)
     }
 
     #[test]

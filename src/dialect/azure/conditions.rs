@@ -7,7 +7,7 @@ use http::{
 
 use super::{
     AzureOperation,
-    refusals::{bad_field, too_many_conditions, unknown_field, unsatisfiable},
+    refusals::{bad_field, no_conditions, too_many_conditions, unknown_field, unsatisfiable},
 };
 use crate::core::{
     entity_tag::EntityTag,
@@ -31,6 +31,10 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
             }
         }
     }
+    let none = [&IF_MATCH, &IF_NONE_MATCH, &IF_MODIFIED_SINCE, &IF_UNMODIFIED_SINCE];
+    if operation == AzureOperation::PutBlock && none.into_iter().any(|name| headers.contains_key(name)) {
+        return Err(no_conditions());
+    }
     let mut conditions = Preconditions {
         if_match: tags(headers, &IF_MATCH)?,
         if_none_match: tags(headers, &IF_NONE_MATCH)?,
@@ -52,8 +56,8 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
             combination: Combination::Azure,
             ..Preconditions::default()
         };
-    } else if is_any && operation != AzureOperation::PutBlob {
-        // `*` is meant for operations that could overwrite something, and only Put Blob could.
+    } else if is_any && !operation.replaces_blob() {
+        // `*` is meant for operations that could overwrite something.
         conditions.if_none_match = None;
     }
     Ok(conditions)

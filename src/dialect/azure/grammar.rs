@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use uuid::Builder;
 
 use super::{
-    AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, checksums, common_fields, done,
-    error_of, lease_fields, outcome, refuse, refuse_use,
+    AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks, checksums,
+    common_fields, done, error_of, lease_fields, outcome, refuse, refuse_use,
 };
 use crate::{
     core::{
@@ -21,7 +21,7 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
-        LeaseOnRead, LeaseOperation, Random, Response,
+        LeaseOnRead, LeaseOperation, Random, Response, blocks::BlockGrammar,
     },
 };
 
@@ -89,8 +89,10 @@ impl Grammar for Azure {
         let call = BlobCall::read(request.method, request.target, request.headers, containers)?;
         let intent = match call.operation {
             operation if operation.is_lease() => Intent::Lease,
+            AzureOperation::GetBlockList => Intent::ReadBlocks,
             operation if operation.is_read() => Intent::Read,
             AzureOperation::DeleteContainer => Intent::RemoveTree,
+            AzureOperation::PutBlock => Intent::StageBlock,
             _ => Intent::Write,
         };
         let fields = call.forwarded_fields(request.headers);
@@ -100,6 +102,7 @@ impl Grammar for Azure {
             lease_id: call.lease_id,
             conditions: call.conditions,
             checksums: call.checksums,
+            content: call.content,
             forwarded: Some(ForwardedHead { method: call.method, target: call.target, fields }),
             cuts_parts: call.operation == AzureOperation::ReadBlob,
         })
@@ -111,6 +114,10 @@ impl Grammar for Azure {
 
     fn checksum_mismatch(&self, checksum: Checksum) -> Refusal {
         checksums::mismatch(checksum)
+    }
+
+    fn blocks(&self) -> Option<&'static dyn BlockGrammar> {
+        Some(&AzureBlocks)
     }
 
     fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {

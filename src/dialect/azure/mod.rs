@@ -6,6 +6,7 @@
 use http::{HeaderName, HeaderValue};
 
 mod asked;
+mod blocks;
 mod call;
 mod checksums;
 mod conditions;

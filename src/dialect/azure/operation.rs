@@ -4,7 +4,8 @@ use http::{HeaderName, Method, header};
 
 use super::{
     BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT,
-    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, query::Query,
+    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION,
+    query::{Component, Query},
     refusals::bad_method,
 };
 use crate::core::refusal::Refusal;
@@ -16,6 +17,12 @@ pub enum AzureOperation {
     ReadBlob,
     /// Put Blob, for a block blob.
     PutBlob,
+    /// Put Block.
+    PutBlock,
+    /// Put Block List.
+    PutBlockList,
+    /// Get Block List.
+    GetBlockList,
     /// Delete Blob.
     DeleteBlob,
     /// Lease Blob.
@@ -33,23 +40,29 @@ pub enum AzureOperation {
 impl AzureOperation {
     /// Returns the operation of a request.
     pub(super) fn of(method: &Method, query: &Query) -> Result<Self, Refusal> {
-        match (query.container, query.lease, method) {
-            (false, true, &Method::PUT) => Ok(Self::LeaseBlob),
-            (true, true, &Method::PUT) => Ok(Self::LeaseContainer),
-            (false, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
-            (false, false, &Method::PUT) => Ok(Self::PutBlob),
-            (false, false, &Method::DELETE) => Ok(Self::DeleteBlob),
-            (true, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadContainer),
-            (true, false, &Method::PUT) => Ok(Self::CreateContainer),
-            (true, false, &Method::DELETE) => Ok(Self::DeleteContainer),
+        match (query.container, query.component, method) {
+            (false, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseBlob),
+            (false, Some(Component::Block), &Method::PUT) => Ok(Self::PutBlock),
+            (false, Some(Component::BlockList), &Method::PUT) => Ok(Self::PutBlockList),
+            (false, Some(Component::BlockList), &Method::GET) => Ok(Self::GetBlockList),
+            (true, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseContainer),
+            (false, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
+            (false, None, &Method::PUT) => Ok(Self::PutBlob),
+            (false, None, &Method::DELETE) => Ok(Self::DeleteBlob),
+            (true, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadContainer),
+            (true, None, &Method::PUT) => Ok(Self::CreateContainer),
+            (true, None, &Method::DELETE) => Ok(Self::DeleteContainer),
             _ => Err(bad_method()),
         }
     }
 
     /// All operations.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::ReadBlob,
         Self::PutBlob,
+        Self::PutBlock,
+        Self::PutBlockList,
+        Self::GetBlockList,
         Self::DeleteBlob,
         Self::LeaseBlob,
         Self::ReadContainer,
@@ -68,6 +81,9 @@ impl AzureOperation {
         match self {
             Self::ReadBlob => "Get Blob",
             Self::PutBlob => "Put Blob",
+            Self::PutBlock => "Put Block",
+            Self::PutBlockList => "Put Block List",
+            Self::GetBlockList => "Get Block List",
             Self::DeleteBlob => "Delete Blob",
             Self::LeaseBlob => "Lease Blob",
             Self::ReadContainer => "Get Container Properties",
@@ -84,7 +100,12 @@ impl AzureOperation {
 
     /// Whether the operation reads a blob or a container.
     pub const fn is_read(self) -> bool {
-        matches!(self, Self::ReadBlob | Self::ReadContainer)
+        matches!(self, Self::ReadBlob | Self::GetBlockList | Self::ReadContainer)
+    }
+
+    /// Whether the operation gives the blob a new content.
+    pub const fn replaces_blob(self) -> bool {
+        matches!(self, Self::PutBlob | Self::PutBlockList)
     }
 
     /// Whether the operation acts on a lease.
@@ -100,10 +121,21 @@ impl AzureOperation {
             || match self {
                 Self::ReadBlob => *name == RANGE,
                 Self::PutBlob => [BLOB_TYPE, BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some(),
+                Self::PutBlock => *name == CONTENT_CRC64,
+                Self::PutBlockList => [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some(),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
-                Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,
+                Self::GetBlockList | Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,
             }
+    }
+
+    /// Whether the operation serves this parameter of the query.
+    pub(super) fn takes(self, parameter: &str) -> bool {
+        match self {
+            Self::PutBlock => parameter == "blockid",
+            Self::GetBlockList => parameter == "blocklisttype",
+            _ => false,
+        }
     }
 }
 

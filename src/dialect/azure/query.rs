@@ -1,5 +1,7 @@
 //! The query of a request: its part in naming the operation, and the rest for the backend.
 
+use percent_encoding::percent_decode;
+
 use super::refusals::{bad_query, not_served, unknown_query};
 use crate::core::refusal::Refusal;
 
@@ -9,13 +11,38 @@ const SIGNATURE: [&str; 24] = [
     "skoid", "sktid", "skt", "ske", "sks", "skv", "sduoid", "skdutid",
 ];
 
+/// The parameters that single operations take.
+const OF_OPERATIONS: [&str; 2] = ["blockid", "blocklisttype"];
+
+/// The part of a resource that a request is about (`comp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Component {
+    /// The lease.
+    Lease,
+    /// A block of an upload.
+    Block,
+    /// The list of blocks.
+    BlockList,
+}
+
+impl Component {
+    const WORDS: [(&'static str, Self); 3] =
+        [("lease", Self::Lease), ("block", Self::Block), ("blocklist", Self::BlockList)];
+
+    fn of(word: &[u8]) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known.as_bytes())).map(|(_, part)| *part)
+    }
+}
+
 /// A query that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
     /// Whether the request is about a container.
     pub(super) container: bool,
-    /// Whether the request is about a lease.
-    pub(super) lease: bool,
+    /// The part of the resource that the request is about, if not the whole.
+    pub(super) component: Option<Component>,
+    /// The parameters for the operation, with decoded values.
+    pub(super) parameters: Vec<(&'static str, String)>,
     /// The parameters for the backend.
     pub(super) forwarded: Vec<u8>,
 }
@@ -34,9 +61,11 @@ impl Query {
             let name = halves.next().unwrap_or_default().to_ascii_lowercase();
             let value = halves.next().unwrap_or_default();
             match name.as_slice() {
-                b"comp" if read.lease => return Err(bad_query("comp")),
-                b"comp" if value.eq_ignore_ascii_case(b"lease") => read.lease = true,
-                b"comp" => return Err(not_served(unserved_operation(value))),
+                b"comp" if read.component.is_some() => return Err(bad_query("comp")),
+                b"comp" => {
+                    let component = Component::of(value);
+                    read.component = Some(component.ok_or_else(|| not_served(unserved_operation(value)))?);
+                }
                 b"restype" if read.container => return Err(bad_query("restype")),
                 b"restype" if value.eq_ignore_ascii_case(b"container") => read.container = true,
                 b"restype" => return Err(not_served("the only resources served here are blobs and containers")),
@@ -48,21 +77,29 @@ impl Query {
                     }
                     read.forwarded.extend_from_slice(pair);
                 }
-                _ => return Err(unknown_query()),
+                name => {
+                    let known = OF_OPERATIONS.into_iter().find(|known| known.as_bytes() == name);
+                    let name = known.ok_or_else(unknown_query)?;
+                    let value = percent_decode(value).decode_utf8().map_err(|_error| bad_query(name))?;
+                    if read.value(name).is_some() {
+                        return Err(bad_query(name));
+                    }
+                    read.parameters.push((name, value.into_owned()));
+                }
             }
         }
         Ok(read)
+    }
+
+    /// Returns the decoded value of a parameter for the operation.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// Names the operation that a value of `comp` stands for, and the remedy if there is one.
 fn unserved_operation(comp: &[u8]) -> &'static str {
     match comp.to_ascii_lowercase().as_slice() {
-        b"block" | b"blocklist" => {
-            "Blocks (Put Block, Put Block List) are not served here: upload the blob in one request, by a \
-             max_single_put_size (Python) or maxSingleShotSize (Node) above its size. A stream of unknown length has \
-             to be read first."
-        }
         b"metadata" => "Set Blob Metadata is not served here: the backend cannot store metadata.",
         b"properties" => "Properties of a blob or of the service cannot be set or read by comp=properties here.",
         b"tags" | b"blobs" => "Blob tags are not served here: the backend cannot store them.",
@@ -74,7 +111,7 @@ fn unserved_operation(comp: &[u8]) -> &'static str {
         b"list" => "Lists of blobs and containers are not served here: the client must know the names.",
         b"acl" => "Access policies of containers are not served here.",
         b"page" | b"pagelist" | b"appendblock" => "Page blobs and append blobs are not served here: use block blobs.",
-        _ => "This operation (comp in the query) is not served here; of those with comp, only comp=lease is.",
+        _ => "This operation (comp in the query) is not served here.",
     }
 }
 
@@ -94,22 +131,24 @@ mod tests {
     #[test]
     fn what_is_for_us_is_taken_out_and_credentials_stay_as_they_came() {
         assert_eq!(read(""), Query::default());
-        assert_eq!(read("comp=lease&timeout=30"), Query { lease: true, ..Query::default() });
+        let lease = Query { component: Some(Component::Lease), ..Query::default() };
+        assert_eq!(read("comp=lease&timeout=30"), lease);
         let all = read("sv=2021&RESTYPE=Container&sig=a%2Bb%3D&&Comp=LEASE&se=x");
-        assert_eq!(all, Query { container: true, lease: true, forwarded: b"sv=2021&sig=a%2Bb%3D&se=x".to_vec() });
+        assert_eq!(all, Query { container: true, forwarded: b"sv=2021&sig=a%2Bb%3D&se=x".to_vec(), ..lease });
+        let block = read("comp=block&BlockId=YQ%3D%3D");
+        assert_eq!((block.component, block.value("blockid")), (Some(Component::Block), Some("YQ==")));
     }
 
     #[test]
     fn what_is_not_served_is_refused() {
-        for query in ["comp=block&blockid=x", "comp=metadata", "comp=", "comp", "comp=leas%65", "restype=account"] {
+        for query in ["comp=page", "comp=metadata", "comp=", "comp", "comp=leas%65", "restype=account"] {
             assert_eq!(code(query), Some((501, "NotImplemented")), "{query}");
         }
         for (query, name) in [
-            ("comp=block&blockid=x", "Put Block"),
-            ("comp=BlockList", "max_single_put_size"),
+            ("comp=Page", "use block blobs"),
             ("restype=container&comp=list", "Lists"),
             ("comp=metadata", "Set Blob Metadata"),
-            ("comp=new", "only comp=lease"),
+            ("comp=new", "comp in the query"),
         ] {
             let detail = Query::read(query.as_bytes()).expect_err(query).detail;
             assert!(detail.contains(name), "{query}: {detail}");
@@ -118,6 +157,10 @@ mod tests {
             ["snapshot=2020", "versionid=1", "%63omp=lease", "comp%3Dlease", "x", "a=b", "deletetype=permanent"]
         {
             assert_eq!(code(query), Some((400, "UnsupportedQueryParameter")), "{query}");
+        }
+        let invalid = ["blockid=a&blockid=a", "blockid=%ff"];
+        for query in invalid {
+            assert_eq!(code(query), Some((400, "InvalidQueryParameterValue")), "{query}");
         }
         for query in ["comp=lease&comp=lease", "restype=container&restype=container", "timeout=soon", "timeout="] {
             assert_eq!(code(query), Some((400, "InvalidQueryParameterValue")), "{query}");

@@ -84,6 +84,11 @@ pub(super) fn bad_query(name: &str) -> Refusal {
         .called(400, "InvalidQueryParameterValue")
 }
 
+/// Refuses a request that Azure refuses with this name of a 400.
+pub(super) fn invalid(code: &'static str, detail: &'static str) -> Refusal {
+    Refusal::new(Code::MalformedRequest, detail).called(400, code)
+}
+
 /// Refuses an operation that is not on the list.
 pub(super) fn not_served(what: &'static str) -> Refusal {
     Refusal::new(Code::NotSupported, what).called(501, "NotImplemented")
@@ -105,6 +110,11 @@ pub(super) fn too_many_conditions() -> Refusal {
     let detail = "A write takes one condition with one ETag, or the pair If-Match and If-Unmodified-Since or the pair \
                   If-None-Match and If-Modified-Since.";
     Refusal::new(Code::MalformedPrecondition, detail).called(400, "MultipleConditionHeadersNotSupported")
+}
+
+/// Refuses conditions on an operation that changes nothing yet.
+pub(super) fn no_conditions() -> Refusal {
+    invalid("ConditionHeadersNotSupported", "A block takes no conditions: send them with the list of blocks.")
 }
 
 /// Refuses a condition that can never be met.

@@ -15,11 +15,15 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
         return match operation {
             AzureOperation::ReadBlob if status == StatusCode::PARTIAL_CONTENT => relayed(status),
             AzureOperation::ReadBlob => relayed(StatusCode::OK),
-            AzureOperation::PutBlob | AzureOperation::CreateContainer => dropped(StatusCode::CREATED),
+            AzureOperation::PutBlob
+            | AzureOperation::PutBlock
+            | AzureOperation::PutBlockList
+            | AzureOperation::CreateContainer => dropped(StatusCode::CREATED),
             AzureOperation::DeleteBlob | AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
-            AzureOperation::ReadContainer | AzureOperation::LeaseBlob | AzureOperation::LeaseContainer => {
-                dropped(StatusCode::OK)
-            }
+            AzureOperation::GetBlockList
+            | AzureOperation::ReadContainer
+            | AzureOperation::LeaseBlob
+            | AzureOperation::LeaseContainer => dropped(StatusCode::OK),
         };
     }
     let (status, code) = failure(operation, status.as_u16(), matches);
@@ -54,13 +58,13 @@ fn failure(operation: AzureOperation, status: u16, matches: bool) -> (u16, &'sta
         404 | 410 if operation.is_of_container() => (404, "ContainerNotFound"),
         404 | 410 => (404, "BlobNotFound"),
         // A directory is not a blob, and a file server redirects to it.
-        300..=399 if operation == AzureOperation::ReadBlob => (404, "BlobNotFound"),
+        300..=399 if operation.is_read() && !operation.is_of_container() => (404, "BlobNotFound"),
         // The backend does not support MKCOL (RFC 4918 section 9.3.1). The proxy has already checked that no container
         // exists.
         405 if operation == AzureOperation::CreateContainer => (501, "NotImplemented"),
         405 => (405, "UnsupportedHttpVerb"),
         // The parent collection is missing (RFC 4918 section 9.7.1).
-        409 if operation == AzureOperation::PutBlob => (404, "ContainerNotFound"),
+        409 if operation.replaces_blob() => (404, "ContainerNotFound"),
         409 => (409, "OperationNotAllowedOnRootBlob"),
         411 => (411, "MissingContentLengthHeader"),
         412 => (412, "ConditionNotMet"),
@@ -103,6 +107,8 @@ mod tests {
     fn success_has_the_one_status_that_clients_take() {
         for (operation, expected) in [
             (AzureOperation::PutBlob, "201 Dropped"),
+            (AzureOperation::PutBlockList, "201 Dropped"),
+            (AzureOperation::GetBlockList, "200 Dropped"),
             (AzureOperation::CreateContainer, "201 Dropped"),
             (AzureOperation::DeleteBlob, "202 Dropped"),
             (AzureOperation::DeleteContainer, "202 Dropped"),

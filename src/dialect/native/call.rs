@@ -12,7 +12,7 @@ use crate::{
         quirks::Quirks,
         refusal::{Code, Refusal},
     },
-    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent},
+    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent},
 };
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 1] = [IDEMPOTENCY_KEY];
@@ -82,6 +82,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         lease_id,
         conditions,
         checksums: Vec::new(),
+        content: SentContent::default(),
         forwarded: None,
         cuts_parts: false,
     })

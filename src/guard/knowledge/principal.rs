@@ -68,6 +68,12 @@ impl Principal {
         self.whole == ANONYMOUS
     }
 
+    /// Whether the client has credentials that nobody else can name. Signatures have a part that others know, and
+    /// cookies that are no part of the identity do not count.
+    pub(crate) fn is_secret(&self) -> bool {
+        !self.is_anonymous() && self.whole == self.holder
+    }
+
     /// The name of a client with all its credentials.
     pub(crate) fn name(self) -> [u8; 16] {
         self.whole

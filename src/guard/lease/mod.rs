@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::header;
-use pingora::http::ResponseHeader;
 
 use super::{
     answer::Answer,
@@ -23,7 +22,7 @@ use crate::{
         time::StoreTime,
         validators::{Representation, Validators},
     },
-    dialect::{Incoming, LeaseOperation, Response},
+    dialect::{Incoming, LeaseOperation},
     entropy::random_bytes,
 };
 use quota::LeaseQuota;
@@ -107,7 +106,7 @@ impl Leases {
         let seen = self.authorize(request, rules, needs).await?;
         let LeaseOperation::Step { action, wait } = operation else {
             let snapshot = self.knowledge.record(request).await?;
-            return answer(grammar.lease_shown(&snapshot));
+            return Answer::local(grammar.lease_shown(&snapshot));
         };
         let Stepped { done, snapshot, waited } = self.take_step(client, request, rules, action, wait).await?;
         let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
@@ -123,7 +122,7 @@ impl Leases {
                 response.fields.insert(header::LAST_MODIFIED, date);
             }
         }
-        answer(response)
+        Answer::local(response)
     }
 
     /// Asks the upstream whether the client may use the resource, and whether the resource exists (`lease.auth`,
@@ -178,12 +177,4 @@ pub(crate) fn fresh_id() -> Result<LeaseId, Refusal> {
 /// Returns the principal that leases of this route are bound to, if they are bound.
 pub(crate) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<PrincipalName> {
     rules.bind.then(|| request.sender.principal.holder())
-}
-
-fn answer(response: Response) -> Result<Answer, Answer> {
-    let mut head = ResponseHeader::build(response.status, Some(response.fields.len()))?;
-    for (name, value) in &response.fields {
-        head.append_header(name.clone(), value.clone())?;
-    }
-    Ok(Answer::Local(Box::new(head), response.body.map(Into::into)))
 }

@@ -7,11 +7,11 @@ use crate::{
 };
 
 /// Refuses a body that was damaged on its way.
-pub(super) async fn check(request: &Request, body: &Body) -> Result<(), Answer> {
-    if request.content.checksums.is_empty() {
+pub(super) async fn check(request: &Request, checksums: &[Checksum], body: &Body) -> Result<(), Answer> {
+    if checksums.is_empty() {
         return Ok(());
     }
-    let mut running: Vec<RunningChecksum> = request.content.checksums.iter().map(|checksum| checksum.begin()).collect();
+    let mut running: Vec<RunningChecksum> = checksums.iter().map(|checksum| checksum.begin()).collect();
     let mut reader = body.reader();
     while let Some(chunk) = reader.next_chunk().await.map_err(|error| refusals::of_body(ReceiveError::Spool(error)))? {
         for running in &mut running {
@@ -19,7 +19,7 @@ pub(super) async fn check(request: &Request, body: &Body) -> Result<(), Answer> 
         }
     }
     let found: Vec<Checksum> = running.into_iter().map(RunningChecksum::end).collect();
-    match request.content.checksums.iter().zip(found).find(|(expected, found)| *expected != found) {
+    match checksums.iter().zip(found).find(|(expected, found)| *expected != found) {
         Some((expected, _)) => Err(request.grammar().checksum_mismatch(*expected).into()),
         None => Ok(()),
     }

@@ -44,6 +44,7 @@ use send::forward_conditions;
 use touches::Related;
 
 pub(crate) mod admit;
+pub(crate) mod blocks;
 mod checksums;
 pub(crate) mod idempotency;
 pub(crate) mod named_by_body;
@@ -121,9 +122,13 @@ impl Writes {
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        checksums::check(request, &body).await?;
+        checksums::check(request, &request.content.checksums, &body).await?;
+        // The retry of a list is recognised by the list itself: its blocks may be gone.
         let mut attempt = self.begin(key, client.head(), request, &body).await?;
-        let answer = self.write_to_upstream(request, early, &body, &mut attempt).await;
+        let answer = match self.written_body(request, body).await {
+            Ok(body) => self.write_to_upstream(request, early, &body, &mut attempt).await,
+            Err(refused) => Err(refused),
+        };
         attempt.end(&answer).await;
         answer
     }

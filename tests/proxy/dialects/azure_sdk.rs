@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// As the files say that an nginx should be.
-async fn start(file: &str) -> (Nginx, Proxy) {
+pub async fn start(file: &str) -> (Nginx, Proxy) {
     let nginx = Nginx::with("etag off; if_modified_since off; autoindex on;").await;
     let proxy = start_in_front_of(nginx.addr(), file).await;
     (nginx, proxy)

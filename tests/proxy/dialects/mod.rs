@@ -1,5 +1,6 @@
 //! Dialects: clients of Azure and S3, unchanged, in front of backends that know nothing of either.
 
+mod azure_blocks;
 mod azure_conditions;
 mod azure_files;
 mod azure_leases;

@@ -1,0 +1,45 @@
+//! Uploads in blocks, for dialects that have them.
+
+use super::{Response, ShownDocument};
+use crate::core::{
+    blocks::{BlockFault, BlockId},
+    checksum::Checksum,
+    refusal::Refusal,
+};
+
+/// What the content of a request is.
+#[derive(Clone, Debug, Default)]
+pub enum SentContent {
+    /// What its method says, such as the new representation of the resource.
+    #[default]
+    Representation,
+    /// A block of an upload.
+    Block(BlockId),
+    /// The list that joins the blocks of an upload to the new representation.
+    BlockList {
+        /// The checksums that the new representation should have.
+        checksums: Vec<Checksum>,
+    },
+}
+
+/// The part of a grammar for uploads in blocks.
+pub trait BlockGrammar: Sync {
+    /// Reads a list of blocks.
+    ///
+    /// # Errors
+    ///
+    /// The list cannot be read, or names a block that cannot be among those uploaded.
+    fn list(&self, content: &[u8]) -> Result<Vec<BlockId>, Refusal>;
+
+    /// Returns the largest size of a list of so many blocks, in bytes.
+    fn max_list_bytes(&self, max_blocks: usize) -> usize;
+
+    /// Returns the answer to a block that was kept.
+    fn kept(&self) -> Response;
+
+    /// Returns the document that shows blocks with their lengths, for a request with this target.
+    fn shown(&self, target: &[u8], blocks: &[(BlockId, u64)]) -> ShownDocument;
+
+    /// Returns the refusal of a block or a list.
+    fn refused(&self, fault: BlockFault) -> Refusal;
+}
