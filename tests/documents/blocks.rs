@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The pages whose blocks are tried.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "docs/commands.md",
     "docs/configuration.md",
@@ -34,6 +34,7 @@ const PAGES: [&str; 10] = [
     "docs/policies.md",
     "docs/refusals.md",
     "docs/stores.md",
+    "docs/keys.md",
     "docs/tags.md",
     "docs/unknown-outcomes.md",
     "docs/verification.md",
