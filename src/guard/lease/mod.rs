@@ -20,7 +20,6 @@ use crate::{
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         resource::ResourceKey,
-        time::StoreTime,
         validators::{Representation, Validators},
     },
     dialect::{Incoming, LeaseOperation, Response},
@@ -80,14 +79,9 @@ impl Leases {
         (Arc::clone(&self.knowledge), Arc::clone(&self.probes), Arc::clone(&self.claims))
     }
 
-    /// Frees the place that the lease of a resource took in its holder's quota. The lease has ended.
-    pub(crate) fn free_place(&self, key: &ResourceKey) {
-        self.quota.free(key);
-    }
-
-    /// Sets the time until which the lease of a resource counts.
-    pub(crate) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
-        self.quota.change_end(key, end);
+    /// Counts the leases of a resource as they are now: one that has ended frees its place in its holder's quota.
+    pub(crate) fn recount(&self, key: &ResourceKey, snapshot: &Snapshot) {
+        self.quota.follow(key, snapshot);
     }
 
     /// Handles an operation on the lease of a resource.
