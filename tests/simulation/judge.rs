@@ -187,7 +187,9 @@ impl Inner {
                 ledger.breaks(wrong);
             }
         }
-        if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && told.code.is_none()) {
+        // A failure of the backend, which comes on as it is, shows no state.
+        let shows_state = told.code.is_none() && told.status < 500;
+        if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && shows_state) {
             let is_read = entry.operation == Operation::Read;
             is_read.then(|| ledger.breaks(format!("request {number} shows a state while write {write} is under way")));
         }
