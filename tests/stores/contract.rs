@@ -210,6 +210,18 @@ pub async fn raised_floors_give_every_absence_a_later_revision<F: Fixture>() {
     }
 }
 
+/// A record with two shared leases. The second was granted just now, the first before.
+pub fn shared(now: StoreTime) -> Record {
+    let record = leased(now, HOUR);
+    let grants = [([8; 16], Stamp::At(Revision(1))), ([9; 16], Stamp::Itself)];
+    let leases = record.leases.iter().flat_map(|lease| {
+        let shared =
+            |(id, fence)| Lease { id: LeaseId::from_random(id), mode: LeaseMode::Shared, fence, ..lease.clone() };
+        grants.map(shared)
+    });
+    Record { leases: leases.collect(), ..record }
+}
+
 pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
     let fixture = F::start(10).await;
     let store = fixture.store();
@@ -220,6 +232,7 @@ pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
         ("unclaimed", Record { unclaimed: full.unclaimed.clone(), ..idle() }),
         ("doubt", Record { doubt: full.doubt, ..idle() }),
         ("lease", Record { leases: full.leases.clone(), ..idle() }),
+        ("shared leases", shared(now)),
     ];
     for (name, record) in parts.clone() {
         // It has been idle before.
@@ -230,8 +243,8 @@ pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
     for (name, record) in parts {
         let kept = read(&*store, name).await.record;
         assert_eq!(
-            (kept.claim.is_some(), kept.unclaimed.len(), kept.doubt.is_some(), kept.leases.is_empty()),
-            (record.claim.is_some(), record.unclaimed.len(), record.doubt.is_some(), record.leases.is_empty()),
+            (kept.claim.is_some(), kept.unclaimed.len(), kept.doubt.is_some(), kept.leases.iter().count()),
+            (record.claim.is_some(), record.unclaimed.len(), record.doubt.is_some(), record.leases.iter().count()),
             "{name}"
         );
     }
