@@ -97,10 +97,9 @@ pub fn judge_use(
 
 /// Whether a use needs the present leases, or would need one if there were any.
 fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usage: Usage) -> bool {
-    let of_route = rules.map(|rules| rules.guards);
-    let mut guards = snapshot.leases().map(|lease| lease.guards).chain(of_route).peekable();
-    match guards.peek() {
-        None => usage != Usage::Read,
-        Some(_) => guards.any(|guards| guards.covers(usage)),
+    if rules.is_none() && snapshot.lease().is_none() {
+        return usage != Usage::Read;
     }
+    let is_of_lease = snapshot.leases().any(|lease| lease.guards.covers(usage));
+    is_of_lease || rules.is_some_and(|rules| rules.guards.covers(usage))
 }

@@ -19,7 +19,6 @@ use crate::{
         policy::{AbsentLease, LeaseAuth, LeaseRules},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
-        resource::ResourceKey,
         validators::{Representation, Validators},
     },
     dialect::{Incoming, LeaseOperation, Response},
@@ -28,6 +27,7 @@ use crate::{
 use quota::LeaseQuota;
 use step::Stepped;
 
+mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
 pub(crate) mod usage;
@@ -77,11 +77,6 @@ impl Leases {
     /// Returns the rooms under the leases, which writes and reads share.
     pub(crate) fn rooms(&self) -> (Arc<Knowledge>, Arc<Probes>, Arc<Claims>) {
         (Arc::clone(&self.knowledge), Arc::clone(&self.probes), Arc::clone(&self.claims))
-    }
-
-    /// Counts the leases of a resource as they are now: one that has ended frees its place in its holder's quota.
-    pub(crate) fn recount(&self, key: &ResourceKey, snapshot: &Snapshot) {
-        self.quota.follow(key, snapshot);
     }
 
     /// Handles an operation on the lease of a resource.

@@ -73,11 +73,13 @@ struct QuotaPlaces {
 
 /// A granted lease.
 #[derive(Debug)]
-struct GrantedLease {
+pub(crate) struct GrantedLease {
     /// The fence, which names the lease among those of its resource.
-    fence: Revision,
-    holder: Holder,
-    end: Option<StoreTime>,
+    pub(crate) fence: Revision,
+    pub(crate) holder: Holder,
+    pub(crate) end: Option<StoreTime>,
+    /// The revision of the record that tells this. An earlier one tells nothing of the lease.
+    pub(crate) as_of: Revision,
 }
 
 /// The leases that count for one account.
@@ -146,13 +148,7 @@ impl LeaseQuota {
     }
 
     /// Counts a lease for the client that was granted it.
-    pub(crate) fn hold(
-        &self,
-        holder: Holder,
-        (key, fence): (&ResourceKey, Revision),
-        now: StoreTime,
-        end: Option<StoreTime>,
-    ) {
+    pub(crate) fn hold(&self, key: &ResourceKey, granted: GrantedLease, now: StoreTime) {
         let mut places = self.0.lock();
         if places.leases.len() >= places.sweep_at.max(SWEEP_MIN) {
             let all = places.leases.keys().cloned().collect();
@@ -160,21 +156,24 @@ impl LeaseQuota {
             // Twice as many, so that the sweeps look at each lease only a few times.
             places.sweep_at = places.leases.len() * 2;
         }
-        places.keep(key, |lease| lease.fence != fence);
-        places.leases.entry(key.clone()).or_default().push(GrantedLease { fence, holder, end });
-        for account in holder.accounts() {
+        places.keep(key, |lease| lease.fence != granted.fence);
+        for account in granted.holder.accounts() {
             let held = places.accounts.entry(account).or_default();
-            held.leases.insert((key.clone(), fence));
-            held.ends_at(end);
+            held.leases.insert((key.clone(), granted.fence));
+            held.ends_at(granted.end);
         }
+        places.leases.entry(key.clone()).or_default().push(granted);
     }
 
     /// Notes which leases of a resource are held, and until when. The others have ended.
     pub(crate) fn follow(&self, key: &ResourceKey, snapshot: &Snapshot) {
         let mut places = self.0.lock();
         places.keep(key, |granted| {
+            if snapshot.revision < granted.as_of {
+                return true;
+            }
             let held = snapshot.held_lease(granted.fence);
-            granted.end = held.and_then(Lease::end);
+            (granted.end, granted.as_of) = (held.and_then(Lease::end), snapshot.revision);
             held.is_some()
         });
     }

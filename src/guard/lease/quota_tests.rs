@@ -37,6 +37,11 @@ fn at(milliseconds: u64) -> StoreTime {
 /// The fence of each lease.
 const FENCE: Revision = Revision(1);
 
+/// A lease that was granted to this client.
+fn granted(holder: Holder, fence: Revision, end: Option<StoreTime>) -> GrantedLease {
+    GrantedLease { fence, holder, end, as_of: fence }
+}
+
 /// The leases of a resource after these steps, by the store's time at their end.
 fn after(steps: impl FnOnce(&mut Resource)) -> Snapshot {
     let mut resource = Resource::new();
@@ -54,7 +59,7 @@ fn has_room(lease_quota: &LeaseQuota, name: &'static str, resource: &str, now: u
 #[test]
 fn a_principal_has_so_many_leases_and_no_more() {
     let lease_quota = LeaseQuota::default();
-    lease_quota.hold(client("ann", HERE), (&key("a"), FENCE), at(0), Some(at(10)));
+    lease_quota.hold(&key("a"), granted(client("ann", HERE), FENCE, Some(at(10))), at(0));
     let refused = lease_quota.reserve(client("ann", HERE), (&key("b"), None), at(0), MOST).map(drop);
     assert_eq!(refused, Err(QuotaExceeded::Principal));
     assert!(lease_quota.reserve(client("ann", THERE), (&key("b"), None), at(0), MOST).is_err(), "from any address");
@@ -66,8 +71,8 @@ fn a_principal_has_so_many_leases_and_no_more() {
 #[test]
 fn other_credentials_give_no_more_than_an_address_may_have() {
     let lease_quota = LeaseQuota::default();
-    lease_quota.hold(client("ann", HERE), (&key("a"), FENCE), at(0), Some(at(10)));
-    lease_quota.hold(client("bob", HERE), (&key("b"), FENCE), at(0), Some(at(20)));
+    lease_quota.hold(&key("a"), granted(client("ann", HERE), FENCE, Some(at(10))), at(0));
+    lease_quota.hold(&key("b"), granted(client("bob", HERE), FENCE, Some(at(20))), at(0));
     let refused = lease_quota.reserve(client("cid", HERE), (&key("c"), None), at(0), MOST).map(drop);
     assert_eq!(refused, Err(QuotaExceeded::Address));
     assert!(has_room(&lease_quota, "bob", "b", 0), "the same lease again");
@@ -78,7 +83,7 @@ fn other_credentials_give_no_more_than_an_address_may_have() {
 #[test]
 fn clients_without_credentials_are_told_apart_by_where_they_come_from() {
     let lease_quota = LeaseQuota::default();
-    lease_quota.hold(client("", HERE), (&key("a"), FENCE), at(0), None);
+    lease_quota.hold(&key("a"), granted(client("", HERE), FENCE, None), at(0));
     assert!(!has_room(&lease_quota, "", "b", 0));
     assert!(lease_quota.reserve(client("", THERE), (&key("b"), None), at(0), MOST).is_ok());
 }
@@ -104,11 +109,11 @@ fn what_has_ended_does_not_count() {
         resource.must(acquire(Some(id(1)), fixed(20)));
     });
     let end = held.now.milliseconds() + 20_000;
-    lease_quota.hold(ann, (&key("a"), held.fence()), at(0), Some(at(end - 10_000)));
+    lease_quota.hold(&key("a"), granted(ann, held.fence(), Some(at(end - 10_000))), at(0));
     lease_quota.follow(&key("a"), &held);
     assert!(!has_room(&lease_quota, "ann", "b", end - 10_000), "it was renewed");
     assert!(has_room(&lease_quota, "ann", "b", end));
-    lease_quota.hold(ann, (&key("b"), FENCE), at(end), None);
+    lease_quota.hold(&key("b"), granted(ann, FENCE, None), at(end));
     assert!(!has_room(&lease_quota, "ann", "c", end + 1_000), "it has no end");
     lease_quota.follow(&key("b"), &after(|_resource| ()));
     assert!(has_room(&lease_quota, "ann", "c", end + 1_000), "the store has none");
@@ -127,12 +132,12 @@ fn each_shared_lease_of_a_resource_counts_for_its_holder() {
             now = resource.snapshot.now;
         }
     });
-    lease_quota.hold(client("ann", HERE), (&key("a"), fences[0]), now, None);
+    lease_quota.hold(&key("a"), granted(client("ann", HERE), fences[0], None), now);
     let again = lease_quota.reserve(client("ann", HERE), (&key("a"), Some(fences[0])), now, MOST).map(drop);
     assert_eq!(again, Ok(()), "the same lease again");
     let other = lease_quota.reserve(client("ann", HERE), (&key("a"), None), now, MOST).map(drop);
     assert_eq!(other, Err(QuotaExceeded::Principal), "another lease of the same resource");
-    lease_quota.hold(client("bob", THERE), (&key("a"), fences[1]), now, None);
+    lease_quota.hold(&key("a"), granted(client("bob", THERE), fences[1], None), now);
     lease_quota.follow(&key("a"), &both);
     assert!(!has_room(&lease_quota, "ann", "b", now.milliseconds()), "that of bob takes nothing from ann's");
     let one = after(|resource| {
@@ -149,12 +154,12 @@ fn each_shared_lease_of_a_resource_counts_for_its_holder() {
 #[test]
 fn a_lease_that_was_granted_to_another_counts_for_that_one() {
     let lease_quota = LeaseQuota::default();
-    lease_quota.hold(client("ann", HERE), (&key("a"), FENCE), at(0), Some(at(10)));
+    lease_quota.hold(&key("a"), granted(client("ann", HERE), FENCE, Some(at(10))), at(0));
     let next = after(|resource| {
         resource.must(acquire(Some(id(2)), fixed(20)));
     });
     lease_quota.follow(&key("a"), &next);
-    lease_quota.hold(client("bob", HERE), (&key("a"), next.fence()), at(10), Some(at(20)));
+    lease_quota.hold(&key("a"), granted(client("bob", HERE), next.fence(), Some(at(20))), at(10));
     assert!(has_room(&lease_quota, "ann", "b", 10));
     assert!(!has_room(&lease_quota, "bob", "b", 10));
 }
@@ -163,7 +168,33 @@ fn a_lease_that_was_granted_to_another_counts_for_that_one() {
 fn leases_that_ran_out_are_not_kept_for_ever() {
     let lease_quota = LeaseQuota::default();
     for number in 0..10_000 {
-        lease_quota.hold(client("ann", HERE), (&key(&number.to_string()), FENCE), at(number), Some(at(number + 1)));
+        lease_quota.hold(
+            &key(&number.to_string()),
+            granted(client("ann", HERE), FENCE, Some(at(number + 1))),
+            at(number),
+        );
     }
     assert!(lease_quota.0.lock().leases.len() <= SWEEP_MIN, "{}", lease_quota.0.lock().leases.len());
+}
+
+/// Another request of this process may have read the record before the lease was in it.
+#[test]
+fn a_record_from_before_the_grant_tells_nothing_of_it() {
+    let lease_quota = LeaseQuota::default();
+    let (mut before, mut between) = (None, None);
+    let renewed = after(|resource| {
+        before = Some(resource.snapshot.clone());
+        resource.must(share(id(1), fixed(20)));
+        between = Some(resource.snapshot.clone());
+        resource.pass_seconds(10);
+        resource.must(Action::Renew { id: id(1) });
+    });
+    let (before, between) = (before.unwrap(), between.unwrap());
+    lease_quota.hold(&key("a"), granted(client("ann", HERE), between.fence(), None), between.now);
+    lease_quota.follow(&key("a"), &before);
+    assert!(!has_room(&lease_quota, "ann", "b", 0));
+    for snapshot in [&renewed, &between] {
+        lease_quota.follow(&key("a"), snapshot);
+    }
+    assert!(!has_room(&lease_quota, "ann", "b", between.now.milliseconds() + 20_000), "it was renewed since");
 }

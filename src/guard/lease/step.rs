@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{
-    Leases, bound_to,
-    quota::{Holder, Most, QuotaExceeded, Reservation},
-};
+use super::{Leases, bound_to};
 use crate::{
     body::Client,
     core::{
@@ -15,7 +12,7 @@ use crate::{
         lease::{Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, await_exclusive, step},
         policy::{LeaseRules, TagSource},
         record::{Record, Snapshot},
-        refusal::{Code, Refusal},
+        refusal::Refusal,
         waiting::served,
     },
     drain::Gate,
@@ -218,51 +215,10 @@ impl Leases {
             _ => refusals::of_lease_turn(no_turn),
         }
     }
-
-    /// Reserves a place in the principal's quota for a lease that is about to be granted.
-    fn reserve_place(
-        &self,
-        request: &Request,
-        rules: &LeaseRules,
-        snapshot: &Snapshot,
-        done: Done,
-    ) -> Result<Option<Reservation<'_>>, Refusal> {
-        let Done::Acquired { id, .. } = done else { return Ok(None) };
-        let most = Most { per_principal: rules.max_per_principal, per_address: rules.max_per_address };
-        self.quota.follow(&request.key, snapshot);
-        let own = snapshot.leases().find(|lease| lease.id == id).map(|lease| lease.fence.resolve(snapshot.revision));
-        let place = self.quota.reserve(holder(request), (&request.key, own), snapshot.now, most);
-        let refuse = |no_place| match no_place {
-            QuotaExceeded::Principal => {
-                Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one")
-            }
-            QuotaExceeded::Address => Refusal::new(
-                Code::TooManyLeases,
-                "the clients at your address hold as many leases as they may: release one before you acquire another",
-            ),
-        };
-        place.map(Some).map_err(refuse)
-    }
-
-    /// Updates the quota from the current leases.
-    fn note_lease(&self, request: &Request, snapshot: &Snapshot, done: Done) {
-        self.quota.follow(&request.key, snapshot);
-        if let Done::Acquired { id, .. } = done
-            && let Some(lease) = snapshot.leases().find(|lease| lease.id == id)
-        {
-            let fence = lease.fence.resolve(snapshot.revision);
-            self.quota.hold(holder(request), (&request.key, fence), snapshot.now, lease.end());
-        }
-    }
 }
 
 fn wants_to_be_alone(action: &Action) -> bool {
     matches!(action, Action::Acquire(Acquire { mode: LeaseMode::Exclusive, .. }))
-}
-
-/// Returns the holder that a lease is granted to.
-fn holder(request: &Request) -> Holder {
-    Holder { principal: request.sender.principal, address: request.sender.address }
 }
 
 /// Waits for an output. Returns `None` as soon as the gate of the route makes its callers give up.
