@@ -38,7 +38,7 @@ use etcd_client::{Client, ConnectOptions, KvClient};
 use ifmatch::{
     config,
     core::{
-        lease::{Acquire, Action, Command, LeaseDuration, LeaseId, TargetName, step},
+        lease::{Acquire, Action, Command, LeaseDuration, LeaseId, LeaseMode, TargetName, step},
         policy::LeaseRules,
         record::{Mark, Record, Snapshot},
         resource::ResourceKey,
@@ -227,7 +227,8 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
 async fn lease(store: &dyn Store, rules: &LeaseRules, key: &ResourceKey, read: &Snapshot) -> Snapshot {
     let id = LeaseId::from_random(read.revision.0.to_be_bytes().repeat(2).try_into().expect("16 bytes"));
     let duration = LeaseDuration::Fixed(rules.max);
-    let acquire = Action::Acquire(Acquire { proposed: None, fresh: id, duration, holder: None });
+    let acquire =
+        Action::Acquire(Acquire { proposed: None, fresh: id, mode: LeaseMode::Exclusive, duration, holder: None });
     let (granted, _) = step(read, Command { action: acquire, principal: None, target: TargetName::default() }, rules)
         .expect("nobody holds it");
     let granted = swap(store, key, read, granted).await;

@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-const FIELDS: [HeaderName; 12] = [
+const FIELDS: [HeaderName; 13] = [
     HeaderName::from_static("lease-id"),
     HeaderName::from_static("proposed-lease-id"),
     HeaderName::from_static("lease-duration"),
@@ -28,6 +28,7 @@ const FIELDS: [HeaderName; 12] = [
     HeaderName::from_static("x-ms-lease-break-period"),
     HeaderName::from_static("x-ms-proposed-lease-id"),
     HeaderName::from_static("x-ms-blob-type"),
+    HeaderName::from_static("lease-mode"),
 ];
 
 const FILE: &str = r#"
@@ -37,7 +38,7 @@ servers = ["127.0.0.1:9"]
 path = "/{id}"
 upstream = "one"
 policy = "pessimistic"
-lease = { infinite = true, client_break = true, acquire_on_read = true, auth = "none" }
+lease = { infinite = true, shared = true, client_break = true, acquire_on_read = true, auth = "none" }
 "#;
 
 static RULES: LazyLock<LeaseRules> = LazyLock::new(|| {

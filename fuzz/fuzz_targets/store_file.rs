@@ -14,7 +14,7 @@ use std::{
 use ifmatch::{
     clock::BootClock,
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
         policy::LeaseGuards,
         record::{Record, Revision, Stamp},
         resource::ResourceKey,
@@ -62,6 +62,8 @@ static SOUND: LazyLock<Sound> = LazyLock::new(|| {
 fn leased(fence: u8) -> Record {
     let lease = Lease {
         id: LeaseId::from_random([fence; 16]),
+        mode: LeaseMode::Exclusive,
+        fence: Stamp::Itself,
         term: Term::Held(None),
         duration: LeaseDuration::Infinite,
         granted: Default::default(),
@@ -71,7 +73,7 @@ fn leased(fence: u8) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { lease: Some(lease), fence: Stamp::Itself, ..Record::absent(Revision(0)) }
+    Record { leases: lease.into(), fence: Stamp::Itself, ..Record::absent(Revision(0)) }
 }
 
 fn path(name: &str) -> PathBuf {
@@ -98,7 +100,7 @@ fuzz_target!(|input: &[u8]| {
         assert!(!is_sound[first_damaged..].contains(&true), "damage before a sound commit was not noticed");
         for (name, fence) in LEASES.into_iter().take(first_damaged) {
             let record = store.read(&ResourceKey::from_text(name)).await.unwrap().record;
-            assert_eq!(record.lease.map(|lease| lease.id.reveal()), leased(fence).lease.map(|lease| lease.id.reveal()));
+            assert_eq!(record.leases.iter().map(|lease| lease.id.reveal()).eq(leased(fence).leases.iter().map(|lease| lease.id.reveal())));
         }
     });
     fs::remove_file(&path).unwrap();

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     core::{
         lease::{HolderLabel, Lease, LeaseDuration, LeaseState, PrincipalName},
-        record::{Availability, Snapshot},
+        record::{Availability, Revision, Snapshot},
         resource::ResourceKey,
     },
     guard::Broken,
@@ -41,10 +41,13 @@ const PERIOD_MAX: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Debug, Serialize)]
 pub(super) struct LeaseView {
     pub(super) state: &'static str,
+    /// Whether other clients may hold shared leases of the resource.
+    pub(super) mode: &'static str,
     /// The label that the holder gave itself.
     pub(super) holder: Option<String>,
     /// A pseudonym of the client, equal for all of its leases.
     pub(super) principal: Option<String>,
+    /// The fence, which names the lease among those of its resource.
     pub(super) fence: u64,
     /// The time since the lease was granted.
     pub(super) age_ms: u64,
@@ -92,14 +95,14 @@ pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>,
     let holds = |lease: &LeaseView| {
         filter.holder.as_ref().is_none_or(|part| lease.holder.as_ref().is_some_and(|holder| holder.contains(part)))
     };
-    let row = |key: &ResourceKey, snapshot: &Snapshot| {
-        let is_wanted = states.contains(&snapshot.lease_state())
-            && filter.prefix.as_ref().is_none_or(|prefix| key.as_str().starts_with(prefix));
-        let lease = is_wanted.then(|| view(snapshot, incarnation)).flatten().filter(holds)?;
+    let rows = |key: &ResourceKey, snapshot: &Snapshot| {
+        let is_wanted = filter.prefix.as_ref().is_none_or(|prefix| key.as_str().starts_with(prefix));
         let write_in_flight = matches!(snapshot.availability(), Availability::Busy { .. } | Availability::Orphaned);
-        Some(Row { key: key.to_string(), lease, write_in_flight })
+        let leases = snapshot.leases().filter(|lease| is_wanted && states.contains(&lease.state(snapshot.now)));
+        let views = leases.filter_map(|lease| view(lease, snapshot, incarnation)).filter(holds);
+        views.map(|lease| Row { key: key.to_string(), lease, write_in_flight }).collect::<Vec<_>>()
     };
-    let swept = sweep(&guards, cursor, limit, row).await?;
+    let swept = sweep(&guards, cursor, limit, rows).await?;
     let cursor = swept.cursor.as_ref().map(Cursor::shown);
     Ok(Json(json!({ "leases": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
 }
@@ -122,16 +125,20 @@ pub(super) fn limit(asked: Option<usize>) -> Result<usize, AdminProblem> {
     is_fit.then_some(limit).ok_or_else(|| AdminProblem::malformed(format!("limit is from 1 to {LIMIT_MAX}")))
 }
 
-/// Returns the lease of a record, as long as it is held or remembered.
-pub(super) fn view(snapshot: &Snapshot, incarnation: Incarnation) -> Option<LeaseView> {
-    let lease = snapshot.lease()?;
-    let state = snapshot.lease_state();
+/// Returns the leases of a record that are held or remembered.
+pub(super) fn views(snapshot: &Snapshot, incarnation: Incarnation) -> impl Iterator<Item = LeaseView> {
+    snapshot.leases().filter_map(move |lease| view(lease, snapshot, incarnation))
+}
+
+fn view(lease: &Lease, snapshot: &Snapshot, incarnation: Incarnation) -> Option<LeaseView> {
+    let state = lease.state(snapshot.now);
     let (state, _) = STATES.iter().find(|(_, each)| *each == state)?;
     Some(LeaseView {
         state,
+        mode: lease.mode.word(),
         holder: lease.holder.as_ref().map(HolderLabel::as_str).map(str::to_owned),
         principal: lease.principal.map(|principal| pseudonym(principal, incarnation)),
-        fence: snapshot.fence().0,
+        fence: lease.fence.resolve(snapshot.revision).0,
         age_ms: milliseconds(lease.granted.until(snapshot.now)),
         remaining_ms: lease.remaining(snapshot.now).map(milliseconds),
         duration_ms: duration(lease).map(milliseconds),
@@ -159,11 +166,13 @@ fn pseudonym(principal: PrincipalName, incarnation: Incarnation) -> String {
 #[serde(deny_unknown_fields)]
 pub(super) struct Break {
     key: String,
+    /// The fence of one lease; without it, all leases of the resource are broken.
+    fence: Option<u64>,
     period: Option<String>,
 }
 
-/// Breaks a lease and logs who broke it.
-pub(super) async fn break_one(
+/// Breaks the leases of a resource, or one of them, and logs who broke it.
+pub(super) async fn break_them(
     State(admin): AdminState,
     Extension(Caller(caller)): Extension<Caller>,
     request: Result<Json<Break>, JsonRejection>,
@@ -172,13 +181,14 @@ pub(super) async fn break_one(
     let key = key(&request.key)?;
     let period = period(request.period.as_deref())?;
     let guards = admin.guards();
-    let Broken { snapshot, was_broken } = guards.break_lease(&key, period).await?;
-    let lease = view(&snapshot, guards.incarnation());
-    if !was_broken {
-        let holder = lease.as_ref().and_then(|lease| lease.holder.as_deref());
-        tracing::info!(target: "ifmatch::audit", by = %caller, key = %key, holder, ?period, "a lease was broken");
+    let Broken { snapshot, was_broken } = guards.break_leases(&key, period, request.fence.map(Revision)).await?;
+    let is_meant = |lease: &LeaseView| request.fence.is_none_or(|fence| lease.fence == fence);
+    let leases = views(&snapshot, guards.incarnation()).filter(is_meant).collect::<Vec<_>>();
+    for lease in leases.iter().filter(|_| !was_broken) {
+        let (holder, fence) = (lease.holder.as_deref(), lease.fence);
+        tracing::info!(target: "ifmatch::audit", by = %caller, key = %key, holder, fence, ?period, "a lease was broken");
     }
-    Ok(Json(json!({ "key": key.as_str(), "lease": lease, "was_broken": was_broken })).into_response())
+    Ok(Json(json!({ "key": key.as_str(), "leases": leases, "was_broken": was_broken })).into_response())
 }
 
 fn period(text: Option<&str>) -> Result<Duration, AdminProblem> {

@@ -124,7 +124,7 @@ fn router(admin: Arc<AdminListener>) -> Router {
         .route("/metrics", get(console::metrics))
         .route("/activity", get(console::activity))
         .route("/leases", get(leases::list))
-        .route("/leases/break", post(leases::break_one))
+        .route("/leases/break", post(leases::break_them))
         .route("/doubts", get(records::doubts))
         .route("/records", get(records::one))
         .route("/forget", post(records::forget))

@@ -17,7 +17,7 @@ use super::{
     AdminAnswer, AdminListener, AdminState,
     answer::{AdminProblem, joined},
     key,
-    leases::{limit, view},
+    leases::{limit, views},
     milliseconds,
     serve::Caller,
     sweep::{Cursor, sweep},
@@ -75,7 +75,7 @@ fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, incarna
         "write_in_flight": record.claim.as_ref().map(|mark| json!({ "deadline_ms": deadline(mark) })),
         "unclaimed_writes_in_flight": record.unclaimed.len(),
         "doubt": record.doubt.filter(|doubt| snapshot.now < doubt.until).map(|doubt| shown(admin, key, snapshot, doubt)),
-        "lease": view(snapshot, incarnation),
+        "leases": views(snapshot, incarnation).collect::<Vec<_>>(),
     })
 }
 

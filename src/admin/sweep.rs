@@ -42,13 +42,13 @@ pub(super) struct Swept<T> {
     pub(super) cursor: Option<Cursor>,
 }
 
-/// Walks through the records of resources after a cursor and collects the values that `keep` returns. Stops at `limit` values, or
-/// when it has looked at enough records.
-pub(super) async fn sweep<T>(
+/// Walks through the records of resources after a cursor and collects the values that `keep` returns. Stops at `limit`
+/// values, or when it has looked at enough records. The values of one record stay together, so there can be more.
+pub(super) async fn sweep<T, Kept: IntoIterator<Item = T>>(
     guards: &Guard,
     from: Option<Cursor>,
     limit: usize,
-    keep: impl Fn(&ResourceKey, &Snapshot) -> Option<T>,
+    keep: impl Fn(&ResourceKey, &Snapshot) -> Kept,
 ) -> Result<Swept<T>, AdminProblem> {
     let mut after = from.map(|Cursor(key)| key);
     let (mut found, mut looked_at) = (Vec::new(), 0);
@@ -60,7 +60,7 @@ pub(super) async fn sweep<T>(
             if !key.is_of_keyed_write() {
                 found.extend(keep(key, snapshot));
             }
-            if found.len() == limit && !(is_last && number + 1 == page.len()) {
+            if found.len() >= limit && !(is_last && number + 1 == page.len()) {
                 return Ok(Swept { found, looked_at, cursor: Some(Cursor(key.clone())) });
             }
         }

@@ -65,7 +65,8 @@ fn leases(guard: &GuardRules, rules: &LeaseRules) -> String {
     let (guards, min, max) = (guard_words(rules.guards).join("+"), rules.min, rules.max);
     let infinite = if rules.infinite { "|infinite" } else { "" };
     let required = if rules.required { " required" } else { "" };
-    format!("{place} {guards} {}-{}{infinite}{required}", shown(min), shown(max))
+    let shared = if rules.shared { " shared" } else { "" };
+    format!("{place} {guards} {}-{}{infinite}{shared}{required}", shown(min), shown(max))
 }
 
 /// Formats a duration as one word: `1m30s`.

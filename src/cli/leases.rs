@@ -38,11 +38,14 @@ enum LeaseCommand {
         #[arg(long, value_name = "TEXT")]
         holder: Option<String>,
     },
-    /// Break the lease of a resource: its holder can write no more.
+    /// Break the lease of a resource: its holder can write no more. Of shared leases, break all or one.
     #[command(after_help = help::LEASES_BREAK)]
     Break {
         /// The key of the resource, as `list` shows it.
         key: String,
+        /// Only the lease with this fence, as `list` shows it.
+        #[arg(long, value_name = "FENCE")]
+        fence: Option<u64>,
         /// How long its holder has to finish.
         #[arg(long, value_name = "DURATION", default_value = "0s")]
         period: String,
@@ -80,8 +83,9 @@ async fn act(options: &LeasesOptions) -> Result<(), CommandFailure> {
                 print_table(&leases);
             }
         }
-        LeaseCommand::Break { key, period } => {
-            let done = client.post("/leases/break", &json!({ "key": key, "period": period })).await?;
+        LeaseCommand::Break { key, fence, period } => {
+            let wish = json!({ "key": key, "fence": fence, "period": period });
+            let done = client.post("/leases/break", &wish).await?;
             if options.admin.json {
                 print(done);
             } else {
@@ -182,13 +186,17 @@ fn print_table(leases: &[Value]) {
 }
 
 fn broken(key: &str, done: &Value) -> String {
+    let leases = done.get("leases").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let what =
+        if leases.len() > 1 { format!("the {} leases of {key}", leases.len()) } else { format!("the lease of {key}") };
+    let (were, are, end) = if leases.len() > 1 { ("were", "are", "end") } else { ("was", "is", "ends") };
     if done.get("was_broken").and_then(Value::as_bool) == Some(true) {
-        return format!("the lease of {key} was already broken");
+        return format!("{what} {were} already broken");
     }
-    let remaining = done.get("lease").and_then(|lease| number(lease, "remaining_ms"));
+    let remaining = leases.iter().filter_map(|lease| number(lease, "remaining_ms")).max();
     match remaining.filter(|remaining| *remaining > 0) {
-        Some(remaining) => format!("the lease of {key} ends in {}", short(remaining)),
-        None => format!("the lease of {key} is broken"),
+        Some(remaining) => format!("{what} {end} in {}", short(remaining)),
+        None => format!("{what} {are} broken"),
     }
 }
 

@@ -7,7 +7,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::lease::field_names::{
-    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_TIME, PROPOSED_LEASE_ID,
+    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, LEASE_TIME,
+    PROPOSED_LEASE_ID,
 };
 
 /// Response fields of the proxy that a page must be able to read.
@@ -19,8 +20,14 @@ const EXPOSED_OF_LEASES: [&str; 5] =
 const ALLOWED: [&str; 7] =
     ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Prefer", "Idempotency-Key"];
 /// Like [`ALLOWED`], but only on routes with leases.
-const ALLOWED_OF_LEASES: [&str; 5] =
-    [LEASE_ID.title, PROPOSED_LEASE_ID.title, LEASE_DURATION.title, LEASE_HOLDER.title, LEASE_BREAK_PERIOD.title];
+const ALLOWED_OF_LEASES: [&str; 6] = [
+    LEASE_ID.title,
+    PROPOSED_LEASE_ID.title,
+    LEASE_DURATION.title,
+    LEASE_MODE.title,
+    LEASE_HOLDER.title,
+    LEASE_BREAK_PERIOD.title,
+];
 /// The methods of lease operations.
 const METHODS_OF_LEASES: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 

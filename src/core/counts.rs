@@ -1,6 +1,10 @@
 //! The number of records and leases in a store.
 
-use super::{lease::LeaseState, record::Record, time::StoreTime};
+use super::{
+    lease::{Lease, LeaseState},
+    record::Record,
+    time::StoreTime,
+};
 
 /// The number of records, and of the doubts and leases that are live in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,12 +32,16 @@ impl Counts {
         self.add_live(record, now);
     }
 
-    /// Counts the doubt and the lease that are live in a record, but not the record itself. A doubt of a keyed write
+    /// Counts the doubt and the leases that are live in a record, but not the record itself. A doubt of a keyed write
     /// counts at its resource.
     pub fn add_live(&mut self, record: &Record, now: StoreTime) {
         let is_of_resource = record.attempt.is_none();
         self.doubts += u64::from(is_of_resource && record.doubt.is_some_and(|doubt| now < doubt.until));
-        match record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(now)) {
+        record.leases.iter().for_each(|lease| self.add_lease(lease, now));
+    }
+
+    fn add_lease(&mut self, lease: &Lease, now: StoreTime) {
+        match lease.state(now) {
             LeaseState::Available => {}
             LeaseState::Leased => self.leased += 1,
             LeaseState::Breaking => self.breaking += 1,

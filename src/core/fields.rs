@@ -70,7 +70,7 @@ pub struct FieldRule {
 }
 
 /// The table, sorted by the first letter. If two lines match a name, the first one counts.
-pub static TABLE: [FieldRule; 48] = [
+pub static TABLE: [FieldRule; 49] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
@@ -94,6 +94,7 @@ pub static TABLE: [FieldRule; 48] = [
     judged(field_names::LEASE_ID.lower, Remover::Guard),
     judged(field_names::LEASE_DURATION.lower, Remover::Guard),
     judged(field_names::LEASE_HOLDER.lower, Remover::Guard),
+    judged(field_names::LEASE_MODE.lower, Remover::Guard),
     judged(field_names::LEASE_BREAK_PERIOD.lower, Remover::Guard),
     judged("lease-*", Remover::Nobody),
     judged("origin", Remover::Nobody),

@@ -36,6 +36,7 @@ pub mod record;
 pub mod refusal;
 pub mod request_line;
 pub mod resource;
+pub mod revision;
 pub mod route;
 pub mod settled;
 pub mod steps;

@@ -204,6 +204,8 @@ pub struct LeaseRules {
     pub auth: LeaseAuth,
     /// Whether only the principal that took a lease can use it.
     pub bind: bool,
+    /// Whether several clients may hold shared leases of one resource.
+    pub shared: bool,
     /// Whether a GET can take the lease of what it reads.
     pub acquire_on_read: bool,
     /// Whether clients may break a lease that they do not hold.

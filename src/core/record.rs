@@ -18,14 +18,12 @@ use std::time::Duration;
 use super::{
     bare_tags::BareTags,
     first_attempt::FirstAttempt,
-    lease::{Lease, LeaseState},
+    lease::{Lease, LeaseSet, LeaseState},
     time::StoreTime,
     validators::Representation,
 };
 
-/// A number that grows with every change of any record in a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Revision(pub u64);
+pub use super::revision::{Revision, Stamp};
 
 /// What an absent record is read as: the trace of the records that were forgotten in its bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,25 +44,6 @@ impl Floor {
     #[must_use]
     pub fn raised_to(self, other: Self) -> Self {
         Self { revision: self.revision.max(other.revision), version: self.version.max(other.version) }
-    }
-}
-
-/// A revision in a record, which may be the one that the record itself is about to get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stamp {
-    /// The revision that the store gives to this very record.
-    Itself,
-    /// An earlier revision.
-    At(Revision),
-}
-
-impl Stamp {
-    /// The revision that the stamp stands for in a record with the revision `own`.
-    pub const fn resolve(self, own: Revision) -> Revision {
-        match self {
-            Self::Itself => own,
-            Self::At(revision) => revision,
-        }
     }
 }
 
@@ -145,8 +124,11 @@ pub struct Record {
     pub unclaimed: Vec<Mark>,
     /// The doubt that holds the resource.
     pub doubt: Option<Doubt>,
-    /// The lease, or what is remembered of it.
-    pub lease: Option<Lease>,
+    /// The leases, or what is remembered of them.
+    pub leases: LeaseSet,
+    /// The time until which a client waits for the exclusive lease, so that no other client joins the holders of shared
+    /// ones.
+    pub exclusive_awaited_until: Option<StoreTime>,
     /// The fence of the last granted lease.
     pub fence: Stamp,
     /// The processes that wait for their turn, in order of arrival.
@@ -201,7 +183,8 @@ impl Record {
             claim: None,
             unclaimed: Vec::new(),
             doubt: None,
-            lease: None,
+            leases: LeaseSet::NONE,
+            exclusive_awaited_until: None,
             fence: Stamp::At(floor.revision),
             waiting: Vec::new(),
             attempt: None,
@@ -225,6 +208,7 @@ impl Record {
         self.version = Stamp::At(self.version.resolve(own));
         self.touched = Stamp::At(self.touched.resolve(own));
         self.fence = Stamp::At(self.fence.resolve(own));
+        self.leases = self.leases.resolved(own);
         if let Some(doubt) = &mut self.doubt {
             doubt.version = Stamp::At(doubt.version.resolve(own));
         }
@@ -250,15 +234,14 @@ impl Record {
         let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
         let success = self.attempt.as_ref().and_then(|attempt| attempt.success.as_ref());
         let from = success.map_or(from, |remembered| remembered.until.max(from));
-        let Some(lease) = &self.lease else { return Some(from) };
-        lease.forgotten_from().map(|forgotten| forgotten.max(from))
+        self.leases.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
     /// Whether the record holds a moment of the store's time.
     pub fn has_moments(&self) -> bool {
         let of_attempt = self.attempt.as_ref().is_some_and(|attempt| attempt.success.is_some());
-        let of_state = !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some();
-        of_attempt || of_state || !self.waiting.is_empty()
+        let of_state = !self.has_no_marks() || self.doubt.is_some() || !self.leases.is_empty();
+        of_attempt || of_state || !self.waiting.is_empty() || self.exclusive_awaited_until.is_some()
     }
 
     /// The marks of all writes in flight.
@@ -291,14 +274,34 @@ impl Snapshot {
         self.record.has_no_pending_writes(self.now)
     }
 
-    /// The lease, as long as it is held or remembered.
-    pub fn lease(&self) -> Option<&Lease> {
-        self.record.lease.as_ref().filter(|lease| lease.is_remembered(self.now))
+    /// The leases that are held or remembered.
+    pub fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.record.leases.remembered(self.now)
     }
 
-    /// The state of the lease when the record was read.
+    /// The lease that is held or remembered; of several, the one that keeps others away for longest.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.record.leases.foremost(self.now)
+    }
+
+    /// Whether a client waits for the exclusive lease, for longer than this.
+    pub fn is_exclusive_awaited(&self, longer_than: Duration) -> bool {
+        self.record.exclusive_awaited_until.is_some_and(|until| self.now.until(until) > longer_than)
+    }
+
+    /// The leases that clients hold.
+    pub fn held_leases(&self) -> impl Iterator<Item = &Lease> {
+        self.record.leases.held(self.now)
+    }
+
+    /// The lease that was granted with this fence, if it is still held.
+    pub fn held_lease(&self, fence: Revision) -> Option<&Lease> {
+        self.held_leases().find(|lease| lease.fence.resolve(self.revision) == fence)
+    }
+
+    /// The state of the resource by its leases when the record was read.
     pub fn lease_state(&self) -> LeaseState {
-        self.record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(self.now))
+        self.record.leases.state(self.now)
     }
 
     /// The fence of the last granted lease; for a forgotten record, a later number. A grant gives a greater one.

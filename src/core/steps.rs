@@ -82,7 +82,7 @@ impl Settlement {
 
     /// Whether settling this record depends on the time.
     pub fn needs_time(&self, record: &Record) -> bool {
-        self.outcome == Outcome::Doubt || record.doubt.is_some() || record.lease.is_some()
+        self.outcome == Outcome::Doubt || record.doubt.is_some() || !record.leases.is_empty()
     }
 }
 
@@ -103,7 +103,7 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 /// Records that a write on another resource has changed this one: what was known of it no longer holds.
 pub fn touch(snapshot: &Snapshot) -> Record {
     let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
-    record.lease = record.lease.take().filter(|lease| lease.state(snapshot.now).is_held());
+    record.leases.retain(|lease| lease.state(snapshot.now).is_held());
     change_state(&mut record, None);
     record
 }
@@ -121,7 +121,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         record.unclaimed.swap_remove(place)
     };
     if !matches!(settlement.outcome, Outcome::NotApplied | Outcome::NotAppliedAsKnown) {
-        take_ended_lease(&mut record, mark, snapshot.now);
+        take_ended_leases(&mut record, mark, snapshot.now);
     }
     match settlement.outcome {
         Outcome::NotApplied => {}
@@ -131,7 +131,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             change_state(&mut record, settlement.shown.filter(|_| undisturbed));
             record.known = settlement.learned.filter(|_| undisturbed);
             let ends = |lease: &Lease| settlement.removes == Some(lease.target) && lease.guards.covers(Usage::Delete);
-            record.lease = record.lease.filter(|lease| !ends(lease));
+            record.leases.retain(|lease| !ends(lease));
         }
         Outcome::Unclear => {
             change_state(&mut record, None);
@@ -153,7 +153,7 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     record.claim = record.claim.filter(|mark| !is_dead(mark));
     record.unclaimed.retain(|mark| !is_dead(mark));
     for mark in snapshot.record.marks().copied().filter(is_dead) {
-        take_ended_lease(&mut record, mark, snapshot.now);
+        take_ended_leases(&mut record, mark, snapshot.now);
         doubt(&mut record, snapshot.now.plus(mark.late_write_window));
     }
     Some(record)
@@ -177,13 +177,13 @@ fn doubt(record: &mut Record, until: StoreTime) {
     record.known = None;
 }
 
-/// Forgets a lease that has ended, if a client other than its holder has written, or may have. From then on a renewal
-/// would prove what is not true.
-fn take_ended_lease(record: &mut Record, mark: Mark, now: StoreTime) {
-    record.lease = record.lease.take().filter(|lease| !mark.takes(lease, now));
+/// Forgets the leases that have ended, if a client other than their holders has written, or may have. From then on a
+/// renewal would prove what is not true.
+fn take_ended_leases(record: &mut Record, mark: Mark, now: StoreTime) {
+    record.leases.retain(|lease| !mark.takes(lease, now));
 }
 
-/// Returns the record with an ended doubt resolved, and without a forgotten lease or expired signs.
+/// Returns the record with an ended doubt resolved, and without forgotten leases or expired signs.
 fn without_past(snapshot: &Snapshot) -> Record {
     let mut record = snapshot.record.clone().resolved(snapshot.revision);
     if record.doubt.is_some_and(|doubt| doubt.until <= snapshot.now) {
@@ -191,7 +191,8 @@ fn without_past(snapshot: &Snapshot) -> Record {
         record.doubt = None;
         record.known = None;
     }
-    record.lease = record.lease.filter(|lease| lease.is_remembered(snapshot.now));
+    record.leases.retain(|lease| lease.is_remembered(snapshot.now));
+    record.exclusive_awaited_until = record.exclusive_awaited_until.filter(|until| snapshot.now < *until);
     record.waiting.retain(|waiting| snapshot.now < waiting.until);
     record
 }

@@ -15,16 +15,16 @@ use std::time::Duration;
 use super::Guard;
 use crate::{
     core::{
-        lease::{LeaseState, break_lease},
-        record::{Availability, Snapshot},
+        lease::{Lease, LeaseState, break_leases},
+        record::{Availability, Revision, Snapshot},
         resource::ResourceKey,
         steps::touch,
         time::StoreTime,
     },
-    store::{Incarnation, Scanned, StoreError, Updated},
+    store::{Incarnation, Scanned, StoreError},
 };
 
-/// Why a lease was not broken.
+/// Why no lease was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBroken {
     /// The resource has no lease, or its lease has ended and is forgotten.
@@ -44,12 +44,12 @@ pub struct Forgotten {
     pub was_busy: bool,
 }
 
-/// The result of breaking a lease.
+/// The result of breaking leases.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The record after that.
     pub snapshot: Snapshot,
-    /// Whether the lease was broken before. Then nothing has changed.
+    /// Whether the leases were broken before. Then nothing has changed.
     pub was_broken: bool,
 }
 
@@ -79,25 +79,28 @@ impl Guard {
         self.claims.held_back(now)
     }
 
-    /// Breaks the lease of a resource without its id. The holder has at most `period` to finish.
-    pub async fn break_lease(&self, key: &ResourceKey, period: Duration) -> Result<Broken, NotBroken> {
-        let (mut remaining, mut was_broken) = (None, false);
+    /// Breaks the leases of a resource without their ids: the one with this fence, or all. Each holder has at most
+    /// `period` to finish.
+    pub async fn break_leases(
+        &self,
+        key: &ResourceKey,
+        period: Duration,
+        fence: Option<Revision>,
+    ) -> Result<Broken, NotBroken> {
+        let (mut is_there, mut was_broken) = (false, false);
         let step = |snapshot: &Snapshot| {
-            was_broken = snapshot.lease_state() == LeaseState::Broken;
-            if was_broken {
-                return None;
-            }
-            let (record, left) = break_lease(snapshot, period).ok()?;
-            remaining = Some(left);
-            Some(record)
+            let is_meant = |lease: &Lease| fence.is_none_or(|fence| lease.fence.resolve(snapshot.revision) == fence);
+            let state = snapshot.leases().filter(|lease| is_meant(lease)).map(|lease| lease.state(snapshot.now)).max();
+            was_broken = state == Some(LeaseState::Broken);
+            let broken = break_leases(snapshot, period, fence).ok();
+            is_there = broken.is_some();
+            broken.filter(|_| !was_broken)
         };
-        let Updated { snapshot, is_changed } = self.knowledge.records.update(key, None, step).await?;
-        match remaining.filter(|_| is_changed) {
-            None if was_broken => {}
-            None => return Err(NotBroken::NoLease),
-            Some(Duration::ZERO) => self.leases.free_place(key),
-            Some(left) => self.leases.change_end(key, Some(snapshot.now.plus(left))),
+        let snapshot = self.knowledge.records.update(key, None, step).await?.snapshot;
+        if !is_there {
+            return Err(NotBroken::NoLease);
         }
+        self.leases.recount(key, &snapshot);
         Ok(Broken { snapshot, was_broken })
     }
 

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use http::Method;
+use tokio::time::{sleep, timeout};
 
 use super::testing::{Fixture, Response};
 use crate::{
     core::{
-        lease::testing::rules,
+        lease::{await_exclusive, testing::rules},
         policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource},
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -65,4 +66,35 @@ async fn a_grant_waits_for_the_turn_of_another_process() {
     assert_waited(&fixture.lease("doc", Method::POST, "").await);
     fixture.store.pass(60_000);
     assert_eq!(fixture.lease("doc", Method::POST, "").await.status, 201, "the other process is gone");
+}
+
+/// Clients of another process that share a lease must not keep this one's waiting client away.
+#[tokio::test]
+async fn nobody_shares_a_lease_while_a_client_of_another_process_waits_to_have_it_alone() {
+    let (fixture, key) = (start().await, ResourceKey::from_text("doc"));
+    let share = "Lease-Duration: infinite\r\nLease-Mode: shared\r\n";
+    assert_eq!(fixture.lease("doc", Method::POST, share).await.status, 201);
+    let snapshot = fixture.store.look(&key).await;
+    fixture.store.put(&key, await_exclusive(&snapshot, snapshot.now.plus(Duration::from_secs(5)))).await;
+    let refused = fixture.lease("doc", Method::POST, share).await;
+    assert_eq!((refused.status, refused.field("retry-after")), (409, Some("5")), "{}", refused.body);
+    fixture.store.pass(5_000);
+    assert_eq!(fixture.lease("doc", Method::POST, share).await.status, 201, "the other process is gone");
+}
+
+#[tokio::test]
+async fn a_client_that_waits_to_have_a_lease_alone_tells_other_processes() {
+    let (fixture, key) = (start().await, ResourceKey::from_text("doc"));
+    let shared = fixture.lease("doc", Method::POST, "Lease-Duration: infinite\r\nLease-Mode: shared\r\n").await;
+    let waits = fixture.lease("doc", Method::POST, "Prefer: wait=20\r\n");
+    let told = async {
+        while !fixture.store.look(&key).await.is_exclusive_awaited(Duration::from_secs(1)) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let id = shared.field("lease-id").expect("it is granted");
+        assert_eq!(fixture.lease("doc", Method::DELETE, &format!("Lease-Id: {id}\r\n")).await.status, 204);
+    };
+    let (granted, ()) = timeout(Duration::from_secs(10), async { tokio::join!(waits, told) }).await.expect("a turn");
+    assert_eq!(granted.status, 201, "{}", granted.body);
+    assert!(!fixture.store.look(&key).await.is_exclusive_awaited(Duration::ZERO), "it waits no more");
 }

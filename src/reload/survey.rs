@@ -54,8 +54,9 @@ impl Survey {
         if snapshot.availability() != Availability::Free {
             *self.unsettled.entry(route.name.clone()).or_default() += 1;
         }
-        if snapshot.lease_state().is_held() {
-            *self.leases.entry(route.name.clone()).or_default() += 1;
+        let held = snapshot.held_leases().count();
+        if held > 0 {
+            *self.leases.entry(route.name.clone()).or_default() += held;
         }
         Ok(())
     }

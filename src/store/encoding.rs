@@ -15,22 +15,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
 use crate::core::{
-    bare_tags::{BareTags, Listed, ShortName},
-    entity_tag::EntityTag,
-    http_date::HttpDate,
-    record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, WaitingSign},
+    bare_tags::BareTags,
+    lease::{Lease, LeaseMode, LeaseSet},
+    record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
     time::StoreTime,
-    validators::{Modified, Representation, Validators},
 };
 
 mod attempt;
+mod known;
 mod lease;
 
 use attempt::WrittenAttempt;
+use known::{WrittenKnown, WrittenTags};
 use lease::WrittenLease;
 
-/// The format that [`decode`] reads. A record of a later format is rejected: it may hold data unknown to this version.
+/// The format of a record without shared leases.
 const FORMAT: u32 = 2;
+
+/// The format of a record that an earlier version of ifmatch would misread: with shared leases, or with an exclusive
+/// one that does not have the last fence. A record of a later format is rejected: it may hold data unknown to this
+/// version.
+const SHARED_FORMAT: u32 = 3;
 
 /// The initial capacity of a text. A record with a lease or a mark is seldom longer. A longer one costs another
 /// allocation.
@@ -59,8 +64,15 @@ pub fn encode(record: &Record, base: StoreTime) -> String {
 
 /// Like [`encode`], but adds a label.
 pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -> String {
+    let (shared, exclusive): (Vec<&Lease>, Vec<_>) =
+        record.leases.iter().partition(|lease| lease.mode == LeaseMode::Shared);
+    let lease = exclusive.first().map(|lease| WrittenLease::of(lease, record.fence, base));
+    let shared: Vec<_> = shared.into_iter().map(|lease| WrittenLease::of(lease, record.fence, base)).collect();
+    let is_known_earlier = shared.is_empty()
+        && record.exclusive_awaited_until.is_none()
+        && lease.as_ref().is_none_or(WrittenLease::has_last_fence);
     let written = WrittenRecord {
-        format: FORMAT,
+        format: if is_known_earlier { FORMAT } else { SHARED_FORMAT },
         version: stamp(record.version),
         touched: stamp(record.touched),
         fence: stamp(record.fence),
@@ -71,7 +83,9 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
         doubt: record
             .doubt
             .map(|doubt| WrittenDoubt { until_ms: since(base, doubt.until), version: stamp(doubt.version) }),
-        lease: record.lease.as_ref().map(|lease| WrittenLease::of(lease, base)),
+        lease,
+        shared,
+        exclusive_awaited_until_ms: record.exclusive_awaited_until.map(|until| since(base, until)),
         waiting: record.waiting.iter().map(|waiting| WrittenWaiting::of(waiting, base)).collect(),
         attempt: record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)),
         label,
@@ -92,16 +106,20 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
     let written =
         serde_json::from_slice::<WrittenRecord>(text).map_err(|error| match serde_json::from_slice(text) {
             // The content of another format is not damage.
-            Ok(OfFormat { format }) if format != FORMAT => of_format(format),
+            Ok(OfFormat { format }) if !is_readable(format) => of_format(format),
             _ => unreadable(&error),
         })?;
-    if written.format != FORMAT {
+    if !is_readable(written.format) {
         return Err(of_format(written.format));
     }
+    let fence = read_stamp(written.fence);
+    let exclusive = written.lease.into_iter().map(|lease| lease.read(LeaseMode::Exclusive, fence, base));
+    let shared = written.shared.into_iter().map(|lease| lease.read(LeaseMode::Shared, fence, base));
+    let leases = exclusive.chain(shared).collect::<Result<LeaseSet, _>>()?;
     let record = Record {
         version: read_stamp(written.version),
         touched: read_stamp(written.touched),
-        fence: read_stamp(written.fence),
+        fence,
         known: written.known.map(WrittenKnown::read).transpose()?,
         bare_tags: written.bare_tags.map_or(Ok(BareTags::None), WrittenTags::read)?,
         claim: written.claim.map(|mark| mark.read(base)).transpose()?,
@@ -109,7 +127,8 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
         doubt: written
             .doubt
             .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
-        lease: written.lease.map(|lease| lease.read(base)).transpose()?,
+        leases,
+        exclusive_awaited_until: written.exclusive_awaited_until_ms.map(|until| moment(base, until)),
         waiting: written.waiting.into_iter().map(|waiting| waiting.read(base)).collect::<Result<_, _>>()?,
         attempt: written.attempt.map(|attempt| attempt.read(base).map(Box::new)).transpose()?,
     };
@@ -144,46 +163,15 @@ struct WrittenRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<WrittenLease>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shared: Vec<WrittenLease>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exclusive_awaited_until_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<WrittenWaiting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<WrittenAttempt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<Label>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenKnown {
-    variant: String,
-    representation: WrittenRepresentation,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum WrittenRepresentation {
-    Unknown,
-    Absent,
-    Present {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        etag: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        modified_unix_seconds: Option<u64>,
-        #[serde(default, skip_serializing_if = "is_false")]
-        modified_is_strong: bool,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum WrittenTags {
-    All,
-    One {
-        target: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        current: Option<String>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        earlier: Vec<String>,
-    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -208,62 +196,6 @@ struct WrittenWaiting {
 struct WrittenDoubt {
     until_ms: i64,
     version: Option<u64>,
-}
-
-impl WrittenKnown {
-    fn of(known: &Known) -> Self {
-        let representation = match &known.representation {
-            Representation::Unknown => WrittenRepresentation::Unknown,
-            Representation::Absent => WrittenRepresentation::Absent,
-            Representation::Present(Validators { tag, modified }) => WrittenRepresentation::Present {
-                etag: tag.as_ref().map(|tag| latin(tag.to_header_value().as_bytes())),
-                modified_unix_seconds: modified.map(|modified| modified.date.unix_seconds()),
-                modified_is_strong: modified.is_some_and(|modified| modified.strong),
-            },
-        };
-        Self { variant: hex(known.variant.0), representation }
-    }
-
-    fn read(self) -> Result<Known, DamagedRecord> {
-        let representation = match self.representation {
-            WrittenRepresentation::Unknown => Representation::Unknown,
-            WrittenRepresentation::Absent => Representation::Absent,
-            WrittenRepresentation::Present { etag, modified_unix_seconds, modified_is_strong } => {
-                let tag = etag.map(|etag| EntityTag::parse(&bytes(&etag)).map_err(|_malformed| damaged("its etag")));
-                let modified = modified_unix_seconds
-                    .map(|seconds| Modified { date: HttpDate::from_unix_seconds(seconds), strong: modified_is_strong });
-                Representation::Present(Validators { tag: tag.transpose()?, modified })
-            }
-        };
-        Ok(Known { variant: VariantName(name(&self.variant)?), representation })
-    }
-}
-
-impl WrittenTags {
-    fn of(tags: &BareTags) -> Option<Self> {
-        let spelled = |name: &ShortName| format!("{:016x}", name.0);
-        match tags {
-            BareTags::All => Some(Self::All),
-            BareTags::One(Listed { target, current, earlier }) => Some(Self::One {
-                target: spelled(target),
-                current: current.as_ref().map(spelled),
-                earlier: earlier.iter().map(spelled).collect(),
-            }),
-            BareTags::None => None,
-        }
-    }
-
-    fn read(self) -> Result<BareTags, DamagedRecord> {
-        let name = |text: String| u64::from_str_radix(&text, 16).map(ShortName).map_err(|_error| damaged("its tags"));
-        match self {
-            Self::All => Ok(BareTags::All),
-            Self::One { target, current, earlier } => Ok(BareTags::One(Listed {
-                target: name(target)?,
-                current: current.map(name).transpose()?,
-                earlier: earlier.into_iter().map(name).collect::<Result<_, _>>()?,
-            })),
-        }
-    }
 }
 
 impl WrittenMark {
@@ -358,17 +290,16 @@ fn unreadable(error: &serde_json::Error) -> DamagedRecord {
     DamagedRecord(format!("{what} at line {}, column {}", error.line(), error.column()))
 }
 
+const fn is_readable(format: u32) -> bool {
+    matches!(format, FORMAT | SHARED_FORMAT)
+}
+
 fn of_format(format: u32) -> DamagedRecord {
-    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT}"))
+    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT} and {SHARED_FORMAT}"))
 }
 
 fn damaged(what: &str) -> DamagedRecord {
     DamagedRecord(format!("{what} is damaged"))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[cfg(test)]

@@ -5,9 +5,14 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
+    bare_tags::{Listed, ShortName},
+    entity_tag::EntityTag,
     first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess, Success},
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, TargetName, Term},
+    http_date::HttpDate,
+    lease::{HolderLabel, LeaseDuration, LeaseId, TargetName, Term},
     policy::LeaseGuards,
+    record::{Known, VariantName},
+    validators::{Modified, Representation, Validators},
 };
 
 const BASE: u64 = 1 << 40;
@@ -58,7 +63,8 @@ fn marks() -> impl Strategy<Value = Mark> {
     )
 }
 
-fn leases() -> impl Strategy<Value = Lease> {
+/// Returns leases of this mode, each with an earlier fence than the next.
+fn leases(mode: LeaseMode) -> impl Strategy<Value = Lease> {
     let terms = prop_oneof![
         option::of(moments()).prop_map(Term::Held),
         moments().prop_map(Term::Breaking),
@@ -74,8 +80,10 @@ fn leases() -> impl Strategy<Value = Lease> {
     ];
     let names = (any::<[u8; 16]>(), option::of(any::<[u8; 16]>()), any::<[u8; 16]>());
     (names, terms, duration, moments(), holder, guards, durations()).prop_map(
-        |((id, principal, target), term, duration, granted, holder, guards, remember)| Lease {
+        move |((id, principal, target), term, duration, granted, holder, guards, remember)| Lease {
             id: LeaseId::from_random(id),
+            mode,
+            fence: Stamp::At(Revision(1)),
             term,
             duration,
             granted,
@@ -86,6 +94,17 @@ fn leases() -> impl Strategy<Value = Lease> {
             target: TargetName(target),
         },
     )
+}
+
+fn lease_sets() -> impl Strategy<Value = LeaseSet> {
+    let shared = prop::collection::vec((leases(LeaseMode::Shared), any::<u64>()), 0..4);
+    prop_oneof![
+        Just(LeaseSet::NONE),
+        leases(LeaseMode::Exclusive).prop_map(LeaseSet::from),
+        shared.prop_map(|all| {
+            all.into_iter().map(|(lease, fence)| Lease { fence: Stamp::At(Revision(fence)), ..lease }).collect()
+        }),
+    ]
 }
 
 fn bare_tags() -> impl Strategy<Value = BareTags> {
@@ -116,13 +135,27 @@ fn records() -> impl Strategy<Value = Record> {
         option::of(marks()),
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
-        option::of(leases()),
+        (lease_sets(), option::of(moments())),
         prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| WaitingSign { owner, until }), 0..3),
         option::of(attempts()),
     )
         .prop_map(
-            |((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, lease, waiting, attempt)| {
-                Record { version, touched, known, bare_tags, claim, unclaimed, doubt, lease, fence, waiting, attempt }
+            |((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, leases, waiting, attempt)| {
+                let (leases, exclusive_awaited_until) = leases;
+                Record {
+                    version,
+                    touched,
+                    known,
+                    bare_tags,
+                    claim,
+                    unclaimed,
+                    doubt,
+                    leases,
+                    exclusive_awaited_until,
+                    fence,
+                    waiting,
+                    attempt,
+                }
             },
         )
 }
@@ -146,7 +179,11 @@ proptest! {
             moved.attempt.as_deref().and_then(until),
             record.attempt.as_deref().and_then(until).map(shift)
         );
-        prop_assert_eq!(moved.lease.map(|lease| lease.granted), record.lease.map(|lease| shift(lease.granted)));
+        prop_assert_eq!(
+            moved.leases.iter().map(|lease| lease.granted).collect::<Vec<_>>(),
+            record.leases.iter().map(|lease| shift(lease.granted)).collect::<Vec<_>>()
+        );
+        prop_assert_eq!(moved.exclusive_awaited_until, record.exclusive_awaited_until.map(shift));
     }
 
     #[test]
@@ -160,6 +197,28 @@ fn a_record_is_readable() {
     let record = Record { version: Stamp::Itself, ..Record::absent(Revision(7)) };
     let text = encode(&record, StoreTime::default());
     assert_eq!(text, r#"{"format":2,"version":null,"touched":7,"fence":7}"#);
+}
+
+/// A process of an earlier version must read what this one writes, unless it would misread it.
+#[test]
+fn a_record_has_the_earliest_format_that_can_say_it() {
+    let exclusive = r#"{"format":2,"version":1,"touched":1,"fence":9,"lease":{"id":"00000000-0000-4000-8000-000000000000","term":"held","granted_ms":5,"remember_time_ms":600000,"guards":"write","target":"00000000000000000000000000000000"}}"#;
+    let record = decode(exclusive.as_bytes(), StoreTime::default()).expect("an earlier version wrote it");
+    assert_eq!(encode(&record, StoreTime::default()), exclusive);
+    let lease = record.leases.iter().next().expect("it has a lease").clone();
+    assert_eq!((lease.mode, lease.fence), (LeaseMode::Exclusive, Stamp::At(Revision(9))));
+    let earlier = Lease { fence: Stamp::At(Revision(8)), ..lease.clone() };
+    let shared = Lease { mode: LeaseMode::Shared, ..lease };
+    let awaited = Some(StoreTime::from_milliseconds(5));
+    for unknown in [
+        Record { leases: earlier.into(), ..record.clone() },
+        Record { leases: shared.into(), ..record.clone() },
+        Record { exclusive_awaited_until: awaited, ..record },
+    ] {
+        let text = encode(&unknown, StoreTime::default());
+        assert!(text.starts_with(r#"{"format":3,"#), "{text}");
+        assert_eq!(decode(text.as_bytes(), StoreTime::default()).as_ref(), Ok(&unknown));
+    }
 }
 
 #[test]
@@ -183,11 +242,14 @@ fn an_error_quotes_nothing() {
 #[test]
 fn what_this_version_does_not_know_is_refused() {
     let refused = |text: &str| decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
-    let later = refused(r#"{"format":3,"version":1,"touched":1,"fence":1,"more":1}"#);
-    assert_eq!(later, "a record in the store cannot be read: its format is 3, but this version supports only 2");
+    let later = refused(r#"{"format":4,"version":1,"touched":1,"fence":1,"more":1}"#);
+    assert_eq!(later, "a record in the store cannot be read: its format is 4, but this version supports only 2 and 3");
     let mark = r#"{"owner":"1","nonce":1,"deadline_ms":1,"leaves_lease":true}"#;
     let earlier = refused(&format!(r#"{{"format":1,"version":1,"touched":1,"fence":1,"claim":{mark}}}"#));
-    assert_eq!(earlier, "a record in the store cannot be read: its format is 1, but this version supports only 2");
+    assert_eq!(
+        earlier,
+        "a record in the store cannot be read: its format is 1, but this version supports only 2 and 3"
+    );
     assert!(refused(r#"{"format":2,"version":1,"touched":1,"fence":1,"more":1}"#).contains("not a record"));
     assert!(refused("").contains("cut off"));
 }

@@ -37,6 +37,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         guards: LeaseGuards::Write,
         auth: LeaseAuth::Probe,
         bind: false,
+        shared: false,
         acquire_on_read: false,
         client_break: false,
         absent: AbsentLease::Refuse,
@@ -57,7 +58,7 @@ fn what_is_not_said_about_leases_has_its_default() {
 
 #[test]
 fn what_is_said_about_leases_is_what_they_are() {
-    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\n\
+    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\nshared = true\n\
                 acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
                 max_waiters = 5\nmax_hold_time = \"6s\"";
@@ -66,6 +67,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         guards: LeaseGuards::ReadAndWrite,
         auth: LeaseAuth::None,
         bind: true,
+        shared: true,
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,
@@ -154,6 +156,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "lease.prefix has no effect in the azure dialect",
         ),
         ("dialect = \"azure\"\n[routes.lease]\ndefault = \"30s\"", "lease.default has no effect in the azure dialect"),
+        ("dialect = \"azure\"\n[routes.lease]\nshared = true", "lease.shared has no effect in the azure dialect"),
         ("dialect = \"azure\"\n[routes.lease]\nmax_wait = \"1s\"", "lease.max_wait has no effect in the azure dialect"),
         (
             "dialect = \"azure\"\n[routes.lease]\nmax_waiters = 1",

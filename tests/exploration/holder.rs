@@ -1,7 +1,7 @@
 //! The moves of a lease holder: each lease operation is one read, step and swap.
 
 use ifmatch::core::{
-    lease::{Acquire, Action, Command, Denied, Done, TargetName},
+    lease::{Acquire, Action, Command, Denied, Done, LeaseMode, TargetName},
     record::Availability,
 };
 
@@ -59,7 +59,10 @@ pub fn moves(moves: &mut Moves<'_>, index: usize) {
 fn command(operation: Operation, index: usize) -> Command {
     let id = lease_id(index);
     let action = match operation {
-        Operation::Acquire => Action::Acquire(Acquire { proposed: Some(id), fresh: id, duration: LEASE, holder: None }),
+        Operation::Acquire => {
+            let mode = LeaseMode::Exclusive;
+            Action::Acquire(Acquire { proposed: Some(id), fresh: id, mode, duration: LEASE, holder: None })
+        }
         Operation::Renew => Action::Renew { id },
         Operation::Release => Action::Release { id },
     };

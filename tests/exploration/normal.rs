@@ -75,9 +75,9 @@ impl World {
         if let Some(doubt) = &mut record.doubt {
             doubt.until = doubt.until.max(now);
         }
-        record.lease = record.lease.take().filter(|lease| lease.is_remembered(now));
+        record.leases.retain(|lease| lease.is_remembered(now));
         // Without `lease.max_hold_time` it has no meaning.
-        record.lease.as_mut().into_iter().for_each(|lease| lease.granted = StoreTime::default());
+        record.leases.iter_mut().for_each(|lease| lease.granted = StoreTime::default());
     }
 
     fn shift_time(&mut self) {
@@ -124,7 +124,7 @@ fn shift_record(record: &mut ifmatch::core::record::Record, shift: &impl Fn(&mut
         shift(&mut mark.deadline);
     }
     record.doubt.iter_mut().for_each(|doubt| shift(&mut doubt.until));
-    if let Some(Lease { term, .. }) = &mut record.lease {
+    for Lease { term, .. } in &mut record.leases {
         match term {
             Term::Held(end) => end.iter_mut().for_each(shift),
             Term::Breaking(end) | Term::Released(end) => shift(end),

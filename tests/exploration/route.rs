@@ -165,6 +165,7 @@ pub fn lease_rules() -> &'static LeaseRules {
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,
         bind: false,
+        shared: false,
         acquire_on_read: false,
         client_break: true,
         absent: AbsentLease::Allow,

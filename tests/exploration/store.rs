@@ -90,7 +90,7 @@ impl Store {
         let mut marks = record.claim.iter().chain(&record.unclaimed);
         marks.any(|mark| self.now < mark.deadline)
             || record.doubt.is_some_and(|doubt| self.now < doubt.until)
-            || record.lease.as_ref().is_some_and(|lease| lease.is_remembered(self.now))
+            || record.leases.remembered(self.now).next().is_some()
     }
 
     /// Returns all revisions in the store.
@@ -119,6 +119,8 @@ impl Seen {
 /// Returns all revisions in a record.
 fn revisions_of(record: &mut Record) -> Vec<&mut Revision> {
     let of_doubt = record.doubt.as_mut().map(|doubt| &mut doubt.version);
-    let stamps = [&mut record.version, &mut record.touched, &mut record.fence].into_iter().chain(of_doubt);
+    let of_leases = record.leases.iter_mut().map(|lease| &mut lease.fence);
+    let stamps = [&mut record.version, &mut record.touched, &mut record.fence].into_iter();
+    let stamps = stamps.chain(of_doubt).chain(of_leases);
     stamps.filter_map(|stamp| if let Stamp::At(revision) = stamp { Some(revision) } else { None }).collect()
 }

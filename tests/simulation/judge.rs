@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::{
     backend::{Kind, resource_of},
     client::{Request, Told},
+    grants::Grant,
     operation::Operation,
     retries::{Keys, is_success},
     turns::Turns,
@@ -92,27 +93,6 @@ pub struct Knowledge {
     pub leases: BTreeMap<String, String>,
 }
 
-/// A lease that a client was granted.
-#[derive(Clone, Debug)]
-pub struct Grant {
-    pub resource: String,
-    pub ids: Vec<String>,
-    pub fence: u64,
-    /// The duration from `since` on; `None` for an infinite lease.
-    pub lasts: Option<Duration>,
-    pub since: Instant,
-    /// The moment when the client first got its answer.
-    pub answered: u64,
-    /// Whether a client requested the end of the lease.
-    pub is_over: bool,
-}
-
-impl Grant {
-    fn is_held(&self, at: Instant) -> bool {
-        !self.is_over && self.lasts.is_none_or(|lasts| at < self.since + lasts)
-    }
-}
-
 impl Ledger {
     pub fn moment(&mut self) -> u64 {
         self.moments += 1;
@@ -143,11 +123,13 @@ impl Ledger {
         }
         if let (Operation::Change, Some(proposed)) = (entry.operation, field(&entry.request, "proposed-lease-id")) {
             let mut grants = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
-            if let Some(grant) =
-                grants.next_back().filter(|grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id)))
-            {
+            if let Some(grant) = grants.rfind(|grant| grant.is_of(&entry)) {
                 grant.ids.push(proposed);
             }
+        }
+        if entry.operation == Operation::Renew {
+            // Until the answer is there, the lease may or may not last longer.
+            self.grants.iter_mut().filter(|grant| grant.is_of(&entry)).for_each(|grant| grant.ends_by = None);
         }
         self.requests.push(entry);
         self.requests.len() - 1
@@ -205,18 +187,17 @@ impl Inner {
                 ledger.breaks(wrong);
             }
         }
-        if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && told.code.is_none()) {
+        // A failure of the backend, which comes on as it is, shows no state.
+        let shows_state = told.code.is_none() && told.status < 500;
+        if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && shows_state) {
             let is_read = entry.operation == Operation::Read;
             is_read.then(|| ledger.breaks(format!("request {number} shows a state while write {write} is under way")));
         }
         if ledger.guards_reads && entry.operation == Operation::Read && told.status == 200 {
-            let is_foreign = |grant: &&Grant| {
-                grant.resource == entry.resource
-                    && grant.answered < entry.invoked
-                    && grant.is_held(at)
-                    && !entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id))
+            let is_foreign = |grant: &Grant| {
+                grant.keeps_off(&entry, &ledger.grants) && grant.answered < entry.invoked && grant.is_held(at)
             };
-            if ledger.grants.iter().any(|grant| is_foreign(&grant)) {
+            if ledger.grants.iter().any(is_foreign) {
                 ledger.breaks(format!("request {number} reads what a lease keeps from it"));
             }
         }
@@ -244,19 +225,14 @@ impl Ledger {
         }
         let deletes = entry.request.method == Method::DELETE;
         let keeps_off = |grant: &Grant| {
-            grant.resource == entry.resource
-                && grant.is_held(now)
-                && if deletes { self.guards_deletes } else { self.guards_writes }
-                && !entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id))
+            let is_guarded = if deletes { self.guards_deletes } else { self.guards_writes };
+            is_guarded && grant.is_held(now) && grant.keeps_off(entry, &self.grants)
         };
         if let Some(grant) = self.grants.iter().find(|grant| keeps_off(grant)) {
             return Some(format!("request {number} is applied while another client holds the lease {}", grant.fence));
         }
-        let own = self.grants.iter().find(|grant| {
-            let is_own = entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id));
-            is_own && grant.resource == entry.resource && grant.is_held(now)
-        });
-        if let Some(own) = own.filter(|own| fence != Some(own.fence)) {
+        let own = self.grants.iter().find(|grant| grant.is_of(entry) && grant.is_held(now));
+        if let Some(own) = own.filter(|own| !own.has_sent(fence)) {
             return Some(format!(
                 "request {number} of the holder of lease {} is sent with the fence {fence:?}",
                 own.fence
@@ -343,12 +319,13 @@ impl Ledger {
                     (grant.since, grant.lasts) = (entry.invoked_at, lasts.map(Duration::from_secs));
                     return;
                 }
+                let is_shared = field(&entry.request, "lease-mode").is_some();
                 let earlier = self.grants.iter().filter(|grant| grant.resource == entry.resource);
                 let is_held = lasts.is_none_or(|seconds| at < entry.invoked_at + Duration::from_secs(seconds));
                 let mut earlier =
                     earlier.filter(|grant| is_held && grant.is_held(at) || grant.answered < entry.invoked);
-                let wrong =
-                    earlier.find(|grant| grant.is_held(at) && is_held || grant.fence >= fence).map(|other| other.fence);
+                let excludes = |grant: &Grant| grant.is_held(at) && is_held && !(grant.is_shared && is_shared);
+                let wrong = earlier.find(|grant| excludes(grant) || grant.fence >= fence).map(|other| other.fence);
                 if let Some(other) = wrong {
                     self.breaks(format!("the leases {other} and {fence} are held at once, or in the other order"));
                 }
@@ -366,6 +343,8 @@ impl Ledger {
                     since: entry.invoked_at,
                     answered,
                     is_over,
+                    is_shared,
+                    ends_by: lasts.map(|seconds| at + Duration::from_secs(seconds)),
                 });
             }
             (Operation::Change, _) if told.status == 200 => {
@@ -384,8 +363,11 @@ impl Ledger {
                         grant.answered = renewed;
                     }
                     grant.since = grant.since.max(entry.invoked_at);
-                    // A grant that was taken back meanwhile has used its token.
-                    grant.fence = grant.fence.max(told.fence.unwrap_or_default());
+                    grant.ends_by = grant.lasts.map(|lasts| at + lasts);
+                    // A grant that was taken back meanwhile has used its token. Those who share a lease are told the last.
+                    if !grant.is_shared {
+                        grant.fence = grant.fence.max(told.fence.unwrap_or_default());
+                    }
                 }
             }
             _ => {}

@@ -21,6 +21,7 @@ mod client;
 mod end;
 mod explore;
 mod generate;
+mod grants;
 mod judge;
 mod lives;
 mod operation;

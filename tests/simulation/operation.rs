@@ -49,6 +49,8 @@ pub struct Manner {
     pub proposes: bool,
     /// The requested duration of a lease, in seconds; `None` for an infinite one.
     pub lasts: Option<u64>,
+    /// Whether an acquisition lets other clients hold shared leases beside its own.
+    pub shares: bool,
     /// The time that an acquisition may wait, in seconds.
     pub waits: u64,
     /// Whether a write has an idempotency key.
@@ -110,6 +112,7 @@ impl Operation {
             Self::Acquire => {
                 let lasts = manner.lasts.map_or("infinite".to_owned(), |seconds| seconds.to_string());
                 fields.push(("lease-duration", lasts));
+                fields.extend(manner.shares.then(|| ("lease-mode", "shared".to_owned())));
                 if manner.waits > 0 {
                     fields.push(("prefer", format!("wait={}", manner.waits)));
                 }

@@ -58,6 +58,8 @@ pub struct Options {
     pub leased: (bool, bool),
     pub guards: Guards,
     pub required: bool,
+    /// Whether clients may share leases.
+    pub shared: bool,
     pub idempotent: bool,
     /// Whether reads show settled states alone.
     pub settled: bool,
@@ -84,6 +86,7 @@ impl Options {
             leased: (false, false),
             guards: Guards::Write,
             required: false,
+            shared: false,
             idempotent: false,
             settled: false,
             item_touches_document: false,
@@ -186,8 +189,9 @@ impl Options {
             };
             let _ = write!(
                 text,
-                "[routes.lease]\nguards = {guards}\nrequired = {}\ninfinite = true\nclient_break = true\nauth = \"none\"\n",
-                self.required
+                "[routes.lease]\nguards = {guards}\nrequired = {}\nshared = {}\ninfinite = true\nclient_break = true\n\
+                 auth = \"none\"\n",
+                self.required, self.shared
             );
         }
     }

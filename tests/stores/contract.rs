@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ifmatch::{
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
         policy::LeaseGuards,
         record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
@@ -88,6 +88,8 @@ pub fn busy(now: StoreTime) -> Record {
 pub fn leased(now: StoreTime, duration: Duration) -> Record {
     let lease = Lease {
         id: LeaseId::from_random([7; 16]),
+        mode: LeaseMode::Exclusive,
+        fence: Stamp::Itself,
         term: Term::Held(Some(now.plus(duration))),
         duration: LeaseDuration::Fixed(duration),
         granted: now,
@@ -97,7 +99,7 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { lease: Some(lease), fence: Stamp::Itself, ..idle() }
+    Record { leases: lease.into(), fence: Stamp::Itself, ..idle() }
 }
 
 /// Swaps a record in for whatever is there.
@@ -208,6 +210,18 @@ pub async fn raised_floors_give_every_absence_a_later_revision<F: Fixture>() {
     }
 }
 
+/// A record with two shared leases. The second was granted just now, the first before.
+pub fn shared(now: StoreTime) -> Record {
+    let record = leased(now, HOUR);
+    let grants = [([8; 16], Stamp::At(Revision(1))), ([9; 16], Stamp::Itself)];
+    let leases = record.leases.iter().flat_map(|lease| {
+        let shared =
+            |(id, fence)| Lease { id: LeaseId::from_random(id), mode: LeaseMode::Shared, fence, ..lease.clone() };
+        grants.map(shared)
+    });
+    Record { leases: leases.collect(), ..record }
+}
+
 pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
     let fixture = F::start(10).await;
     let store = fixture.store();
@@ -217,7 +231,8 @@ pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
         ("claim", Record { claim: full.claim, ..idle() }),
         ("unclaimed", Record { unclaimed: full.unclaimed.clone(), ..idle() }),
         ("doubt", Record { doubt: full.doubt, ..idle() }),
-        ("lease", Record { lease: full.lease.clone(), ..idle() }),
+        ("lease", Record { leases: full.leases.clone(), ..idle() }),
+        ("shared leases", shared(now)),
     ];
     for (name, record) in parts.clone() {
         // It has been idle before.
@@ -228,8 +243,8 @@ pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
     for (name, record) in parts {
         let kept = read(&*store, name).await.record;
         assert_eq!(
-            (kept.claim.is_some(), kept.unclaimed.len(), kept.doubt.is_some(), kept.lease.is_some()),
-            (record.claim.is_some(), record.unclaimed.len(), record.doubt.is_some(), record.lease.is_some()),
+            (kept.claim.is_some(), kept.unclaimed.len(), kept.doubt.is_some(), kept.leases.iter().count()),
+            (record.claim.is_some(), record.unclaimed.len(), record.doubt.is_some(), record.leases.iter().count()),
             "{name}"
         );
     }
@@ -246,7 +261,7 @@ pub async fn a_lease_is_forgotten_after_it_was_remembered<F: Fixture>() {
     assert!(read(&*store, "a").await.lease().is_none());
     fixture.collect().await;
     let forgotten = read(&*store, "a").await;
-    assert_eq!(forgotten.record.lease, None);
+    assert!(forgotten.record.leases.is_empty());
     assert!(forgotten.fence() >= granted.fence(), "no fence comes back");
 }
 

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::{
     clock::StillClock,
-    contract::{Fixture, MOMENT, busy, fill, idle, leased, put, read},
+    contract::{Fixture, MOMENT, busy, fill, idle, leased, put, read, shared},
 };
 
 const IDLE_TTL: Duration = Duration::from_secs(1);
@@ -121,6 +121,21 @@ async fn leases_come_back_with_their_fences_and_no_less_time() {
     for record in [back.record, absent.record] {
         assert_eq!(record.bare_tags, BareTags::None, "nobody knows which tags were given out before");
     }
+}
+
+#[tokio::test]
+async fn shared_leases_come_back_each_with_its_own_fence() {
+    let disk = Disk::start(10).await;
+    let now = disk.store.now().await.unwrap();
+    let granted = put(&*disk.store, "a", shared(now)).await;
+    let (disk, _) = disk.restart(false).await;
+    let back = read(&*disk.store, "a").await;
+    let told = |snapshot: &Snapshot| {
+        let leases = snapshot.leases();
+        leases.map(|lease| (lease.id, lease.mode, lease.fence.resolve(snapshot.revision))).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&back), told(&granted));
+    assert_eq!((told(&back).len(), back.fence()), (2, granted.fence()));
 }
 
 #[tokio::test]

@@ -231,6 +231,7 @@ fn leases(rules: &LeaseRules) -> Value {
         "guards": guard_words(rules.guards),
         "auth": rules.auth.word(),
         "bind": rules.bind,
+        "shared": rules.shared,
         "acquire_on_read": rules.acquire_on_read,
         "client_break": rules.client_break,
         "absent": rules.absent.word(),

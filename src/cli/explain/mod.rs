@@ -179,5 +179,6 @@ fn clients(guard: &GuardRules) -> String {
 
 fn leases(rules: &LeaseRules) -> String {
     let guards = guard_words(rules.guards);
-    format!(", lease.guards = {guards:?}, lease.required = {}", rules.required)
+    let shared = if rules.shared { ", lease.shared = true" } else { "" };
+    format!(", lease.guards = {guards:?}{shared}, lease.required = {}", rules.required)
 }

@@ -47,6 +47,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
         guards: guards(check, lease(keys, |raw| raw.guards.as_ref())),
         auth: check.word("lease.auth", lease(keys, |raw| raw.auth.as_ref())).unwrap_or(LeaseAuth::Probe),
         bind: flag(|raw| raw.bind.as_ref(), false),
+        shared: flag(|raw| raw.shared.as_ref(), false),
         acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
         client_break: flag(|raw| raw.client_break.as_ref(), defaults.client_break),
         absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
@@ -159,6 +160,7 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRule
     let written = [
         ("prefix", own.prefix.as_ref().map(Written::span)),
         ("default", own.default.as_ref().map(Written::span)),
+        ("shared", own.shared.as_ref().map(Written::span)),
         ("max_wait", own.max_wait.as_ref().map(Written::span)),
         ("max_waiters", own.max_waiters.as_ref().map(Written::span)),
     ];

@@ -100,6 +100,7 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
     let differences = [
         ("dialect", one.dialect != other.dialect),
         ("lease.guards", rules.guards != of_other.guards),
+        ("lease.shared", rules.shared != of_other.shared),
         ("lease.required", rules.required != of_other.required),
         ("lease.bind", rules.bind != of_other.bind),
         ("identity_headers", rules.bind && one.identity_headers != other.identity_headers),

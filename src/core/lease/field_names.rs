@@ -17,6 +17,8 @@ const fn named(lower: &'static str, title: &'static str) -> FieldName {
 pub const LEASE_ID: FieldName = named("lease-id", "Lease-Id");
 /// The id that a holder wants instead.
 pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Lease-Id");
+/// Whether other clients may hold shared leases beside this one: `shared`, or `exclusive`.
+pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
 /// What others may see of the holder.

@@ -49,8 +49,8 @@ fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_
 /// A write on another resource changes this one. Its writer is not the holder, and takes nothing from the holder.
 #[test]
 fn a_touch_leaves_a_lease_that_is_held_and_ends_one_that_has_run_out() {
-    assert!(touch(&leased().snapshot).lease.is_some());
-    assert!(touch(&expired().snapshot).lease.is_none());
+    assert!(!touch(&leased().snapshot).leases.is_empty());
+    assert!(touch(&expired().snapshot).leases.is_empty());
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn a_lease_is_held_to_the_last_millisecond_of_its_time() {
 fn who_is_refused_learns_how_long_to_wait_and_for_whom() {
     let mut resource = Resource::new();
     let holder = HolderLabel::parse(b"worker 7").ok();
-    let mine = Acquire { proposed: None, fresh: id(A), duration: fixed(60), holder: holder.clone() };
-    resource.must(Action::Acquire(mine));
+    let Action::Acquire(mine) = acquire(Some(id(A)), fixed(60)) else { unreachable!() };
+    resource.must(Action::Acquire(Acquire { holder: holder.clone(), ..mine }));
     resource.pass_seconds(20);
     let held = |remaining, is_breaking| Err(Denied::Held { remaining, holder: holder.clone(), is_breaking });
     assert_eq!(resource.lease(acquire(None, fixed(15))), held(Some(Duration::from_secs(40)), false));
@@ -111,9 +111,9 @@ fn the_holder_renews_changes_reacquires_and_releases_beside_its_write() {
             (&after.record.claim, after.touched(), after.version()),
             (&record.claim, before.touched(), before.version())
         );
-        let lease = after.record.lease.clone();
+        let leases = after.record.leases.clone();
         resource.end(begun, Outcome::Applied, false);
-        assert_eq!(resource.snapshot.record.lease, lease, "the end of the write loses {action:?}");
+        assert_eq!(resource.snapshot.record.leases, leases, "the end of the write loses {action:?}");
     }
 }
 
@@ -165,7 +165,7 @@ fn a_write_whose_process_died_ends_the_memory_of_a_lease_unless_it_was_its_holde
         let (mark, _) = resource.begin(standing);
         resource.snapshot.now = mark.deadline;
         let record = take_over(&resource.snapshot).expect("its owner is dead");
-        assert_eq!(record.lease.is_some(), kept, "{standing:?}");
+        assert_eq!(!record.leases.is_empty(), kept, "{standing:?}");
     }
 }
 
@@ -202,7 +202,7 @@ fn a_holding_ends_at_last() {
         resource.pass_seconds(59);
         resource.must(renew());
     }
-    let granted = resource.snapshot.record.lease.as_ref().unwrap().granted;
+    let granted = resource.snapshot.lease().unwrap().granted;
     resource.snapshot.now = granted.plus(Duration::from_secs(3_540));
     resource.must(renew());
     resource.pass(Duration::from_millis(1));
@@ -317,7 +317,7 @@ fn only_the_removal_of_the_leased_target_ends_the_lease() {
         let outcome = Outcome::Applied;
         let removal = Settlement { mark, marked_at, outcome, removes: Some(removed), learned: None, shown: None };
         let record = settle(&resource.snapshot, removal).expect("the mark is there");
-        assert_eq!(record.lease.is_none(), ends, "{removed:?}");
+        assert_eq!(record.leases.is_empty(), ends, "{removed:?}");
         resource.swap(record);
     }
 }

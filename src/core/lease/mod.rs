@@ -25,12 +25,15 @@ use std::time::Duration;
 
 use super::{
     policy::{LeaseGuards, LeaseRules},
+    revision::Stamp,
     time::StoreTime,
 };
 
 pub mod field_names;
 mod holder;
 mod id;
+mod lease_set;
+mod operation;
 mod step;
 mod take_back;
 mod target;
@@ -41,7 +44,9 @@ pub(crate) mod testing;
 
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
-pub use step::{Acquire, Action, Command, Denied, Done, break_lease, step};
+pub use lease_set::{LeaseSet, SHARED_LEASES_MAX};
+pub use operation::{Acquire, Action, Command, Denied, Done};
+pub use step::{await_exclusive, break_leases, step};
 pub use take_back::{LostGrant, take_back};
 pub use target::TargetName;
 pub use usage::{Standing, Usage, UseDenied, judge_use};
@@ -75,6 +80,25 @@ impl LeaseDuration {
     }
 }
 
+/// Whether several clients may hold a lease of one resource at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaseMode {
+    /// One client holds the lease.
+    Exclusive,
+    /// Other clients may hold shared leases too.
+    Shared,
+}
+
+impl LeaseMode {
+    /// Returns the word for the mode, as requests and answers have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        }
+    }
+}
+
 /// The stage of a lease's life, with the time at which it ends or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Term {
@@ -86,19 +110,19 @@ pub enum Term {
     Released(StoreTime),
 }
 
-/// The state of a resource's lease at a given time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The state of a resource's lease at a given time. Of several leases, the one with the greatest state counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseState {
     /// There is no lease.
     Available,
-    /// A client holds the lease.
-    Leased,
-    /// A client holds the lease until the break takes effect, and cannot renew it.
-    Breaking,
     /// The lease was broken. Its id is remembered.
     Broken,
     /// The lease ran out. Its id is remembered, so its holder may still renew it.
     Expired,
+    /// A client holds the lease until the break takes effect, and cannot renew it.
+    Breaking,
+    /// A client holds the lease.
+    Leased,
 }
 
 impl LeaseState {
@@ -108,11 +132,15 @@ impl LeaseState {
     }
 }
 
-/// The lease of one resource, or the memory of one that has ended.
+/// A lease of one resource, or the memory of one that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The secret that proves the lease.
     pub id: LeaseId,
+    /// Whether other clients may hold shared leases of the resource too.
+    pub mode: LeaseMode,
+    /// The revision of the record in which the lease was granted: no other lease of the resource has it.
+    pub fence: Stamp,
     /// The stage of the lease's life.
     pub term: Term,
     /// The time for which the lease was granted, and for which each renewal extends it.
@@ -169,7 +197,8 @@ impl Lease {
         self.principal.is_none() || self.principal == principal
     }
 
-    fn end(&self) -> Option<StoreTime> {
+    /// Returns the time at which the lease ends or ended, unless it is renewed; `None` if it has no end.
+    pub const fn end(&self) -> Option<StoreTime> {
         match self.term {
             Term::Held(end) => end,
             Term::Breaking(end) | Term::Released(end) => Some(end),

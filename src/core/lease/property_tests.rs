@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::super::{
     LeaseState, Standing, Usage, judge_use,
-    testing::{Resource, acquire, fixed, id},
+    testing::{Resource, acquire, fixed, id, share},
 };
 use super::*;
 use crate::core::{
@@ -19,8 +19,11 @@ use crate::core::{
 enum Event {
     Acquire {
         by: u8,
+        mode: LeaseMode,
         seconds: Option<u64>,
     },
+    /// A client waits for the exclusive lease.
+    Await,
     Renew {
         by: u8,
     },
@@ -50,6 +53,7 @@ enum Event {
 
 fn event() -> impl Strategy<Value = Event> {
     let by = || 0..3_u8;
+    let mode = prop_oneof![1 => Just(LeaseMode::Exclusive), 2 => Just(LeaseMode::Shared)];
     let outcome = prop_oneof![
         Just(Outcome::Applied),
         Just(Outcome::NotApplied),
@@ -58,8 +62,9 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Outcome::Doubt)
     ];
     prop_oneof![
-        4 => (by(), prop_oneof![9 => (15..=60_u64).prop_map(Some), 1 => Just(None)])
-            .prop_map(|(by, seconds)| Event::Acquire { by, seconds }),
+        5 => (by(), mode, prop_oneof![9 => (15..=60_u64).prop_map(Some), 1 => Just(None)])
+            .prop_map(|(by, mode, seconds)| Event::Acquire { by, mode, seconds }),
+        1 => Just(Event::Await),
         3 => by().prop_map(|by| Event::Renew { by }),
         1 => by().prop_map(|by| Event::Change { by }),
         1 => by().prop_map(|by| Event::Release { by }),
@@ -72,15 +77,22 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The resource, and the clients' knowledge from the answers that they got.
+/// What a client knows of its lease from the answers that it got.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    mode: LeaseMode,
+    /// The end of its term. `None`: no end.
+    until: Option<StoreTime>,
+    /// Whether a client that did not hold a lease beside this one has written, or may have, or was granted one.
+    is_overwritten: bool,
+}
+
+/// The resource, and the clients' knowledge.
 struct World {
     resource: Resource,
     /// The id that each client uses.
     ids: [LeaseId; 3],
-    /// The client that was last granted the lease, and the end of its term unless the lease is broken. `None`: no end.
-    promise: Option<(u8, Option<StoreTime>)>,
-    /// Whether a client other than the last holder has written, or may have, since that holder's lease ended.
-    is_overwritten: bool,
+    promises: [Option<Promise>; 3],
     /// The write in flight, the client that it names as the holder, and its standing.
     in_flight: Option<((Mark, Revision), Option<u8>, Standing)>,
     fence: Revision,
@@ -90,18 +102,27 @@ impl World {
     fn new() -> Self {
         let resource = Resource::new();
         let fence = resource.snapshot.fence();
-        let ids = [id(0), id(1), id(2)];
-        Self { resource, ids, promise: None, is_overwritten: false, in_flight: None, fence }
+        Self { resource, ids: [id(0), id(1), id(2)], promises: [None; 3], in_flight: None, fence }
     }
 
     fn id(&self, client: u8) -> LeaseId {
         self.ids[usize::from(client)]
     }
 
-    /// Returns the client that holds the lease at present, by the answers.
-    fn holder(&self) -> Option<u8> {
+    fn promise(&mut self, client: u8) -> &mut Option<Promise> {
+        &mut self.promises[usize::from(client)]
+    }
+
+    /// Returns the clients that hold a lease at present, by the answers, and the modes of their leases.
+    fn holders(&self) -> Vec<(u8, LeaseMode)> {
         let now = self.resource.snapshot.now;
-        self.promise.filter(|(_, until)| until.is_none_or(|until| now < until)).map(|(client, _)| client)
+        let held = |promise: &&Promise| promise.until.is_none_or(|until| now < until);
+        let promises = (0..3).zip(&self.promises);
+        promises.filter_map(|(client, promise)| Some((client, promise.as_ref().filter(held)?.mode))).collect()
+    }
+
+    fn is_holder(&self, client: u8) -> bool {
+        self.holders().iter().any(|(holder, _)| *holder == client)
     }
 
     /// Does an operation, and checks that its repetition gets the same answer.
@@ -110,13 +131,13 @@ impl World {
         if let Ok(done) = &result
             && !matches!(done, Done::Released)
         {
-            let (lease, fence) = (self.resource.snapshot.record.lease.clone(), self.resource.snapshot.fence());
+            let (leases, fence) = (self.resource.snapshot.record.leases.clone(), self.resource.snapshot.fence());
             let expected = match *done {
                 Done::Acquired { id, duration, .. } => Done::Acquired { id, duration, is_new: false },
                 done => done,
             };
             assert_eq!(self.resource.lease(action), Ok(expected), "a repetition is the same success");
-            assert_eq!((&self.resource.snapshot.record.lease, self.resource.snapshot.fence()), (&lease, fence));
+            assert_eq!((&self.resource.snapshot.record.leases, self.resource.snapshot.fence()), (&leases, fence));
         }
         result
     }
@@ -124,28 +145,33 @@ impl World {
     fn happen(&mut self, event: Event) {
         let now = self.resource.snapshot.now;
         match event {
-            Event::Acquire { by, seconds } => self.acquire(by, seconds.map_or(LeaseDuration::Infinite, fixed)),
+            Event::Acquire { by, mode, seconds } => {
+                self.acquire(by, mode, seconds.map_or(LeaseDuration::Infinite, fixed));
+            }
+            Event::Await => {
+                let record = await_exclusive(&self.resource.snapshot, now.plus(Duration::from_secs(10)));
+                self.resource.swap(record);
+            }
             Event::Renew { by } => {
                 if let Ok(Done::Renewed { duration }) = self.lease(Action::Renew { id: self.id(by) }) {
-                    assert_eq!(self.promise.map(|(client, _)| client), Some(by), "only the last holder renews");
-                    assert!(!self.is_overwritten, "a renewal proves that no other client has written");
-                    self.promise = Some((by, duration.end(now)));
+                    let promise = self.promise(by).as_mut().expect("only a holder renews");
+                    assert!(!promise.is_overwritten, "a renewal proves that no other client has written");
+                    promise.until = duration.end(now);
                 }
             }
             Event::Change { by } => {
                 let proposed = LeaseId::from_random([self.id(by).reveal().as_bytes()[0].wrapping_add(by + 50); 16]);
                 if self.lease(Action::Change { id: self.id(by), proposed }).is_ok() {
-                    assert_eq!(self.holder(), Some(by));
+                    assert!(self.is_holder(by));
                     self.ids[usize::from(by)] = proposed;
                 }
             }
             Event::Release { by } => {
                 if self.lease(Action::Release { id: self.id(by) }) == Ok(Done::Released) {
-                    assert_eq!(self.promise.map(|(client, _)| client), Some(by));
-                    self.promise = Some((by, Some(now)));
+                    self.promise(by).as_mut().expect("only a holder releases").until = Some(now);
                 }
             }
-            Event::Break { seconds } => self.break_lease(seconds),
+            Event::Break { seconds } => self.break_leases(seconds),
             Event::Begin { by } => self.begin(by),
             Event::End { outcome, removes } => self.end(outcome, removes),
             Event::Pass { milliseconds } => self.resource.pass(Duration::from_millis(milliseconds)),
@@ -154,33 +180,40 @@ impl World {
         self.check();
     }
 
-    fn acquire(&mut self, by: u8, duration: LeaseDuration) {
-        let (holder, now) = (self.holder(), self.resource.snapshot.now);
-        let was_quiet = self.resource.snapshot.has_no_pending_writes();
-        let Ok(Done::Acquired { is_new, .. }) = self.lease(acquire(Some(self.id(by)), duration)) else { return };
-        assert!(holder.is_none_or(|holder| holder == by), "{holder:?} still holds what {by} was granted");
-        assert_eq!(is_new, holder.is_none());
+    fn acquire(&mut self, by: u8, mode: LeaseMode, duration: LeaseDuration) {
+        let (before, holders) = (self.resource.snapshot.clone(), self.holders());
+        let Ok(Done::Acquired { is_new, .. }) = self.lease(share_or_not(self.id(by), mode, duration)) else { return };
+        let (own, others): (Vec<_>, Vec<_>) = holders.into_iter().partition(|(client, _)| *client == by);
+        assert!(mode == LeaseMode::Shared || others.is_empty(), "{others:?} still hold what {by} alone was granted");
+        assert!(others.iter().all(|(_, other)| *other == LeaseMode::Shared), "{others:?} still hold it alone");
+        let is_raised = own.first().is_some_and(|(_, own)| (*own, mode) == (LeaseMode::Shared, LeaseMode::Exclusive));
+        assert_eq!(is_new, own.is_empty() || is_raised);
         if is_new {
-            assert!(was_quiet, "a write was under way");
+            assert!(before.has_no_pending_writes(), "a write was under way");
+            assert!(mode == LeaseMode::Exclusive || !before.is_exclusive_awaited(Duration::ZERO), "another waits");
             assert!(self.resource.snapshot.fence() > self.fence, "a grant has a greater fence");
-            self.is_overwritten = false;
         } else {
             assert_eq!(self.resource.snapshot.fence(), self.fence);
         }
-        self.promise = Some((by, duration.end(now)));
+        if is_new && others.is_empty() {
+            self.promises.iter_mut().flatten().for_each(|promise| promise.is_overwritten = true);
+        }
+        *self.promise(by) = Some(Promise { mode, until: duration.end(before.now), is_overwritten: false });
     }
 
-    fn break_lease(&mut self, seconds: Option<u64>) {
+    fn break_leases(&mut self, seconds: Option<u64>) {
         let now = self.resource.snapshot.now;
         let Ok(Done::Broken { remaining }) = self.lease(Action::Break { period: seconds.map(Duration::from_secs) })
         else {
             return;
         };
-        let (client, until) = self.promise.expect("a client held the broken lease");
-        let end = now.plus(remaining);
-        assert!(until.is_none_or(|until| end <= until.max(now)), "a break never puts the end off");
         assert!(seconds.is_none_or(|seconds| remaining <= Duration::from_secs(seconds)));
-        self.promise = Some((client, Some(end)));
+        for promise in self.promises.iter_mut().flatten() {
+            let asked = seconds.map(|seconds| now.plus(Duration::from_secs(seconds)));
+            promise.until = Some(promise.until.into_iter().chain(asked).min().unwrap_or(now));
+        }
+        let last = self.promises.iter().flatten().filter_map(|promise| promise.until).max();
+        assert_eq!(last.map(|last| now.until(last)), Some(remaining), "a break never puts an end off");
     }
 
     fn begin(&mut self, by: Option<u8>) {
@@ -189,10 +222,9 @@ impl World {
         }
         let presented = by.map(|client| self.id(client));
         let verdict = judge_use(&self.resource.snapshot, Some(&self.resource.rules), Usage::Write, presented, None);
-        if let Some(holder) = self.holder() {
-            assert_eq!(verdict == Ok(Standing::Holder), by == Some(holder), "only the holder writes");
-            assert_eq!(verdict.is_ok(), by == Some(holder), "only the holder writes");
-        }
+        let is_holder = by.is_some_and(|by| self.is_holder(by));
+        assert_eq!(verdict == Ok(Standing::Holder), is_holder, "each holder writes");
+        assert!(self.holders().is_empty() || verdict.is_ok() == is_holder, "only a holder writes");
         if let Ok(standing) = verdict {
             assert_eq!(standing == Standing::Holder, by.is_some());
             self.in_flight = Some((self.resource.begin(standing), by, standing));
@@ -202,11 +234,11 @@ impl World {
     fn end(&mut self, outcome: Outcome, removes: bool) {
         let Some((begun, _, standing)) = self.in_flight.take() else { return };
         self.resource.end(begun, outcome, removes);
+        let (now, is_removed) = (self.resource.snapshot.now, outcome == Outcome::Applied && removes);
         let may_have_written = !matches!(outcome, Outcome::NotApplied | Outcome::NotAppliedAsKnown);
-        self.is_overwritten |= may_have_written && standing == Standing::Free;
-        if outcome == Outcome::Applied && removes {
-            self.promise = self.promise.map(|(client, _)| (client, Some(self.resource.snapshot.now)));
-            self.is_overwritten = true;
+        for promise in self.promises.iter_mut().flatten() {
+            promise.is_overwritten |= is_removed || may_have_written && standing == Standing::Free;
+            promise.until = if is_removed { Some(now) } else { promise.until };
         }
     }
 
@@ -218,15 +250,26 @@ impl World {
     }
 
     fn check(&mut self) {
-        let snapshot = &self.resource.snapshot;
-        assert_eq!(snapshot.lease_state().is_held(), self.holder().is_some(), "the answers were true");
-        if let (Some(holder), Some((_, writer, _))) = (self.holder(), self.in_flight) {
-            assert_eq!(writer, Some(holder), "no other client writes while the lease is held");
+        let (snapshot, holders) = (&self.resource.snapshot, self.holders());
+        assert_eq!(snapshot.held_leases().count(), holders.len(), "the answers were true");
+        let is_alone = holders.iter().any(|(_, mode)| *mode == LeaseMode::Exclusive);
+        assert!(!is_alone || holders.len() == 1, "{holders:?} hold one lease");
+        if let (Some((first, _)), Some((_, writer, _))) = (holders.first(), self.in_flight) {
+            let writer = writer.expect("only a client that holds the lease writes, or one that held it just now");
+            let shares = self.promises[usize::from(writer)].is_some_and(|promise| promise.mode == LeaseMode::Shared);
+            assert!(writer == *first || shares && !is_alone, "no other client writes while the lease is held");
         }
         assert!(snapshot.fence() >= self.fence, "fences only grow");
         self.fence = snapshot.fence();
         let is_remembered = snapshot.lease_state() != LeaseState::Available;
         assert!(!is_remembered || !snapshot.record.is_idle(snapshot.now), "a remembered lease pins its record");
+    }
+}
+
+fn share_or_not(id: LeaseId, mode: LeaseMode, duration: LeaseDuration) -> Action {
+    match mode {
+        LeaseMode::Exclusive => acquire(Some(id), duration),
+        LeaseMode::Shared => share(id, duration),
     }
 }
 

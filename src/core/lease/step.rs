@@ -1,142 +1,24 @@
 //! The lease operations, each as one pure step on a record (DESIGN, section 4, "Lease operation").
 //!
 //! The tables in `table_tests.rs` specify the effect of each operation in each state, and are the test too.
+//!
+//! # Design
+//!
+//! *Why does a client that waits for the exclusive lease sign the record?* Holders of shared leases can come and go so
+//! that there is always one. While the sign counts, no other client joins them, in any process. A sign decides only who
+//! goes first: without it, the lease is as safe.
 
 use std::time::Duration;
 
-use super::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseState, PrincipalName, TargetName, Term};
+use super::{
+    Acquire, Action, Command, Denied, Done, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, LeaseState,
+    PrincipalName, SHARED_LEASES_MAX, TargetName, Term,
+};
 use crate::core::{
     policy::LeaseRules,
-    record::{Availability, Record, Snapshot, Stamp},
+    record::{Availability, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
 };
-
-/// A client's request for an operation on the lease of a resource.
-#[derive(Clone, Debug)]
-pub struct Command {
-    /// The operation.
-    pub action: Action,
-    /// The principal of the client, if leases are bound to principals (`lease.bind`).
-    pub principal: Option<PrincipalName>,
-    /// The target of the lease.
-    pub target: TargetName,
-}
-
-/// A lease operation.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// Acquires the lease.
-    Acquire(Acquire),
-    /// Extends the lease to its full duration from now on.
-    Renew {
-        /// The id of the holder.
-        id: LeaseId,
-    },
-    /// Gives the lease another id.
-    Change {
-        /// The id of the holder.
-        id: LeaseId,
-        /// The new id.
-        proposed: LeaseId,
-    },
-    /// Gives the lease up.
-    Release {
-        /// The id of the holder.
-        id: LeaseId,
-    },
-    /// Ends the lease for any holder, without its id.
-    Break {
-        /// The time that the holder has to finish, unless its lease ends before. By default a fixed lease runs to its
-        /// end, and an infinite one ends at once.
-        period: Option<Duration>,
-    },
-}
-
-/// The properties of the lease that a client wants to acquire.
-#[derive(Clone, Debug)]
-pub struct Acquire {
-    /// The id that the client has chosen, which makes the acquisition idempotent.
-    pub proposed: Option<LeaseId>,
-    /// The random id to use if the client has chosen none.
-    pub fresh: LeaseId,
-    /// The duration. The caller checks that the route allows it ([`LeaseDuration::is_allowed`]).
-    pub duration: LeaseDuration,
-    /// The label that the holder gives itself.
-    pub holder: Option<HolderLabel>,
-}
-
-/// The effect of a step, once its record is in the store. The new record then holds the fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// The client holds the lease.
-    Acquired {
-        /// The id of the lease.
-        id: LeaseId,
-        /// The time for which it is granted.
-        duration: LeaseDuration,
-        /// Whether this is a new holding, with a new fence. If not, the holder has repeated its request.
-        is_new: bool,
-    },
-    /// The lease is held for its full duration from now on. Only its holder has written since it was last held.
-    Renewed {
-        /// The duration of the lease.
-        duration: LeaseDuration,
-    },
-    /// The lease has another id.
-    Changed {
-        /// The new id.
-        id: LeaseId,
-    },
-    /// The holder gave the lease up.
-    Released,
-    /// The lease had been released with this id before.
-    AlreadyReleased,
-    /// The lease is broken, or will be.
-    Broken {
-        /// The time that its holder still has.
-        remaining: Duration,
-    },
-}
-
-impl Done {
-    /// Returns the name of the effect in metrics.
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Acquired { is_new: true, .. } => "granted",
-            Self::Acquired { is_new: false, .. } => "repeated",
-            Self::Renewed { .. } => "renewed",
-            Self::Changed { .. } => "changed",
-            Self::Released | Self::AlreadyReleased => "released",
-            Self::Broken { .. } => "broken",
-        }
-    }
-}
-
-/// Why a step was denied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Denied {
-    /// Another client holds the lease.
-    Held {
-        /// The time that is left unless the lease is renewed; `None` if it has no end.
-        remaining: Option<Duration>,
-        /// The label that the holder gave itself.
-        holder: Option<HolderLabel>,
-        /// Whether the lease is breaking, so that it cannot be renewed.
-        is_breaking: bool,
-    },
-    /// The lease, held or ended, has another id or is bound to another principal.
-    IdMismatch,
-    /// There is no lease.
-    NotPresent,
-    /// The lease of this id is breaking: it cannot be acquired, renewed or changed.
-    Breaking,
-    /// The lease of this id was broken: it cannot be renewed.
-    Broken,
-    /// The holding would last longer than `lease.max_hold_time`. A lease that is held runs to its end.
-    BeyondHoldMax,
-    /// Writes are in flight or in doubt. The lease can be granted once they have ended.
-    Busy(Availability),
-}
 
 /// Does one lease operation on the record as it was read. The caller swaps the returned record in. The operation leaves
 /// the record's data on writes unchanged.
@@ -151,48 +33,64 @@ pub enum Denied {
 pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result<(Record, Done), Denied> {
     let current = Current::of(snapshot);
     let (principal, target) = (command.principal, command.target);
-    let (lease, done) = match command.action {
+    let (leases, done) = match command.action {
         Action::Acquire(wanted) => current.acquire(wanted, principal, target, rules)?,
         Action::Renew { id } => current.renew(id, principal, rules)?,
         Action::Change { id, proposed } => current.change(id, proposed, principal)?,
         Action::Release { id } => current.release(id, principal)?,
-        Action::Break { period } => current.end(period)?,
+        Action::Break { period } => current.end(period, |_lease| true)?,
     };
-    let mut record = current.record_with(lease);
+    let mut record = current.record_with(leases);
     if matches!(done, Done::Acquired { is_new: true, .. }) {
         record.fence = Stamp::Itself;
+        // The wait for the exclusive lease is over: a shared one is not granted while it lasts.
+        record.exclusive_awaited_until = None;
     }
     Ok((record, done))
 }
 
-/// Breaks the lease as [`step`] does, but for an operator: for any holder, and even if its route does not let clients
-/// break it. The returned duration is the time that its holder still has.
+/// Breaks the leases as [`step`] does, but for an operator: for any holder, and even if their route does not let clients
+/// break them. If there is a fence, only the lease that it names is broken.
 ///
 /// # Errors
 ///
-/// There is no lease.
-pub fn break_lease(snapshot: &Snapshot, period: Duration) -> Result<(Record, Duration), Denied> {
+/// There is no such lease.
+pub fn break_leases(snapshot: &Snapshot, period: Duration, fence: Option<Revision>) -> Result<Record, Denied> {
     let current = Current::of(snapshot);
-    let (lease, _) = current.end(Some(period))?;
-    let remaining = lease.remaining(snapshot.now).unwrap_or_default();
-    Ok((current.record_with(lease), remaining))
+    let is_named = |lease: &Lease| fence.is_none_or(|fence| lease.fence == Stamp::At(fence));
+    let (leases, _) = current.end(Some(period), is_named)?;
+    Ok(current.record_with(leases))
 }
 
-/// The lease as it was read.
+/// Returns the record with the sign that a client waits for the exclusive lease until this time.
+pub fn await_exclusive(snapshot: &Snapshot, until: StoreTime) -> Record {
+    let record = snapshot.record.clone().resolved(snapshot.revision);
+    Record { exclusive_awaited_until: record.exclusive_awaited_until.max(Some(until)), ..record }
+}
+
+/// The leases as they were read.
 struct Current<'a> {
     snapshot: &'a Snapshot,
-    lease: Option<&'a Lease>,
-    state: LeaseState,
+    /// The leases that are held or remembered.
+    leases: LeaseSet,
     now: StoreTime,
 }
 
 impl<'a> Current<'a> {
     fn of(snapshot: &'a Snapshot) -> Self {
-        Self { snapshot, lease: snapshot.lease(), state: snapshot.lease_state(), now: snapshot.now }
+        let leases = snapshot.leases().cloned().collect::<LeaseSet>().resolved(snapshot.revision);
+        Self { snapshot, leases, now: snapshot.now }
     }
 
-    fn record_with(&self, lease: Lease) -> Record {
-        Record { lease: Some(lease), ..self.snapshot.record.clone().resolved(self.snapshot.revision) }
+    fn record_with(&self, leases: LeaseSet) -> Record {
+        Record { leases, ..self.snapshot.record.clone().resolved(self.snapshot.revision) }
+    }
+
+    /// Returns the leases with a change to one of them.
+    fn changed(&self, lease: &Lease, change: impl Fn(&mut Lease)) -> LeaseSet {
+        let mut leases = self.leases.clone();
+        leases.iter_mut().filter(|other| other.fence == lease.fence).for_each(change);
+        leases
     }
 
     fn acquire(
@@ -201,22 +99,29 @@ impl<'a> Current<'a> {
         principal: Option<PrincipalName>,
         target: TargetName,
         rules: &LeaseRules,
-    ) -> Result<(Lease, Done), Denied> {
+    ) -> Result<(LeaseSet, Done), Denied> {
         let id = wanted.proposed.unwrap_or(wanted.fresh);
-        let held = self.lease.filter(|_| self.state.is_held());
-        let is_holder = held.is_some_and(|lease| wanted.proposed.is_some() && lease.is_proved_by(id, principal));
-        match held {
-            Some(_) if is_holder && self.state == LeaseState::Breaking => return Err(Denied::Breaking),
-            Some(lease) if !is_holder => return Err(self.held(lease)),
-            Some(_) => {}
-            None => self.must_be_free()?,
+        let own = wanted.proposed.and_then(|id| self.leases.proved_by(id, principal));
+        let own = own.filter(|lease| lease.state(self.now).is_held());
+        if own.is_some_and(|own| own.state(self.now) == LeaseState::Breaking) {
+            return Err(Denied::Breaking);
+        }
+        // A holder of a shared lease that wants the exclusive one is granted another lease.
+        let is_new = own.is_none_or(|own| own.mode == LeaseMode::Shared && wanted.mode == LeaseMode::Exclusive);
+        let others: LeaseSet = self.leases.held(self.now).filter(|lease| own != Some(lease)).cloned().collect();
+        self.must_be_shared_by(&others, &wanted, id)?;
+        if is_new {
+            self.must_have_place(&others, wanted.mode)?;
+            self.must_be_free()?;
         }
         // The time of an infinite holding does not count towards `max_hold_time`. From now on it does.
         let is_infinite = |duration| duration == LeaseDuration::Infinite;
         let is_counted = |lease: &&Lease| !is_infinite(lease.duration) || is_infinite(wanted.duration);
-        let granted = held.filter(is_counted).map_or(self.now, |lease| lease.granted);
+        let granted = own.filter(is_counted).map_or(self.now, |lease| lease.granted);
         let lease = Lease {
             id,
+            mode: wanted.mode,
+            fence: own.filter(|_| !is_new).map_or(Stamp::Itself, |own| own.fence),
             term: self.held_within(granted, wanted.duration, rules)?,
             duration: wanted.duration,
             granted,
@@ -226,7 +131,11 @@ impl<'a> Current<'a> {
             guards: rules.guards,
             target,
         };
-        Ok((lease, Done::Acquired { id, duration: wanted.duration, is_new: held.is_none() }))
+        // A lease that begins while no other client holds one leaves nothing to renew.
+        let begins = is_new && others.is_empty();
+        let mut leases = if begins { LeaseSet::NONE } else { self.leases.clone() };
+        leases.put(lease, self.now);
+        Ok((leases, Done::Acquired { id, duration: wanted.duration, is_new }))
     }
 
     fn renew(
@@ -234,20 +143,20 @@ impl<'a> Current<'a> {
         id: LeaseId,
         principal: Option<PrincipalName>,
         rules: &LeaseRules,
-    ) -> Result<(Lease, Done), Denied> {
-        let lease = self.remembered()?;
-        if !lease.is_proved_by(id, principal) {
-            return Err(Denied::IdMismatch);
+    ) -> Result<(LeaseSet, Done), Denied> {
+        if self.leases.state(self.now) == LeaseState::Available {
+            return Err(Denied::NotPresent);
         }
-        match self.state {
+        let lease = self.leases.proved_by(id, principal).ok_or(Denied::IdMismatch)?;
+        match lease.state(self.now) {
             LeaseState::Leased => {}
-            LeaseState::Expired => self.must_be_unwritten()?,
+            LeaseState::Expired => self.must_be_unwritten(lease)?,
             LeaseState::Breaking => return Err(Denied::Breaking),
             LeaseState::Broken => return Err(Denied::Broken),
             LeaseState::Available => return Err(Denied::NotPresent),
         }
         let term = self.held_within(lease.granted, lease.duration, rules)?;
-        Ok((Lease { term, ..lease.clone() }, Done::Renewed { duration: lease.duration }))
+        Ok((self.changed(lease, |lease| lease.term = term), Done::Renewed { duration: lease.duration }))
     }
 
     fn change(
@@ -255,61 +164,91 @@ impl<'a> Current<'a> {
         id: LeaseId,
         proposed: LeaseId,
         principal: Option<PrincipalName>,
-    ) -> Result<(Lease, Done), Denied> {
-        let lease = self.lease.filter(|_| self.state.is_held()).ok_or(Denied::NotPresent)?;
-        // A holder that proposes its present id repeats a change whose answer was lost.
-        let is_repeated = self.state == LeaseState::Leased && lease.is_proved_by(proposed, principal);
-        if !lease.is_proved_by(id, principal) && !is_repeated {
-            return Err(Denied::IdMismatch);
+    ) -> Result<(LeaseSet, Done), Denied> {
+        if !self.leases.state(self.now).is_held() {
+            return Err(Denied::NotPresent);
         }
-        if self.state == LeaseState::Breaking {
+        let done = Done::Changed { id: proposed };
+        let held = |id| self.leases.proved_by(id, principal).filter(|lease| lease.state(self.now).is_held());
+        let Some(lease) = held(id) else {
+            // A holder that proposes its present id repeats a change whose answer was lost.
+            let is_repeated = held(proposed).is_some_and(|lease| lease.state(self.now) == LeaseState::Leased);
+            return if is_repeated { Ok((self.leases.clone(), done)) } else { Err(Denied::IdMismatch) };
+        };
+        if lease.state(self.now) == LeaseState::Breaking {
             return Err(Denied::Breaking);
         }
-        Ok((Lease { id: proposed, ..lease.clone() }, Done::Changed { id: proposed }))
-    }
-
-    fn release(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<(Lease, Done), Denied> {
-        let lease = self.lease.ok_or(Denied::NotPresent)?;
-        let is_holder = lease.is_proved_by(id, principal);
-        match lease.term {
-            Term::Released(_) if is_holder => Ok((lease.clone(), Done::AlreadyReleased)),
-            Term::Released(_) => Err(Denied::NotPresent),
-            _ if is_holder => Ok((Lease { term: Term::Released(self.now), ..lease.clone() }, Done::Released)),
-            _ => Err(Denied::IdMismatch),
+        let is_taken = self.leases.iter().any(|other| other.id == proposed && other != lease);
+        if is_taken {
+            return Err(Denied::IdMismatch);
         }
+        Ok((self.changed(lease, |lease| lease.id = proposed), done))
     }
 
-    /// Breaks the lease. A break can bring its end forward, but never put it off.
-    fn end(&self, period: Option<Duration>) -> Result<(Lease, Done), Denied> {
-        let lease = self.remembered()?;
-        let asked = period.map(|period| self.now.plus(period));
-        let until = match (self.state, lease.end(), asked) {
-            (LeaseState::Expired, ..) | (_, None, None) => self.now,
-            (LeaseState::Broken, Some(end), _) | (_, Some(end), None) => end,
-            (_, Some(end), Some(asked)) => end.min(asked),
-            (_, None, Some(asked)) => asked,
+    fn release(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<(LeaseSet, Done), Denied> {
+        let Some(lease) = self.leases.proved_by(id, principal) else {
+            let is_over = self.leases.iter().all(|lease| matches!(lease.term, Term::Released(_)));
+            return Err(if is_over { Denied::NotPresent } else { Denied::IdMismatch });
         };
-        let done = Done::Broken { remaining: self.now.until(until) };
-        Ok((Lease { term: Term::Breaking(until), ..lease.clone() }, done))
-    }
-
-    /// Returns the lease if it is held or remembered.
-    fn remembered(&self) -> Result<&Lease, Denied> {
-        self.lease.filter(|_| self.state != LeaseState::Available).ok_or(Denied::NotPresent)
-    }
-
-    fn held(&self, lease: &Lease) -> Denied {
-        Denied::Held {
-            remaining: lease.remaining(self.now),
-            holder: lease.holder.clone(),
-            is_breaking: self.state == LeaseState::Breaking,
+        if let Term::Released(_) = lease.term {
+            return Ok((self.leases.clone(), Done::AlreadyReleased));
         }
+        Ok((self.changed(lease, |lease| lease.term = Term::Released(self.now)), Done::Released))
+    }
+
+    /// Breaks these leases. A break can bring an end forward, but never put it off.
+    fn end(&self, period: Option<Duration>, is_meant: impl Fn(&Lease) -> bool) -> Result<(LeaseSet, Done), Denied> {
+        let asked = period.map(|period| self.now.plus(period));
+        let (mut leases, mut last) = (self.leases.clone(), None);
+        let is_there = |lease: &Lease| lease.state(self.now) != LeaseState::Available;
+        for lease in leases.iter_mut().filter(|lease| is_there(lease) && is_meant(lease)) {
+            let until = match (lease.state(self.now), lease.end(), asked) {
+                (LeaseState::Expired, ..) | (_, None, None) => self.now,
+                (LeaseState::Broken, Some(end), _) | (_, Some(end), None) => end,
+                (_, Some(end), Some(asked)) => end.min(asked),
+                (_, None, Some(asked)) => asked,
+            };
+            lease.term = Term::Breaking(until);
+            last = last.max(Some(until));
+        }
+        let last = last.ok_or(Denied::NotPresent)?;
+        Ok((leases, Done::Broken { remaining: self.now.until(last) }))
     }
 
     fn held_within(&self, granted: StoreTime, duration: LeaseDuration, rules: &LeaseRules) -> Result<Term, Denied> {
         let end = duration.end(self.now);
         let is_within = end.is_none_or(|end| end <= granted.plus(rules.max_hold_time));
         is_within.then_some(Term::Held(end)).ok_or(Denied::BeyondHoldMax)
+    }
+
+    /// Fails if another client holds a lease beside which this one cannot be. An id belongs to one lease.
+    fn must_be_shared_by(&self, others: &LeaseSet, wanted: &Acquire, id: LeaseId) -> Result<(), Denied> {
+        let is_shared = |lease: &Lease| [lease.mode, wanted.mode] == [LeaseMode::Shared; 2] && lease.id != id;
+        let in_the_way: LeaseSet = others.iter().filter(|lease| !is_shared(lease)).cloned().collect();
+        let Some(lease) = in_the_way.foremost(self.now) else { return Ok(()) };
+        Err(Denied::Held {
+            remaining: self.remaining(&in_the_way),
+            holder: lease.holder.clone(),
+            is_breaking: lease.state(self.now) == LeaseState::Breaking,
+        })
+    }
+
+    /// Fails if a client waits for the exclusive lease, or if as many clients hold shared leases as may.
+    fn must_have_place(&self, others: &LeaseSet, mode: LeaseMode) -> Result<(), Denied> {
+        let awaited = self.snapshot.record.exclusive_awaited_until.filter(|until| self.now < *until);
+        match awaited {
+            Some(until) if mode == LeaseMode::Shared => Err(Denied::NoPlace { remaining: Some(self.now.until(until)) }),
+            _ if others.iter().count() >= SHARED_LEASES_MAX => {
+                let first = others.iter().filter_map(|lease| lease.remaining(self.now)).min();
+                Err(Denied::NoPlace { remaining: first })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the time until the last of the leases ends.
+    fn remaining(&self, leases: &LeaseSet) -> Option<Duration> {
+        leases.iter().try_fold(Duration::ZERO, |longest, lease| Some(lease.remaining(self.now)?.max(longest)))
     }
 
     fn must_be_free(&self) -> Result<(), Denied> {
@@ -321,15 +260,19 @@ impl<'a> Current<'a> {
 
     /// Fails if a write in flight could take a lease that has run out from its holder. A write in doubt has done so
     /// already.
-    fn must_be_unwritten(&self) -> Result<(), Denied> {
-        let is_taken = |lease| self.snapshot.record.marks().any(|mark| mark.takes(lease, self.now));
-        if self.lease.is_some_and(is_taken) { Err(Denied::Busy(self.snapshot.availability())) } else { Ok(()) }
+    fn must_be_unwritten(&self, lease: &Lease) -> Result<(), Denied> {
+        let is_taken = self.snapshot.record.marks().any(|mark| mark.takes(lease, self.now));
+        if is_taken { Err(Denied::Busy(self.snapshot.availability())) } else { Ok(()) }
     }
 }
 
 #[cfg(test)]
 #[path = "table_tests.rs"]
 mod table_tests;
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod shared_tests;
 
 #[cfg(test)]
 #[path = "property_tests.rs"]

@@ -254,7 +254,7 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
     for (row, state, expected) in cells(table) {
         let (usage, presented) = (usage(row[0]), row.get(1).map(|word| named(word)));
         for mut resource in resources(state) {
-            if let Some(lease) = &mut resource.snapshot.record.lease {
+            for lease in &mut resource.snapshot.record.leases {
                 lease.guards = rules.guards;
             }
             let result = match judge_use(&resource.snapshot, Some(rules), usage, presented, None) {

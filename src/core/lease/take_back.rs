@@ -1,7 +1,7 @@
 //! The removal of a grant that was never reported to its client (DESIGN, section 3, rule 15).
 
-use super::LeaseId;
-use crate::core::record::{Record, Snapshot};
+use super::{LeaseId, LeaseSet};
+use crate::core::record::{Record, Snapshot, Stamp};
 
 /// A grant that may or may not have reached the store.
 #[derive(Clone, Copy, Debug)]
@@ -15,17 +15,19 @@ pub struct LostGrant {
 /// Returns the record without a grant that was made on the record as it was `before`. Returns `None` if the grant is
 /// not there, or if the client may have learned of it in another way.
 pub fn take_back(grant: LostGrant, before: &Snapshot, current: &Snapshot) -> Option<Record> {
-    let is_there = current.record.lease.as_ref().is_some_and(|lease| lease.id == grant.id);
-    let was_granted_since = current.fence() > before.fence();
+    let mut record = current.record.clone().resolved(current.revision);
+    let granted = record.leases.iter().find(|lease| lease.id == grant.id)?;
+    let was_granted_since = granted.fence.resolve(current.revision) > before.fence();
     // A repeated acquisition swaps the record again, but keeps the fence.
-    let is_last_change = current.fence() == current.revision;
-    if !is_there || !was_granted_since || (grant.is_known && !is_last_change) {
+    let is_last_change = granted.fence == Stamp::At(current.revision);
+    if !was_granted_since || (grant.is_known && !is_last_change) {
         return None;
     }
-    let mut record = current.record.clone().resolved(current.revision);
-    // A lease that had ended can be renewed again, unless there was a write since.
-    let is_unwritten = current.touched() == before.touched();
-    record.lease = before.lease().filter(|_| is_unwritten).cloned();
+    record.leases.retain(|lease| lease.id != grant.id);
+    // A lease that had ended can be renewed again, unless there was a write or another grant since.
+    if record.leases.is_empty() && current.touched() == before.touched() {
+        record.leases = before.leases().cloned().collect::<LeaseSet>().resolved(before.revision);
+    }
     Some(record)
 }
 
@@ -103,7 +105,7 @@ mod tests {
         let (mut resource, before) = granted(fresh());
         resource.begin(Standing::Unguarded);
         let record = take_back(fresh(), &before, &resource.snapshot).expect("it is there");
-        assert!(record.lease.is_none() && record.claim.is_some(), "the write goes on");
+        assert!(record.leases.is_empty() && record.claim.is_some(), "the write goes on");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, Standing, TargetName, step};
+use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, LeaseMode, Standing, TargetName, step};
 use crate::core::{
     policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
     record::{Mark, Record, Revision, Snapshot},
@@ -19,6 +19,7 @@ pub(crate) fn rules() -> LeaseRules {
         auth: LeaseAuth::None,
         bind: true,
         acquire_on_read: false,
+        shared: true,
         client_break: true,
         absent: AbsentLease::Allow,
         remember_time: seconds(600),
@@ -49,7 +50,13 @@ pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
 }
 
 pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Action {
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), duration, holder: None })
+    let mode = LeaseMode::Exclusive;
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None })
+}
+
+pub(crate) fn share(proposed: LeaseId, duration: LeaseDuration) -> Action {
+    let (proposed, mode) = (Some(proposed), LeaseMode::Shared);
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None })
 }
 
 /// A resource, in a store that gives each swap the next revision.

@@ -86,21 +86,20 @@ pub fn judge_use(
             (true, false) => Ok(Standing::Free),
         };
     };
-    let is_holder = snapshot.lease().is_some_and(|lease| lease.is_proved_by(id, principal));
-    match state {
-        LeaseState::Leased | LeaseState::Breaking if is_holder => Ok(Standing::Holder),
-        LeaseState::Leased | LeaseState::Breaking => Err(UseDenied::IdMismatch),
-        LeaseState::Expired | LeaseState::Broken if is_holder => Err(UseDenied::Lost),
+    let own = snapshot.record.leases.proved_by(id, principal).map(|lease| lease.state(snapshot.now));
+    match own {
+        Some(LeaseState::Leased | LeaseState::Breaking) => Ok(Standing::Holder),
+        Some(LeaseState::Expired | LeaseState::Broken) => Err(UseDenied::Lost),
+        _ if state.is_held() => Err(UseDenied::IdMismatch),
         _ => Err(UseDenied::NotPresent),
     }
 }
 
-/// Whether a use needs the present lease, or would need one if there were any.
+/// Whether a use needs the present leases, or would need one if there were any.
 fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usage: Usage) -> bool {
-    let granted = snapshot.lease().map(|lease| lease.guards);
-    let of_route = rules.map(|rules| rules.guards);
-    match (granted, of_route) {
-        (None, None) => usage != Usage::Read,
-        _ => [granted, of_route].into_iter().flatten().any(|guards| guards.covers(usage)),
+    if rules.is_none() && snapshot.lease().is_none() {
+        return usage != Usage::Read;
     }
+    let is_of_lease = snapshot.leases().any(|lease| lease.guards.covers(usage));
+    is_of_lease || rules.is_some_and(|rules| rules.guards.covers(usage))
 }

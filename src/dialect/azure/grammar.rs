@@ -60,6 +60,7 @@ static DEMANDS: Demands = Demands {
     idle_lease_keys: &[
         ("prefix", "a lease is requested with ?comp=lease on the URL of its resource"),
         ("default", "its clients always name a duration"),
+        ("shared", "its clients know only exclusive leases"),
         ("max_wait", "its clients retry, and never wait for a lease"),
         ("max_waiters", "its clients retry, and never wait for a lease"),
     ],

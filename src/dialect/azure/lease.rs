@@ -11,7 +11,7 @@ use super::{
     refusals::{bad_field, missing_field, refuse, unknown_field},
 };
 use crate::core::{
-    lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId},
+    lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, LeaseMode},
     policy::LeaseRules,
     refusal::{Code, Refusal},
 };
@@ -37,7 +37,7 @@ pub fn action(
         LeaseVerb::Acquire => {
             let duration = duration(required(headers, &LEASE_DURATION)?, rules)?;
             let proposed = id(headers, &PROPOSED_LEASE_ID)?;
-            Action::Acquire(Acquire { proposed, fresh: fresh()?, duration, holder: None })
+            Action::Acquire(Acquire { proposed, fresh: fresh()?, mode: LeaseMode::Exclusive, duration, holder: None })
         }
         LeaseVerb::Renew => Action::Renew { id: required_id(headers, &LEASE_ID)? },
         LeaseVerb::Change => {

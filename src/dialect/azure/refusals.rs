@@ -13,8 +13,10 @@ const RETRY_INFINITE: Duration = Duration::from_secs(60);
 /// Returns the refusal of a lease operation.
 pub fn refuse(denied: &Denied) -> Refusal {
     match denied {
-        Denied::Held { remaining, .. } => Refusal::new(Code::LeaseHeld, "There is already a lease present.")
-            .retry_after(remaining.unwrap_or(RETRY_INFINITE)),
+        Denied::Held { remaining, .. } | Denied::NoPlace { remaining } => {
+            Refusal::new(Code::LeaseHeld, "There is already a lease present.")
+                .retry_after(remaining.unwrap_or(RETRY_INFINITE))
+        }
         Denied::IdMismatch => Refusal::new(
             Code::LeaseIdMismatch,
             "The lease ID specified did not match the lease ID, or the lease belongs to another client.",

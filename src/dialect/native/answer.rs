@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
 use crate::core::{
-    lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseState, UseDenied},
+    lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, LeaseState, UseDenied},
     record::Snapshot,
     refusal::{Code, Refusal},
 };
@@ -76,6 +76,9 @@ fn rounded_up(duration: Duration) -> u64 {
 #[derive(Serialize)]
 struct View<'a> {
     state: &'static str,
+    /// The number of clients that share the lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_by: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +89,7 @@ struct View<'a> {
     fence: Option<u64>,
 }
 
-/// Returns the answer to `GET`.
+/// Returns the answer to `GET`: of several leases, the one that lasts longest.
 pub fn show(snapshot: &Snapshot) -> Response {
     let (state, lease) = (snapshot.lease_state(), snapshot.lease());
     let held = lease.filter(|_| state.is_held());
@@ -98,6 +101,7 @@ pub fn show(snapshot: &Snapshot) -> Response {
             LeaseState::Broken => "broken",
             LeaseState::Expired => "expired",
         },
+        shared_by: held.filter(|lease| lease.mode == LeaseMode::Shared).map(|_| snapshot.held_leases().count()),
         duration: held.map(|lease| if lease.duration == LeaseDuration::Infinite { "infinite" } else { "fixed" }),
         remaining: held.and_then(|lease| lease.remaining(snapshot.now)).map(rounded_up),
         holder: held.and_then(|lease| lease.holder.as_ref()).map(HolderLabel::as_str),
@@ -121,6 +125,11 @@ pub fn refuse(denied: Denied) -> Refusal {
                 Some(holder) => refusal.held_by(holder.as_str()),
                 None => refusal,
             }
+        }
+        Denied::NoPlace { remaining } => {
+            let detail = "no further client can share the lease now: a client waits for the exclusive lease, or as \
+                          many clients as possible share it; retry after retry_after, or wait with Prefer: wait=N";
+            Refusal::new(Code::LeaseHeld, detail).retry_after(remaining.unwrap_or(RETRY_INFINITE))
         }
         Denied::IdMismatch => {
             Refusal::new(Code::LeaseIdMismatch, "the lease has another id, or belongs to another client")

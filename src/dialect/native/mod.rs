@@ -27,6 +27,7 @@ pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.l
 pub const LEASE_DURATION: HeaderName = HeaderName::from_static(field_names::LEASE_DURATION.lower);
 /// The field with the number that grows with every grant.
 pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCING_TOKEN.lower);
+const LEASE_MODE: HeaderName = HeaderName::from_static(field_names::LEASE_MODE.lower);
 const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);
 const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);
 const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static(field_names::LEASE_BREAK_PERIOD.lower);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Method};
 
-use super::{LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, PREFER, PROPOSED_LEASE_ID};
+use super::{LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, PREFER, PROPOSED_LEASE_ID};
 use crate::{
     core::{
-        lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId},
+        lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode},
         policy::LeaseRules,
         refusal::{Code, Refusal},
     },
@@ -79,7 +79,19 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
     let holder = single(headers, &LEASE_HOLDER)?
         .map(|label| HolderLabel::parse(label.as_bytes()).map_err(|error| malformed(format!("Lease-Holder: {error}"))))
         .transpose()?;
-    Ok(Acquire { proposed, fresh, duration, holder })
+    Ok(Acquire { proposed, fresh, mode: mode(headers, rules)?, duration, holder })
+}
+
+fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
+    let Some(word) = single(headers, &LEASE_MODE)? else { return Ok(LeaseMode::Exclusive) };
+    let modes = [LeaseMode::Exclusive, LeaseMode::Shared];
+    match modes.into_iter().find(|mode| word.eq_ignore_ascii_case(mode.word())) {
+        Some(LeaseMode::Shared) if !rules.shared => {
+            Err(malformed("this route grants no shared leases: leave Lease-Mode out".to_owned()))
+        }
+        Some(mode) => Ok(mode),
+        None => Err(malformed("Lease-Mode is exclusive or shared".to_owned())),
+    }
 }
 
 fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {

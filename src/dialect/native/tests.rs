@@ -23,6 +23,7 @@ fn rules() -> LeaseRules {
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,
         bind: false,
+        shared: true,
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,

@@ -18,8 +18,6 @@ use crate::{
         policy::{AbsentLease, LeaseAuth, LeaseRules},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
-        resource::ResourceKey,
-        time::StoreTime,
         validators::{Representation, Validators},
     },
     dialect::{Incoming, LeaseOperation},
@@ -28,6 +26,7 @@ use crate::{
 use quota::LeaseQuota;
 use step::Stepped;
 
+mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
 pub(crate) mod usage;
@@ -77,16 +76,6 @@ impl Leases {
     /// Returns the rooms under the leases, which writes and reads share.
     pub(crate) fn rooms(&self) -> (Arc<Knowledge>, Arc<Probes>, Arc<Claims>) {
         (Arc::clone(&self.knowledge), Arc::clone(&self.probes), Arc::clone(&self.claims))
-    }
-
-    /// Frees the place that the lease of a resource took in its holder's quota. The lease has ended.
-    pub(crate) fn free_place(&self, key: &ResourceKey) {
-        self.quota.free(key);
-    }
-
-    /// Sets the time until which the lease of a resource counts.
-    pub(crate) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
-        self.quota.change_end(key, end);
     }
 
     /// Handles an operation on the lease of a resource.

@@ -13,7 +13,13 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::{
-    core::{client_address::ClientAddress, resource::ResourceKey, time::StoreTime},
+    core::{
+        client_address::ClientAddress,
+        lease::Lease,
+        record::{Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
     guard::knowledge::principal::Principal,
 };
 
@@ -58,17 +64,29 @@ enum QuotaAccount {
 
 #[derive(Debug, Default)]
 struct QuotaPlaces {
-    /// The holder and the end of each granted lease, by resource.
-    leases: HashMap<ResourceKey, (Holder, Option<StoreTime>)>,
+    /// The granted leases of each resource.
+    leases: HashMap<ResourceKey, Vec<GrantedLease>>,
     accounts: HashMap<QuotaAccount, HeldLeases>,
-    /// The number of leases at which the next sweep takes place.
+    /// The number of leased resources at which the next sweep takes place.
     sweep_at: usize,
+}
+
+/// A granted lease.
+#[derive(Debug)]
+pub(crate) struct GrantedLease {
+    /// The fence, which names the lease among those of its resource.
+    pub(crate) fence: Revision,
+    pub(crate) holder: Holder,
+    pub(crate) end: Option<StoreTime>,
+    /// The revision of the record that tells this. An earlier one tells nothing of the lease.
+    pub(crate) as_of: Revision,
 }
 
 /// The leases that count for one account.
 #[derive(Debug, Default)]
 struct HeldLeases {
-    keys: HashSet<ResourceKey>,
+    /// The resource of each lease, and its fence.
+    leases: HashSet<(ResourceKey, Revision)>,
     /// The number of leases that are about to be granted.
     reserved: usize,
     /// No lease of the account ends before this moment; `None` if no lease ends at all. So a full account is seldom
@@ -102,23 +120,24 @@ impl Holder {
 }
 
 impl LeaseQuota {
-    /// Reserves a place for the lease of a resource, if its holder, and all clients at the same address, have few
-    /// enough others.
+    /// Reserves a place for a lease of a resource, if its holder, and all clients at the same address, have few enough
+    /// others. If the client holds the lease already, `own` is its fence.
     pub(crate) fn reserve(
         &self,
         holder: Holder,
-        key: &ResourceKey,
+        (key, own): (&ResourceKey, Option<Revision>),
         now: StoreTime,
         most: Most,
     ) -> Result<Reservation<'_>, QuotaExceeded> {
+        let own = own.map(|fence| (key.clone(), fence));
         let mut places = self.0.lock();
         let limits = [(most.per_principal, QuotaExceeded::Principal), (most.per_address, QuotaExceeded::Address)];
         for (account, (most, no_place)) in holder.accounts().into_iter().zip(limits) {
-            if places.others(account, key) < most {
+            if places.others(account, own.as_ref()) < most {
                 continue;
             }
             places.forget_ended_of(account, now);
-            if places.others(account, key) >= most {
+            if places.others(account, own.as_ref()) >= most {
                 return Err(no_place);
             }
         }
@@ -128,8 +147,8 @@ impl LeaseQuota {
         Ok(Reservation { lease_quota: self, holder })
     }
 
-    /// Counts the lease of a resource for the client that was granted it.
-    pub(crate) fn hold(&self, holder: Holder, key: &ResourceKey, now: StoreTime, end: Option<StoreTime>) {
+    /// Counts a lease for the client that was granted it.
+    pub(crate) fn hold(&self, key: &ResourceKey, granted: GrantedLease, now: StoreTime) {
         let mut places = self.0.lock();
         if places.leases.len() >= places.sweep_at.max(SWEEP_MIN) {
             let all = places.leases.keys().cloned().collect();
@@ -137,43 +156,53 @@ impl LeaseQuota {
             // Twice as many, so that the sweeps look at each lease only a few times.
             places.sweep_at = places.leases.len() * 2;
         }
-        places.free(key);
-        places.leases.insert(key.clone(), (holder, end));
-        for account in holder.accounts() {
+        places.keep(key, |lease| lease.fence != granted.fence);
+        for account in granted.holder.accounts() {
             let held = places.accounts.entry(account).or_default();
-            held.keys.insert(key.clone());
-            held.ends_at(end);
+            held.leases.insert((key.clone(), granted.fence));
+            held.ends_at(granted.end);
         }
+        places.leases.entry(key.clone()).or_default().push(granted);
     }
 
-    /// Notes that the lease of a resource ends at another moment, if this process granted it.
-    pub(crate) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
+    /// Notes which leases of a resource are held, and until when. The others have ended.
+    pub(crate) fn follow(&self, key: &ResourceKey, snapshot: &Snapshot) {
         let mut places = self.0.lock();
-        if let Some(lease) = places.leases.get_mut(key) {
-            lease.1 = end;
-            let holder = lease.0;
-            places.change(holder, |held| held.ends_at(end));
-        }
-    }
-
-    /// Notes that the lease of a resource has ended.
-    pub(crate) fn free(&self, key: &ResourceKey) {
-        self.0.lock().free(key);
+        places.keep(key, |granted| {
+            if snapshot.revision < granted.as_of {
+                return true;
+            }
+            let held = snapshot.held_lease(granted.fence);
+            (granted.end, granted.as_of) = (held.and_then(Lease::end), snapshot.revision);
+            held.is_some()
+        });
     }
 }
 
 impl QuotaPlaces {
-    /// Returns the number of leases that an account has besides that of a resource.
-    fn others(&self, account: QuotaAccount, key: &ResourceKey) -> usize {
-        let own = |held: &HeldLeases| held.keys.len() - usize::from(held.keys.contains(key)) + held.reserved;
-        self.accounts.get(&account).map_or(0, own)
+    /// Returns the number of leases that an account has besides this one.
+    fn others(&self, account: QuotaAccount, own: Option<&(ResourceKey, Revision)>) -> usize {
+        let is_own = |held: &HeldLeases| own.is_some_and(|own| held.leases.contains(own));
+        let others = |held: &HeldLeases| held.leases.len() - usize::from(is_own(held)) + held.reserved;
+        self.accounts.get(&account).map_or(0, others)
     }
 
-    fn free(&mut self, key: &ResourceKey) {
-        if let Some((holder, _)) = self.leases.remove(key) {
-            self.change(holder, |held| {
-                held.keys.remove(key);
+    /// Frees the places of all leases of a resource but these. The end of a kept lease may have changed.
+    fn keep(&mut self, key: &ResourceKey, mut is_kept: impl FnMut(&mut GrantedLease) -> bool) {
+        let Some(leases) = self.leases.get_mut(key) else { return };
+        let freed: Vec<_> = leases.extract_if(.., |lease| !is_kept(lease)).collect();
+        let kept: Vec<_> = leases.iter().map(|lease| (lease.holder, lease.end)).collect();
+        if kept.is_empty() {
+            self.leases.remove(key);
+        }
+        for lease in freed {
+            let name = (key.clone(), lease.fence);
+            self.change(lease.holder, |held| {
+                held.leases.remove(&name);
             });
+        }
+        for (holder, end) in kept {
+            self.change(holder, |held| held.ends_at(end));
         }
     }
 
@@ -181,7 +210,7 @@ impl QuotaPlaces {
         for account in holder.accounts() {
             if let Some(held) = self.accounts.get_mut(&account) {
                 change(held);
-                if held.keys.is_empty() && held.reserved == 0 {
+                if held.leases.is_empty() && held.reserved == 0 {
                     self.accounts.remove(&account);
                 }
             }
@@ -193,10 +222,11 @@ impl QuotaPlaces {
         let Some(held) = self.accounts.get(&account).filter(|held| held.first_end.is_some_and(|end| end <= now)) else {
             return;
         };
-        let own = held.keys.clone();
+        let own: HashSet<ResourceKey> = held.leases.iter().map(|(key, _)| key.clone()).collect();
         self.forget_ended(&own, now);
-        let ends = own.iter().filter_map(|key| self.leases.get(key)?.1);
-        let first_end = ends.min();
+        let leases = own.iter().filter_map(|key| self.leases.get(key)).flatten();
+        let first_end =
+            leases.filter(|lease| lease.holder.accounts().contains(&account)).filter_map(|lease| lease.end).min();
         if let Some(held) = self.accounts.get_mut(&account) {
             held.first_end = first_end;
         }
@@ -205,10 +235,7 @@ impl QuotaPlaces {
     /// Drops the leases of these resources that have expired.
     fn forget_ended(&mut self, keys: &HashSet<ResourceKey>, now: StoreTime) {
         for key in keys {
-            let end = self.leases.get(key).and_then(|(_, end)| *end);
-            if end.is_some_and(|end| end <= now) {
-                self.free(key);
-            }
+            self.keep(key, |lease| lease.end.is_none_or(|end| now < end));
         }
     }
 }

@@ -4,18 +4,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{
-    Leases, bound_to,
-    quota::{Holder, Most, QuotaExceeded, Reservation},
-};
+use super::{Leases, bound_to};
 use crate::{
     body::Client,
     core::{
         cause::Reason,
-        lease::{Action, Command, Denied, Done, LostGrant, step},
+        lease::{Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, await_exclusive, step},
         policy::{LeaseRules, TagSource},
         record::{Record, Snapshot},
-        refusal::{Code, Refusal},
+        refusal::Refusal,
         waiting::served,
     },
     drain::Gate,
@@ -32,6 +29,13 @@ use crate::{
     store::{StoreError, Swapped},
     telemetry::{Step, metrics},
 };
+
+/// How long the sign of a client that waits for the exclusive lease counts. That of a dead process keeps others from
+/// sharing the lease for as long.
+const SIGN_LASTS: Duration = Duration::from_secs(5);
+
+/// How often such a sign is renewed while its client waits.
+const SIGN_RENEWAL: Duration = Duration::from_secs(2);
 
 /// A successful step.
 pub(crate) struct Stepped {
@@ -129,16 +133,17 @@ impl Leases {
                         return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
                     }
                 }
-                Err(Denied::Held { remaining, .. })
+                Err(Denied::Held { remaining, .. } | Denied::NoPlace { remaining })
                     if patience.is_some_and(|end| Instant::now() < end) && !request.gate.has_cancelled_waiters() =>
                 {
                     drop((pass, standing.take()));
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
-                    let change = self.knowledge.records.changed(&request.key, snapshot.revision);
                     // Expiry does not change the record, so the wait has to end with the lease.
-                    let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
-                    let _ = while_client_waits(client, unless_cancelled(&request.gate, change)).await?;
+                    let wait = remaining.map_or(left, |remaining| remaining.min(left));
+                    let change = self.wait_for_change(request, &action, &snapshot, wait);
+                    let changed = while_client_waits(client, unless_cancelled(&request.gate, change)).await?;
+                    changed.unwrap_or(Ok(())).map_err(|error| refusals::of_lease_store(&error))?;
                 }
                 Err(denied) => {
                     let refusal = request.grammar().lease_denied(denied);
@@ -146,6 +151,28 @@ impl Leases {
                 }
             }
         }
+    }
+
+    /// Waits for a change of the record. If the client wants the exclusive lease while others share it, a sign in the
+    /// record keeps further clients from joining them.
+    async fn wait_for_change(
+        &self,
+        request: &Request,
+        action: &Action,
+        snapshot: &Snapshot,
+        wait: Duration,
+    ) -> Result<(), StoreError> {
+        let (records, mut revision, mut wait) = (&self.knowledge.records, snapshot.revision, wait);
+        if wants_to_be_alone(action) && snapshot.lease().is_some_and(|lease| lease.mode == LeaseMode::Shared) {
+            wait = wait.min(SIGN_RENEWAL);
+            if !snapshot.is_exclusive_awaited(SIGN_LASTS.saturating_sub(SIGN_RENEWAL)) {
+                let signed = await_exclusive(snapshot, snapshot.now.plus(SIGN_LASTS));
+                let Swapped::Done(signed) = records.swap(&request.key, revision, signed).await? else { return Ok(()) };
+                revision = signed.revision;
+            }
+        }
+        let _ = timeout(wait, records.changed(&request.key, revision)).await;
+        Ok(())
     }
 
     /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused.
@@ -182,54 +209,16 @@ impl Leases {
     async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
         let command = Command { action, principal: bound_to(request, rules), target: request.target() };
         match self.knowledge.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
-            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => request.grammar().lease_denied(held),
-            _ => refusals::of_lease_turn(no_turn),
-        }
-    }
-
-    /// Reserves a place in the principal's quota for a lease that is about to be granted.
-    fn reserve_place(
-        &self,
-        request: &Request,
-        rules: &LeaseRules,
-        snapshot: &Snapshot,
-        done: Done,
-    ) -> Result<Option<Reservation<'_>>, Refusal> {
-        if !matches!(done, Done::Acquired { .. }) {
-            return Ok(None);
-        }
-        let most = Most { per_principal: rules.max_per_principal, per_address: rules.max_per_address };
-        let place = self.quota.reserve(holder(request), &request.key, snapshot.now, most);
-        let refuse = |no_place| match no_place {
-            QuotaExceeded::Principal => {
-                Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one")
+            Ok(Err(held @ (Denied::Held { .. } | Denied::NoPlace { .. }))) if no_turn != NoTurn::AllFull => {
+                request.grammar().lease_denied(held)
             }
-            QuotaExceeded::Address => Refusal::new(
-                Code::TooManyLeases,
-                "the clients at your address hold as many leases as they may: release one before you acquire another",
-            ),
-        };
-        place.map(Some).map_err(refuse)
-    }
-
-    /// Updates the quota from the lease's current state.
-    fn note_lease(&self, request: &Request, snapshot: &Snapshot, done: Done) {
-        let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else {
-            self.quota.free(&request.key);
-            return;
-        };
-        let end = lease.remaining(snapshot.now).map(|remaining| snapshot.now.plus(remaining));
-        if matches!(done, Done::Acquired { .. }) {
-            self.quota.hold(holder(request), &request.key, snapshot.now, end);
-        } else {
-            self.quota.change_end(&request.key, end);
+            _ => refusals::of_lease_turn(no_turn),
         }
     }
 }
 
-/// Returns the holder that a lease is granted to.
-fn holder(request: &Request) -> Holder {
-    Holder { principal: request.sender.principal, address: request.sender.address }
+fn wants_to_be_alone(action: &Action) -> bool {
+    matches!(action, Action::Acquire(Acquire { mode: LeaseMode::Exclusive, .. }))
 }
 
 /// Waits for an output. Returns `None` as soon as the gate of the route makes its callers give up.

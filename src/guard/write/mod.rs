@@ -234,9 +234,8 @@ impl Writes {
             self.knowledge.was_changed(request, &settled.snapshot);
         }
         let may_end_lease = request.rules.lease.is_some() || admitted.standing == Standing::Holder;
-        let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
-        if may_end_lease && !has_lease {
-            self.leases.free_place(&request.key);
+        if let Some(settled) = settled.as_ref().filter(|_| may_end_lease) {
+            self.leases.recount(&request.key, &settled.snapshot);
         }
         let mut answer = response_head(exchange.take_head());
         let modified = learned.as_ref().and_then(NewState::modified);

@@ -106,7 +106,7 @@ async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
         remember_time: Duration::ZERO,
         ..held
     };
-    put(&store, "a", Record { lease: Some(forgettable), ..free() }).await.unwrap();
+    put(&store, "a", Record { leases: forgettable.into(), ..free() }).await.unwrap();
     assert_eq!(on_disk(&disk), ["a"]);
     disk.platter().power = Some(0);
     // Enough that some are in the same shard.

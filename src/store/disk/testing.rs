@@ -9,7 +9,7 @@ use std::{
 use super::log::Medium;
 use crate::{
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
         policy::LeaseGuards,
         record::{Record, Revision, Stamp},
         time::StoreTime,
@@ -170,6 +170,8 @@ impl Random {
 pub(super) fn leased(now: StoreTime) -> Record {
     let lease = Lease {
         id: LeaseId::from_random([1; 16]),
+        mode: LeaseMode::Exclusive,
+        fence: Stamp::Itself,
         term: Term::Held(None),
         duration: LeaseDuration::Infinite,
         granted: now,
@@ -179,7 +181,7 @@ pub(super) fn leased(now: StoreTime) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { lease: Some(lease), ..free() }
+    Record { leases: lease.into(), fence: Stamp::Itself, ..free() }
 }
 
 /// A record without a lease.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     core::{
-        lease::Lease,
+        lease::{Lease, LeaseSet},
         record::{Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
         time::StoreTime,
@@ -117,8 +117,8 @@ impl Journal for DiskWriter {
             // The reservation that was requested earlier is in the same commit, or in an earlier one.
             return (!is_reserved).then(|| self.queue.ask(|_| ()));
         }
-        let text = |(lease, fence): (&Lease, Stamp)| {
-            let record = Record { lease: Some(lease.clone()), fence, ..Record::absent(Revision(0)) };
+        let text = |(leases, fence): (LeaseSet, Stamp)| {
+            let record = Record { leases, fence, ..Record::absent(Revision(0)) };
             encoding::encode(&record, after.now)
         };
         let (earlier, next) = (earlier.map(text), next.map(text));
@@ -150,21 +150,21 @@ impl Journal for DiskWriter {
     }
 
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
-        if record.lease.is_some() {
+        if !record.leases.is_empty() {
             self.queue.note(|words| words.forgotten.push(key.as_str(), None));
         }
     }
 }
 
-/// Returns the part that must survive of a record that was put in at this time: a lease and its fence.
+/// Returns the part that must survive of a record that was put in at this time: its leases and the last fence.
 ///
 /// A write that takes an ended lease from its holder takes it here when it begins. Otherwise a crash before its end
 /// would bring the lease back, and a renewal would seem to prove that nothing was written. No write takes a lease that
 /// is held.
-fn lasting(record: &Record, since: StoreTime) -> Option<(&Lease, Stamp)> {
+fn lasting(record: &Record, since: StoreTime) -> Option<(LeaseSet, Stamp)> {
     let is_taken = |lease: &Lease| record.marks().any(|mark| mark.takes(lease, since));
-    let lease = record.lease.as_ref().filter(|lease| !is_taken(lease))?;
-    Some((lease, record.fence))
+    let leases: LeaseSet = record.leases.iter().filter(|lease| !is_taken(lease)).cloned().collect();
+    (!leases.is_empty()).then_some((leases, record.fence))
 }
 
 impl Backlog {

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{DamagedRecord, damaged, hex, milliseconds, moment, name, since};
 use crate::core::{
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, TargetName, Term},
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
     policy::LeaseGuards,
+    record::{Revision, Stamp},
     time::StoreTime,
 };
 
@@ -15,6 +16,9 @@ use crate::core::{
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenLease {
     id: String,
+    /// The fence of the lease, if it is not that of the last grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fence: Option<u64>,
     term: WrittenTerm,
     /// `null` for a lease without an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,9 +53,14 @@ enum WrittenTerm {
 }
 
 impl WrittenLease {
-    pub(super) fn of(lease: &Lease, base: StoreTime) -> Self {
+    /// `last` is the fence of the record.
+    pub(super) fn of(lease: &Lease, last: Stamp, base: StoreTime) -> Self {
         Self {
             id: lease.id.reveal(),
+            fence: match lease.fence {
+                Stamp::At(Revision(fence)) if lease.fence != last => Some(fence),
+                Stamp::At(_) | Stamp::Itself => None,
+            },
             term: match lease.term {
                 Term::Held(None) => WrittenTerm::Held,
                 Term::Held(Some(end)) => WrittenTerm::HeldUntilMs(since(base, end)),
@@ -71,11 +80,18 @@ impl WrittenLease {
         }
     }
 
-    pub(super) fn read(self, base: StoreTime) -> Result<Lease, DamagedRecord> {
+    /// Whether the lease was granted last.
+    pub(super) const fn has_last_fence(&self) -> bool {
+        self.fence.is_none()
+    }
+
+    pub(super) fn read(self, mode: LeaseMode, last: Stamp, base: StoreTime) -> Result<Lease, DamagedRecord> {
         let holder =
             self.holder.map(|holder| HolderLabel::parse(holder.as_bytes()).map_err(|_malformed| damaged("the holder")));
         Ok(Lease {
             id: LeaseId::parse(self.id.as_bytes()).map_err(|_malformed| damaged("the id of its lease"))?,
+            mode,
+            fence: self.fence.map_or(last, |fence| Stamp::At(Revision(fence))),
             term: match self.term {
                 WrittenTerm::Held => Term::Held(None),
                 WrittenTerm::HeldUntilMs(end) => Term::Held(Some(moment(base, end))),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::{
-    lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+    lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
     policy::LeaseGuards,
     record::{Doubt, Mark, Stamp},
     steps::{Outcome, Settlement, claim, settle},
@@ -267,6 +267,8 @@ async fn the_least_recently_used_record_goes_first() {
 fn leased(until: Option<u64>) -> Record {
     let lease = Lease {
         id: LeaseId::from_random([1; 16]),
+        mode: LeaseMode::Exclusive,
+        fence: Stamp::Itself,
         term: Term::Held(until.map(StoreTime::from_milliseconds)),
         duration: LeaseDuration::Infinite,
         granted: StoreTime::default(),
@@ -276,7 +278,7 @@ fn leased(until: Option<u64>) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { lease: Some(lease), fence: Stamp::Itself, ..idle() }
+    Record { leases: lease.into(), fence: Stamp::Itself, ..idle() }
 }
 
 #[tokio::test]
@@ -289,7 +291,7 @@ async fn a_lease_pins_its_record_until_it_is_forgotten() {
     fixture.pass(Duration::from_millis(1));
     assert!(matches!(fixture.write("b", claimed()).await, Ok(Swapped::Done(_))));
     let forgotten = fixture.read("a").await;
-    assert_eq!(forgotten.record.lease, None);
+    assert!(forgotten.record.leases.is_empty());
     assert!(forgotten.fence() >= held.fence(), "no fence comes back");
 }
 

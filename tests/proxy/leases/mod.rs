@@ -8,3 +8,4 @@ mod lease_uses;
 mod lease_waiting;
 mod native;
 mod shared_keys;
+mod shared_leases;

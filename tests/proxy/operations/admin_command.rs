@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{
     admin::{start, start_with, without_end},
     backend::Backend,
-    leases::{acquire, lease, put_with},
+    leases::{acquire, fence, lease, put_with},
     proxy::Proxy,
     raw::{get, put_if_match, send},
     wait::until,
@@ -57,6 +57,24 @@ async fn leases_are_listed_and_broken() {
     let given = printed(&leases(&url, &["break", "backend:/a", "--period", "20s"], None).await);
     assert!(given.starts_with("the lease of backend:/a ends in "), "{given}");
     assert!(printed(&leases(&url, &["list", "--state", "broken"], None).await).contains("backend:/b"));
+}
+
+#[tokio::test]
+async fn shared_leases_are_broken_one_by_one_or_together() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&without_end(&backend).route("lease.shared = true")).await;
+    let mut fences = Vec::new();
+    for _ in 0..2 {
+        let fields = [("Lease-Mode", "shared"), ("Lease-Duration", "60")];
+        fences.push(fence(&lease(proxy.addr(), "POST", "/a", &fields).await).to_string());
+    }
+    let url = format!("http://{admin}");
+    let one = leases(&url, &["break", "backend:/a", "--fence", &fences[0]], None).await;
+    assert_eq!(printed(&one), "the lease of backend:/a is broken\n");
+    let all = leases(&url, &["break", "backend:/a", "--period", "20s"], None).await;
+    assert!(printed(&all).starts_with("the 2 leases of backend:/a end in "), "{}", printed(&all));
+    let neither = leases(&url, &["break", "backend:/a", "--fence", "1000000"], None).await;
+    assert_eq!(neither.status.code(), Some(1));
 }
 
 /// Exit codes (DESIGN, section 9).

@@ -72,7 +72,7 @@ async fn an_operator_breaks_a_lease_and_its_holder_writes_no_more() {
     let by_client = [("Lease-Break-Period", "0"), ("Authorization", "bob")];
     assert!(lease(addr, "DELETE", "/doc", &by_client).await.status >= 400, "clients may not break here");
     let broken = told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await;
-    assert_eq!((broken["key"].as_str(), broken["lease"]["state"].as_str()), (Some("backend:/doc"), Some("broken")));
+    assert_eq!((broken["key"].as_str(), broken["leases"][0]["state"].as_str()), (Some("backend:/doc"), Some("broken")));
     let again = told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await;
     assert_eq!((&broken["was_broken"], &again["was_broken"]), (&json!(false), &json!(true)));
     put_with(addr, "/doc", &grant.id, "too late").await.refused(412, "lease-lost");
@@ -92,9 +92,9 @@ async fn a_holder_can_be_given_time_to_finish() {
     let addr = proxy.addr();
     let grant = acquire(addr, "/doc", "infinite").await;
     let breaking = told(admin, "/leases/break", &json!({ "key": "backend:/doc", "period": "1m" })).await;
-    assert_eq!(breaking["lease"]["state"], "breaking");
+    assert_eq!(breaking["leases"][0]["state"], "breaking");
     assert_eq!(put_with(addr, "/doc", &grant.id, "in time").await.status, 201);
-    assert_eq!(told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await["lease"]["state"], "broken");
+    assert_eq!(told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await["leases"][0]["state"], "broken");
     put_with(addr, "/doc", &grant.id, "too late").await.refused(412, "lease-lost");
     assert_eq!(
         problem(&tell(admin, "/leases/break", &json!({ "key": "backend:/no" })).await, 404),
@@ -143,7 +143,7 @@ async fn a_record_is_shown_with_all_that_is_known_of_its_resource() {
     let tag = get(addr, "/doc").await.etag();
     let record = ask(admin, "/records?key=backend:/doc").await;
     assert_eq!(record["fence"], grant.fence);
-    assert_eq!(record["lease"]["state"], "leased");
+    assert_eq!(record["leases"][0]["state"], "leased");
     assert_eq!((&record["doubt"], &record["write_in_flight"]), (&Value::Null, &Value::Null));
     let version_tag = record["version_tag"].as_str().expect("a tag");
     let without_variant = |tag: &str| tag.rsplit_once('-').map(|(version, _)| version.to_owned());

@@ -179,6 +179,15 @@ async fn files_are_opened_exclusively() {
     let closed = lease(addr, "DELETE", file, &[("Lease-Break-Period", "0")]).await;
     assert_eq!(closed.status, 202);
     put_with(addr, file, &next.id, "two").await.refused(412, "lease-lost");
+    let shared = [("Lease-Duration", "infinite"), ("Lease-Mode", "shared")];
+    let open = async || Grant::of(&lease(addr, "POST", file, &shared).await);
+    let [one, other] = [open().await, open().await];
+    assert_eq!(put_with(addr, file, &one.id, "two").await.status, 204);
+    assert_eq!(send(addr, "GET", file, &[("Lease-Id", &other.id)], "").await.text(), "two");
+    release(addr, file, &one.id).await;
+    lease(addr, "POST", file, &[("Lease-Duration", "infinite")]).await.refused(409, "lease-held");
+    release(addr, file, &other.id).await;
+    acquire(addr, file, "infinite").await;
 }
 
 #[tokio::test]

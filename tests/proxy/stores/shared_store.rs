@@ -137,6 +137,37 @@ async fn a_waiter_at_one_proxy_wakes_when_the_lease_is_released_at_the_other() {
     }
 }
 
+/// Rule 16: clients that share a lease at one proxy do not keep away one that waits at the other.
+#[tokio::test]
+async fn a_lease_is_shared_between_proxies_and_one_that_waits_gets_its_turn() {
+    for engine in Engine::all().await {
+        let backend = Backend::start().await;
+        backend.put(DOC, "one");
+        let proxies = pair(&engine, leasing_versions(&backend).route("lease.shared = true")).await;
+        let [one, other] = addrs(&proxies);
+        let share = async |addr| lease(addr, "POST", DOC, &[("Lease-Mode", "shared"), ("Lease-Duration", "60")]).await;
+        let [ann, bob] = [Grant::of(&share(one).await), Grant::of(&share(other).await)];
+        assert_eq!(put_with(other, DOC, &ann.id, "two").await.status, 204);
+        assert_eq!(put_with(one, DOC, &bob.id, "three").await.status, 204);
+        send(one, "PUT", DOC, &[], "stolen").await.refused(412, "lease-id-missing");
+        let waiter = tokio::spawn(async move { lease(other, "POST", DOC, &[("Prefer", "wait=30")]).await });
+        let kept_away = async {
+            loop {
+                let joined = share(one).await;
+                if joined.status != 201 {
+                    return joined;
+                }
+                release(one, DOC, &Grant::of(&joined).id).await;
+            }
+        };
+        within("the waiter to keep others away", kept_away).await.refused(409, "lease-held");
+        release(one, DOC, &ann.id).await;
+        release(one, DOC, &bob.id).await;
+        let alone = within("the waiter to be granted the lease", waiter).await.unwrap();
+        assert!(Grant::of(&alone).fence > bob.fence, "{alone:?}");
+    }
+}
+
 /// DESIGN, section 3, rule 7: what a dead owner has left is in doubt for as long as its own upstream may apply it late,
 /// and not for as long as that of whoever finds it.
 #[tokio::test]

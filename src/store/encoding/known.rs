@@ -1,0 +1,108 @@
+//! What a record knows of its resource, as text within the record: validators and bare tags.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DamagedRecord, bytes, damaged, hex, latin, name};
+use crate::core::{
+    bare_tags::{BareTags, Listed, ShortName},
+    entity_tag::EntityTag,
+    http_date::HttpDate,
+    record::{Known, VariantName},
+    validators::{Modified, Representation, Validators},
+};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WrittenKnown {
+    variant: String,
+    representation: WrittenRepresentation,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum WrittenRepresentation {
+    Unknown,
+    Absent,
+    Present {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        etag: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        modified_unix_seconds: Option<u64>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        modified_is_strong: bool,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum WrittenTags {
+    All,
+    One {
+        target: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        current: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        earlier: Vec<String>,
+    },
+}
+
+impl WrittenKnown {
+    pub(super) fn of(known: &Known) -> Self {
+        let representation = match &known.representation {
+            Representation::Unknown => WrittenRepresentation::Unknown,
+            Representation::Absent => WrittenRepresentation::Absent,
+            Representation::Present(Validators { tag, modified }) => WrittenRepresentation::Present {
+                etag: tag.as_ref().map(|tag| latin(tag.to_header_value().as_bytes())),
+                modified_unix_seconds: modified.map(|modified| modified.date.unix_seconds()),
+                modified_is_strong: modified.is_some_and(|modified| modified.strong),
+            },
+        };
+        Self { variant: hex(known.variant.0), representation }
+    }
+
+    pub(super) fn read(self) -> Result<Known, DamagedRecord> {
+        let representation = match self.representation {
+            WrittenRepresentation::Unknown => Representation::Unknown,
+            WrittenRepresentation::Absent => Representation::Absent,
+            WrittenRepresentation::Present { etag, modified_unix_seconds, modified_is_strong } => {
+                let tag = etag.map(|etag| EntityTag::parse(&bytes(&etag)).map_err(|_malformed| damaged("its etag")));
+                let modified = modified_unix_seconds
+                    .map(|seconds| Modified { date: HttpDate::from_unix_seconds(seconds), strong: modified_is_strong });
+                Representation::Present(Validators { tag: tag.transpose()?, modified })
+            }
+        };
+        Ok(Known { variant: VariantName(name(&self.variant)?), representation })
+    }
+}
+
+impl WrittenTags {
+    pub(super) fn of(tags: &BareTags) -> Option<Self> {
+        let spelled = |name: &ShortName| format!("{:016x}", name.0);
+        match tags {
+            BareTags::All => Some(Self::All),
+            BareTags::One(Listed { target, current, earlier }) => Some(Self::One {
+                target: spelled(target),
+                current: current.as_ref().map(spelled),
+                earlier: earlier.iter().map(spelled).collect(),
+            }),
+            BareTags::None => None,
+        }
+    }
+
+    pub(super) fn read(self) -> Result<BareTags, DamagedRecord> {
+        let name = |text: String| u64::from_str_radix(&text, 16).map(ShortName).map_err(|_error| damaged("its tags"));
+        match self {
+            Self::All => Ok(BareTags::All),
+            Self::One { target, current, earlier } => Ok(BareTags::One(Listed {
+                target: name(target)?,
+                current: current.map(name).transpose()?,
+                earlier: earlier.into_iter().map(name).collect::<Result<_, _>>()?,
+            })),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_false(value: &bool) -> bool {
+    !value
+}

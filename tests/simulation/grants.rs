@@ -1,0 +1,48 @@
+//! The leases that clients were granted, by the answers that they got.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::judge::Entry;
+
+/// A lease that a client was granted.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    pub resource: String,
+    pub ids: Vec<String>,
+    pub fence: u64,
+    /// The duration from `since` on; `None` for an infinite lease.
+    pub lasts: Option<Duration>,
+    pub since: Instant,
+    /// The moment when the client first got its answer.
+    pub answered: u64,
+    /// Whether a client requested the end of the lease.
+    pub is_over: bool,
+    /// Whether other clients may hold shared leases beside it.
+    pub is_shared: bool,
+    /// The time after which the lease has ended for certain; `None` if that is unknown.
+    pub ends_by: Option<Instant>,
+}
+
+impl Grant {
+    pub fn is_held(&self, at: Instant) -> bool {
+        !self.is_over && self.lasts.is_none_or(|lasts| at < self.since + lasts)
+    }
+
+    pub fn is_of(&self, entry: &Entry) -> bool {
+        self.resource == entry.resource && entry.lease.as_ref().is_some_and(|id| self.ids.contains(id))
+    }
+
+    /// Whether this lease keeps off a request that was made under one of the other leases.
+    pub fn keeps_off(&self, entry: &Entry, grants: &[Self]) -> bool {
+        let may_be_held = |own: &Self| own.ends_by.is_none_or(|end| entry.invoked_at < end);
+        let shares = |own: &Self| own.is_shared && self.is_shared && own.is_of(entry) && may_be_held(own);
+        self.resource == entry.resource && !self.is_of(entry) && !grants.iter().any(shares)
+    }
+
+    /// Whether the fence that came with a write of the holder is right. With shared leases it is that of the last grant.
+    pub fn has_sent(&self, fence: Option<u64>) -> bool {
+        fence.is_some_and(|fence| fence == self.fence || self.is_shared && fence > self.fence)
+    }
+}
