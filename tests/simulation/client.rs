@@ -12,7 +12,7 @@ use pingora::http::RequestHeader;
 
 use crate::{
     process::Process,
-    upstream::text,
+    upstream::{named_body, text},
     world::{REQUEST, World},
 };
 
@@ -23,6 +23,23 @@ pub struct Request {
     pub target: String,
     pub fields: Vec<(&'static str, String)>,
     pub body: Option<String>,
+    /// Whether the request goes to the list of documents, and its body names the document.
+    pub is_named_by_body: bool,
+}
+
+impl Request {
+    /// The request as it is sent.
+    fn sent(&self) -> Self {
+        match (&self.body, self.target.strip_prefix("/docs/")) {
+            (Some(value), Some(id)) if self.is_named_by_body && !id.contains('/') => Self {
+                method: Method::POST,
+                target: "/docs".to_owned(),
+                body: Some(named_body(id, value)),
+                ..self.clone()
+            },
+            _ => self.clone(),
+        }
+    }
 }
 
 /// The answer that a client gets.
@@ -82,6 +99,7 @@ pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize,
 }
 
 async fn answer(process: &Process, request: &Request) -> Told {
+    let request = &request.sent();
     let mut head = RequestHeader::build(request.method.clone(), request.target.as_bytes(), None).unwrap();
     head.insert_header("host", "x").unwrap();
     for (name, value) in &request.fields {

@@ -156,6 +156,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         has_key: focus.retries || options.idempotent && random.bool(),
         resends: options.idempotent && random.u32(..8) == 0,
         goes_elsewhere: random.u32(..4) == 0,
+        is_named_by_body: random.u32(..6) == 0,
         as_other: random.u32(..4) == 0,
     };
     Step { operation, target: target.to_owned(), manner }

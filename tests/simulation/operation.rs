@@ -59,6 +59,8 @@ pub struct Manner {
     pub resends: bool,
     /// Whether the request goes to the next process instead of the client's own.
     pub goes_elsewhere: bool,
+    /// Whether a write that replaces a document is a POST to the list of documents, whose body names the document.
+    pub is_named_by_body: bool,
     /// Whether the credentials differ from those of the client's reads.
     pub as_other: bool,
 }
@@ -70,6 +72,10 @@ impl Operation {
 
     pub fn is_of_lease(self) -> bool {
         matches!(self, Self::Acquire | Self::Renew | Self::Change | Self::Release | Self::Break)
+    }
+
+    fn replaces(self) -> bool {
+        matches!(self, Self::Create | Self::Put | Self::Unless)
     }
 
     /// Whether the client must know the resource.
@@ -133,7 +139,8 @@ impl Operation {
         }
         let target = if self.is_of_lease() { format!("/.leases{target}") } else { target.to_owned() };
         let body = (self.writes() && self != Self::Delete).then(|| number.to_string());
-        Request { method: self.method(), target, fields, body }
+        let is_named_by_body = manner.is_named_by_body && self.replaces();
+        Request { method: self.method(), target, fields, body, is_named_by_body }
     }
 }
 

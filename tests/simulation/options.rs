@@ -42,8 +42,8 @@ pub enum Guards {
     Delete,
 }
 
-/// The choices behind a configuration of four routes: documents, the same documents by another path and through another
-/// upstream, their parts, and items.
+/// The choices behind a configuration of five routes: documents, the same documents by another path and through another
+/// upstream, by a body that names them, their parts, and items.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub source: Source,
@@ -162,6 +162,8 @@ impl Options {
         self.route(&mut text, ("documents", documents, documents), "one", self.leased.0, &of_document);
         self.route(&mut text, ("alias", "/alias/{id}", documents), "two", self.leased.1, &of_document);
         self.route(&mut text, ("parts", part, documents), "one", self.leased.0, &of_document);
+        let list = "writes_to = \"/docs/{json./id}\"\n";
+        self.route(&mut text, ("list", "/docs", "{path}"), "one", false, list);
         self.route(&mut text, ("items", items, items), "two", false, &touches(self.item_touches_document, documents));
         text
     }

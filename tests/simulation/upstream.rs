@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use ifmatch::{
     body::{Body, BoxFuture},
     config::Upstream,
     upstream::{Choice, Connection, Exchange, Failure, Purpose, Transport, Wire},
 };
 use pingora::http::{RequestHeader, ResponseHeader};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::world::{Response, Sent, What, World, current_request};
@@ -79,10 +80,15 @@ impl Connection for Line {
 impl Line {
     fn sent(&self, head: &RequestHeader, body: &[u8]) -> Sent {
         let field = |name: &str| text(&head.headers, name);
+        let (target, body) = (str::from_utf8(head.raw_path()).unwrap(), str::from_utf8(body).unwrap());
+        let (method, target, value) = match document_named(target, body) {
+            Some((target, value)) => (Method::PUT, target, value),
+            None => (head.method.clone(), target.to_owned(), body.parse().ok()),
+        };
         Sent {
-            method: head.method.clone(),
-            target: String::from_utf8(head.raw_path().to_vec()).unwrap(),
-            value: std::str::from_utf8(body).unwrap().parse().ok(),
+            method,
+            target,
+            value,
             if_match: field("if-match"),
             if_none_match: field("if-none-match"),
             fence: field("fencing-token").map(|fence| fence.parse().unwrap()),
@@ -90,6 +96,20 @@ impl Line {
             request: current_request(),
         }
     }
+}
+
+/// The body of a write to the list of documents, which names the document.
+pub fn named_body(id: &str, value: &str) -> String {
+    json!({ "id": id, "is": value }).to_string()
+}
+
+/// The document that a write to the list of documents replaces, and the number of the write.
+fn document_named(target: &str, body: &str) -> Option<(String, Option<u32>)> {
+    if target != "/docs" {
+        return None;
+    }
+    let named: Value = serde_json::from_str(body).unwrap();
+    Some((format!("/docs/{}", named["id"].as_str()?), named["is"].as_str()?.parse().ok()))
 }
 
 /// Returns the value of a field.
@@ -102,7 +122,7 @@ fn exchange(request: &RequestHeader, response: Response) -> Exchange {
     for (name, value) in response.fields {
         head.insert_header(name, value).unwrap();
     }
-    let has_body = request.method != http::Method::HEAD && !matches!(response.status, 204 | 304);
+    let has_body = request.method != Method::HEAD && !matches!(response.status, 204 | 304);
     let body = Some(Bytes::from(response.body)).filter(|body| has_body && !body.is_empty());
     if let Some(body) = &body {
         head.insert_header("content-length", body.len()).unwrap();
