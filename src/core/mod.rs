@@ -18,6 +18,7 @@ pub mod credentials;
 pub mod entity_tag;
 pub mod fields;
 pub mod first_attempt;
+pub mod folders;
 pub mod forwarded;
 pub mod head;
 pub mod http2_frames;

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::core::{
     checksum::Checksum,
+    folders::Listing,
     lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
     policy::{Dialect, GuardRules, LeaseRules},
     precondition::Preconditions,
@@ -26,6 +27,7 @@ use crate::core::{
 pub mod azure;
 pub mod azure_table;
 pub mod blocks;
+pub mod lists;
 pub mod native;
 pub mod s3;
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod toy;
 pub mod xml;
 
 use blocks::{BlockGrammar, SentContent};
+use lists::ListGrammar;
 
 impl Dialect {
     /// Each dialect with its name in the configuration.
@@ -87,6 +90,8 @@ pub enum Intent {
     StageBlock,
     /// Reading the blocks that wait for their list.
     ReadBlocks,
+    /// Listing the resources in a collection.
+    List,
     /// Removing the resource with all resources in it.
     RemoveTree,
     /// Using or showing the lease of the resource.
@@ -110,6 +115,8 @@ pub struct Call {
     pub checksums: Vec<Checksum>,
     /// What its body is.
     pub content: SentContent,
+    /// The resources that a list shows.
+    pub listing: Option<Listing>,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
@@ -334,6 +341,11 @@ pub trait Grammar: Sync {
 
     /// Returns the grammar of uploads in blocks, if the dialect has them.
     fn blocks(&self) -> Option<&'static dyn BlockGrammar> {
+        None
+    }
+
+    /// Returns the grammar of lists, if the dialect has them.
+    fn lists(&self) -> Option<&'static dyn ListGrammar> {
         None
     }
 

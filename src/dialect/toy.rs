@@ -33,6 +33,7 @@ impl Grammar for Toy {
             conditions: Preconditions::default(),
             checksums: Vec::new(),
             content: SentContent::default(),
+            listing: None,
             forwarded: None,
             cuts_parts: false,
         })

@@ -12,7 +12,18 @@ pub struct Writer(String);
 impl Writer {
     /// Begins a document with this root.
     pub fn begin(root: &str) -> Self {
-        Self(format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><{root}>"))
+        Self::begin_with(root, &[])
+    }
+
+    /// Begins a document with this root, which has these attributes.
+    pub fn begin_with(root: &str, attributes: &[(&str, &str)]) -> Self {
+        let mut document = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><{root}");
+        for (name, value) in attributes {
+            // Writing to a string cannot fail.
+            let _ = write!(document, " {name}=\"{}\"", escaped(value).replace('"', "&quot;"));
+        }
+        document.push('>');
+        Self(document)
     }
 
     /// Writes an element that contains only text.

@@ -250,7 +250,7 @@ impl Guard {
                 drop(pass);
                 answer
             }
-            (Intent::Read | Intent::ReadBlocks, _) => self.reads.read(client, request).await,
+            (Intent::Read | Intent::ReadBlocks | Intent::List, _) => self.reads.read(client, request).await,
             (Intent::StageBlock, _) => Box::pin(self.writes.stage_block(client, request)).await,
             (Intent::Append, _) if is_free_to_append(request) => {
                 Box::pin(self.writes.write_unclaimed(client, request)).await

@@ -62,17 +62,34 @@ impl Guard {
         answer
     }
 
-    /// Returns the document that a read is answered with instead of the upstream's content. A resource that does not
-    /// exist yet can have blocks.
-    fn document(
+    /// Returns the document that a read is answered with instead of the upstream's content.
+    async fn document(
         &self,
         request: &Request,
         (call, received_target): (&Call, &[u8]),
         head: &mut ResponseHeader,
-    ) -> pingora::Result<Option<ShownDocument>> {
-        if call.intent != Intent::ReadBlocks {
-            return Ok(None);
+    ) -> Result<Option<ShownDocument>, Answer> {
+        match (call.intent, &call.listing, request.grammar().lists()) {
+            (Intent::ReadBlocks, ..) => Ok(self.blocks_document(request, received_target, head)?),
+            // The collection is there, and the client may read it.
+            (Intent::List, Some(listing), Some(grammar)) if head.status.is_success() => {
+                let page = self.reads.page(request, listing).await?;
+                // They describe the collection.
+                head.remove_header(&header::ETAG);
+                head.remove_header(&header::LAST_MODIFIED);
+                Ok(Some(grammar.page(received_target, &page)))
+            }
+            _ => Ok(None),
         }
+    }
+
+    /// Returns the document that shows the blocks of an upload. A resource that does not exist yet can have blocks.
+    fn blocks_document(
+        &self,
+        request: &Request,
+        received_target: &[u8],
+        head: &mut ResponseHeader,
+    ) -> pingora::Result<Option<ShownDocument>> {
         let Some((document, has_blocks)) = self.writes.shown_blocks(request, received_target) else { return Ok(None) };
         if has_blocks && head.status == StatusCode::NOT_FOUND {
             head.set_status(StatusCode::OK)?;
@@ -91,7 +108,8 @@ impl Guard {
     ) -> Result<Answer, Answer> {
         let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
-        let document = self.document(request, (call, received_target), &mut head)?;
+        // Boxed, so that the futures of other requests stay small.
+        let document = Box::pin(self.document(request, (call, received_target), &mut head)).await?;
         let outcome = request.grammar().outcome(call, head.status);
         let rest = match rest {
             Some(exchange) if !matches!(outcome, CallOutcome::Done { relays_body: true, .. }) => {

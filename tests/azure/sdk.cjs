@@ -93,6 +93,25 @@ async function blocks() {
   await streamed.delete();
 }
 
+async function lists() {
+  const [inFolder, above] = ["list/a/ü b.txt", "list/a-b.txt"];
+  for (const name of [inFolder, above]) await upload("listed", {}, container.getBlockBlobClient(name));
+  const flat = [];
+  for await (const { name, properties } of container.listBlobsFlat({ prefix: "list/" })) {
+    flat.push([name, properties.contentLength, properties.blobType, properties.lastModified instanceof Date]);
+  }
+  check("a flat list", flat, [above, inFolder].map((name) => [name, 6, "BlockBlob", true]));
+  const level = [];
+  for await (const item of container.listBlobsByHierarchy("/", { prefix: "list/" })) level.push([item.kind, item.name]);
+  level.sort();
+  check("a list of one level", level, [["blob", above], ["prefix", "list/a/"]]);
+  const pages = [];
+  for await (const page of container.listBlobsFlat({ prefix: "list/" }).byPage({ maxPageSize: 1 })) {
+    pages.push(page.segment.blobItems.map((item) => item.name));
+  }
+  check("a list in pages", pages, [[above], [inFolder]]);
+}
+
 async function lease(tag) {
   const lease = blob.getBlobLeaseClient();
   await lease.acquireLease(15);
@@ -144,7 +163,7 @@ async function end(lease) {
   check("and gone", await container.exists(), false);
 }
 
-contents().then(lease).then(end).then(() => console.log("finished")).catch((error) => {
+contents().then(async (tag) => { await lists(); return tag; }).then(lease).then(end).then(() => console.log("finished")).catch((error) => {
   console.log(`FAILED ${error.message}`);
   process.exit(1);
 });

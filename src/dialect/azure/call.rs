@@ -6,6 +6,7 @@ use super::{
     AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
     RANGE, blocks, checksums, conditions, container_name,
     fields::single,
+    list,
     operation::standing_for,
     query::Query,
     refusals::{bad_field, bad_path, missing_field, not_served, unknown_field, unknown_query},
@@ -13,6 +14,7 @@ use super::{
 use crate::{
     core::{
         checksum::Checksum,
+        folders::Listing,
         lease::LeaseId,
         precondition::{Preconditions, TagCondition},
         refusal::Refusal,
@@ -39,6 +41,8 @@ pub struct BlobCall {
     pub checksums: Vec<Checksum>,
     /// What the body is.
     pub content: SentContent,
+    /// The blobs that a list shows.
+    pub listing: Option<Listing>,
     /// The method for the backend.
     pub method: Method,
     /// The target for the backend.
@@ -87,6 +91,7 @@ impl BlobCall {
             conditions,
             checksums,
             content,
+            listing: if operation == AzureOperation::ListBlobs { Some(list::read(&query)?) } else { None },
             method: sent(operation, method),
             target,
         })
@@ -156,7 +161,7 @@ fn sent(operation: AzureOperation, method: &Method) -> Method {
     match operation {
         // These octets are a token, so the conversion cannot fail.
         AzureOperation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
-        AzureOperation::ReadContainer | AzureOperation::GetBlockList => Method::HEAD,
+        AzureOperation::ReadContainer | AzureOperation::ListBlobs | AzureOperation::GetBlockList => Method::HEAD,
         _ => method.clone(),
     }
 }

@@ -36,8 +36,8 @@ fn pair(operation: AzureOperation, sent: &str) -> (AzureOperation, String) {
 #[test]
 fn the_list_of_operations_is_served() {
     use AzureOperation::{
-        CreateContainer, DeleteBlob, DeleteContainer, GetBlockList, LeaseBlob, LeaseContainer, PutBlob, PutBlock,
-        PutBlockList, ReadBlob, ReadContainer,
+        CreateContainer, DeleteBlob, DeleteContainer, GetBlockList, LeaseBlob, LeaseContainer, ListBlobs, PutBlob,
+        PutBlock, PutBlockList, ReadBlob, ReadContainer,
     };
     assert_eq!(sent("GET", "/c/b", &[]), pair(ReadBlob, "GET /c/b"));
     assert_eq!(sent("HEAD", "/c/b?timeout=30", &[]), pair(ReadBlob, "HEAD /c/b"));
@@ -52,6 +52,7 @@ fn the_list_of_operations_is_served() {
     let container = "/abc?restype=container";
     assert_eq!(sent("GET", container, &[]), pair(ReadContainer, "HEAD /abc/"));
     assert_eq!(sent("HEAD", container, &[]), pair(ReadContainer, "HEAD /abc/"));
+    assert_eq!(sent("GET", "/abc?restype=container&comp=list&prefix=a", &[]), pair(ListBlobs, "HEAD /abc/"));
     assert_eq!(sent("PUT", container, &[]), pair(CreateContainer, "MKCOL /abc/"));
     assert_eq!(sent("DELETE", "/c/?restype=container&sig=x", &[]), pair(DeleteContainer, "DELETE /c/?sig=x"));
     assert_eq!(sent("PUT", "/c?comp=lease&restype=container", &[]), pair(LeaseContainer, "PUT /c/"));
@@ -98,7 +99,11 @@ fn what_is_not_on_the_list_is_refused() {
         ("POST", "/c/b", &[], bad_verb),
         ("PATCH", "/c/b", &[], bad_verb),
         ("OPTIONS", "/c/b", &[], bad_verb),
-        ("GET", "/c?restype=container&comp=list", &[], not_implemented),
+        ("GET", "/c?restype=container&comp=list&maxresults=0", &[], (400, "OutOfRangeQueryParameterValue")),
+        ("GET", "/c?restype=container&comp=list&include=tags", &[], (400, "UnsupportedQueryParameter")),
+        ("GET", "/c?restype=container&comp=list", &[("if-modified-since", "a")], (400, "ConditionHeadersNotSupported")),
+        ("HEAD", "/c?restype=container&comp=list", &[], bad_verb),
+        ("GET", "/c?restype=container&prefix=a", &[], (400, "UnsupportedQueryParameter")),
         ("PUT", "/c?restype=container&comp=acl", &[], not_implemented),
         ("PUT", "/c?restype=container", &[("x-ms-meta-owner", "me")], unsupported),
         ("POST", "/c?restype=container", &[], bad_verb),

@@ -32,7 +32,8 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
         }
     }
     let none = [&IF_MATCH, &IF_NONE_MATCH, &IF_MODIFIED_SINCE, &IF_UNMODIFIED_SINCE];
-    if operation == AzureOperation::PutBlock && none.into_iter().any(|name| headers.contains_key(name)) {
+    let takes_none = matches!(operation, AzureOperation::PutBlock | AzureOperation::ListBlobs);
+    if takes_none && none.into_iter().any(|name| headers.contains_key(name)) {
         return Err(no_conditions());
     }
     let mut conditions = Preconditions {

@@ -7,7 +7,7 @@ use uuid::Builder;
 
 use super::{
     AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks, checksums,
-    common_fields, done, error_of, lease_fields, outcome, refuse, refuse_use,
+    common_fields, done, error_of, lease_fields, list::AzureLists, outcome, refuse, refuse_use,
 };
 use crate::{
     core::{
@@ -21,7 +21,7 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
-        LeaseOnRead, LeaseOperation, Random, Response, blocks::BlockGrammar,
+        LeaseOnRead, LeaseOperation, Random, Response, blocks::BlockGrammar, lists::ListGrammar,
     },
 };
 
@@ -91,6 +91,7 @@ impl Grammar for Azure {
         let intent = match call.operation {
             operation if operation.is_lease() => Intent::Lease,
             AzureOperation::GetBlockList => Intent::ReadBlocks,
+            AzureOperation::ListBlobs => Intent::List,
             operation if operation.is_read() => Intent::Read,
             AzureOperation::DeleteContainer => Intent::RemoveTree,
             AzureOperation::PutBlock => Intent::StageBlock,
@@ -104,6 +105,7 @@ impl Grammar for Azure {
             conditions: call.conditions,
             checksums: call.checksums,
             content: call.content,
+            listing: call.listing,
             forwarded: Some(ForwardedHead { method: call.method, target: call.target, fields }),
             cuts_parts: call.operation == AzureOperation::ReadBlob,
         })
@@ -119,6 +121,10 @@ impl Grammar for Azure {
 
     fn blocks(&self) -> Option<&'static dyn BlockGrammar> {
         Some(&AzureBlocks)
+    }
+
+    fn lists(&self) -> Option<&'static dyn ListGrammar> {
+        Some(&AzureLists)
     }
 
     fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {

@@ -15,6 +15,7 @@ mod error;
 mod fields;
 mod grammar;
 mod lease;
+mod list;
 mod operation;
 mod query;
 mod refusals;

@@ -4,7 +4,7 @@ use http::{HeaderName, Method, header};
 
 use super::{
     BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT,
-    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION,
+    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, list,
     query::{Component, Query},
     refusals::bad_method,
 };
@@ -29,6 +29,8 @@ pub enum AzureOperation {
     LeaseBlob,
     /// Get Container Properties.
     ReadContainer,
+    /// List Blobs.
+    ListBlobs,
     /// Create Container.
     CreateContainer,
     /// Delete Container.
@@ -46,6 +48,7 @@ impl AzureOperation {
             (false, Some(Component::BlockList), &Method::PUT) => Ok(Self::PutBlockList),
             (false, Some(Component::BlockList), &Method::GET) => Ok(Self::GetBlockList),
             (true, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseContainer),
+            (true, Some(Component::List), &Method::GET) => Ok(Self::ListBlobs),
             (false, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
             (false, None, &Method::PUT) => Ok(Self::PutBlob),
             (false, None, &Method::DELETE) => Ok(Self::DeleteBlob),
@@ -57,7 +60,7 @@ impl AzureOperation {
     }
 
     /// All operations.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::ReadBlob,
         Self::PutBlob,
         Self::PutBlock,
@@ -66,6 +69,7 @@ impl AzureOperation {
         Self::DeleteBlob,
         Self::LeaseBlob,
         Self::ReadContainer,
+        Self::ListBlobs,
         Self::CreateContainer,
         Self::DeleteContainer,
         Self::LeaseContainer,
@@ -87,6 +91,7 @@ impl AzureOperation {
             Self::DeleteBlob => "Delete Blob",
             Self::LeaseBlob => "Lease Blob",
             Self::ReadContainer => "Get Container Properties",
+            Self::ListBlobs => "List Blobs",
             Self::CreateContainer => "Create Container",
             Self::DeleteContainer => "Delete Container",
             Self::LeaseContainer => "Lease Container",
@@ -95,12 +100,19 @@ impl AzureOperation {
 
     /// Whether the operation acts on a container.
     pub const fn is_of_container(self) -> bool {
-        matches!(self, Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer | Self::LeaseContainer)
+        matches!(
+            self,
+            Self::ReadContainer
+                | Self::ListBlobs
+                | Self::CreateContainer
+                | Self::DeleteContainer
+                | Self::LeaseContainer
+        )
     }
 
     /// Whether the operation reads a blob or a container.
     pub const fn is_read(self) -> bool {
-        matches!(self, Self::ReadBlob | Self::GetBlockList | Self::ReadContainer)
+        matches!(self, Self::ReadBlob | Self::GetBlockList | Self::ReadContainer | Self::ListBlobs)
     }
 
     /// Whether the operation gives the blob a new content.
@@ -125,7 +137,11 @@ impl AzureOperation {
                 Self::PutBlockList => [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some(),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
-                Self::GetBlockList | Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,
+                Self::GetBlockList
+                | Self::ReadContainer
+                | Self::ListBlobs
+                | Self::CreateContainer
+                | Self::DeleteContainer => false,
             }
     }
 
@@ -134,6 +150,7 @@ impl AzureOperation {
         match self {
             Self::PutBlock => parameter == "blockid",
             Self::GetBlockList => parameter == "blocklisttype",
+            Self::ListBlobs => list::PARAMETERS.contains(&parameter),
             _ => false,
         }
     }

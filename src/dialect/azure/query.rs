@@ -12,7 +12,7 @@ const SIGNATURE: [&str; 24] = [
 ];
 
 /// The parameters that single operations take.
-const OF_OPERATIONS: [&str; 2] = ["blockid", "blocklisttype"];
+const OF_OPERATIONS: [&str; 6] = ["blockid", "blocklisttype", "prefix", "delimiter", "marker", "maxresults"];
 
 /// The part of a resource that a request is about (`comp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,13 @@ pub(super) enum Component {
     Block,
     /// The list of blocks.
     BlockList,
+    /// The list of blobs.
+    List,
 }
 
 impl Component {
-    const WORDS: [(&'static str, Self); 3] =
-        [("lease", Self::Lease), ("block", Self::Block), ("blocklist", Self::BlockList)];
+    const WORDS: [(&'static str, Self); 4] =
+        [("lease", Self::Lease), ("block", Self::Block), ("blocklist", Self::BlockList), ("list", Self::List)];
 
     fn of(word: &[u8]) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known.as_bytes())).map(|(_, part)| *part)
@@ -108,7 +110,6 @@ fn unserved_operation(comp: &[u8]) -> &'static str {
         b"undelete" => "Undelete Blob is not served here: the backend keeps nothing that was deleted.",
         b"copy" => "Copies are not served here: read the blob, and upload it under its other name.",
         b"batch" => "Blob Batch is not served here: send each operation in a request of its own.",
-        b"list" => "Lists of blobs and containers are not served here: the client must know the names.",
         b"acl" => "Access policies of containers are not served here.",
         b"page" | b"pagelist" | b"appendblock" => "Page blobs and append blobs are not served here: use block blobs.",
         _ => "This operation (comp in the query) is not served here.",
@@ -146,7 +147,6 @@ mod tests {
         }
         for (query, name) in [
             ("comp=Page", "use block blobs"),
-            ("restype=container&comp=list", "Lists"),
             ("comp=metadata", "Set Blob Metadata"),
             ("comp=new", "comp in the query"),
         ] {

@@ -114,9 +114,10 @@ pub(super) fn too_many_conditions() -> Refusal {
     Refusal::new(Code::MalformedPrecondition, detail).called(400, "MultipleConditionHeadersNotSupported")
 }
 
-/// Refuses conditions on an operation that changes nothing yet.
+/// Refuses conditions on an operation that concerns no state of a blob or container.
 pub(super) fn no_conditions() -> Refusal {
-    invalid("ConditionHeadersNotSupported", "A block takes no conditions: send them with the list of blocks.")
+    let detail = "A block and a list of blobs take no conditions: send those of an upload with its list of blocks.";
+    invalid("ConditionHeadersNotSupported", detail)
 }
 
 /// Refuses a condition that can never be met.

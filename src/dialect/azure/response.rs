@@ -22,6 +22,7 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
             AzureOperation::DeleteBlob | AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
             AzureOperation::GetBlockList
             | AzureOperation::ReadContainer
+            | AzureOperation::ListBlobs
             | AzureOperation::LeaseBlob
             | AzureOperation::LeaseContainer => dropped(StatusCode::OK),
         };
@@ -109,6 +110,7 @@ mod tests {
             (AzureOperation::PutBlob, "201 Dropped"),
             (AzureOperation::PutBlockList, "201 Dropped"),
             (AzureOperation::GetBlockList, "200 Dropped"),
+            (AzureOperation::ListBlobs, "200 Dropped"),
             (AzureOperation::CreateContainer, "201 Dropped"),
             (AzureOperation::DeleteBlob, "202 Dropped"),
             (AzureOperation::DeleteContainer, "202 Dropped"),

@@ -83,6 +83,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         conditions,
         checksums: Vec::new(),
         content: SentContent::default(),
+        listing: None,
         forwarded: None,
         cuts_parts: false,
     })

@@ -37,6 +37,7 @@ use ranges::whole_head;
 
 pub(crate) mod cut;
 pub(crate) mod label;
+pub(crate) mod list;
 pub(crate) mod ranges;
 mod settled;
 

@@ -17,7 +17,7 @@ use crate::{
 
 /// An nginx as the documentation asks for it, and the proxy that this file describes in front of it.
 async fn start(file: &str) -> (Nginx, Proxy) {
-    let nginx = Nginx::with("etag off; if_modified_since off; autoindex on;").await;
+    let nginx = Nginx::with("etag off; if_modified_since off; autoindex on; autoindex_format json;").await;
     let proxy = start_in_front_of(nginx.addr(), file).await;
     (nginx, proxy)
 }

@@ -14,7 +14,7 @@ use crate::{
 
 /// As the files say that an nginx should be.
 pub async fn start(file: &str) -> (Nginx, Proxy) {
-    let nginx = Nginx::with("etag off; if_modified_since off; autoindex on;").await;
+    let nginx = Nginx::with("etag off; if_modified_since off; autoindex on; autoindex_format json;").await;
     let proxy = start_in_front_of(nginx.addr(), file).await;
     (nginx, proxy)
 }

@@ -1,0 +1,10 @@
+//! Lists of resources, for dialects that have them.
+
+use super::ShownDocument;
+use crate::core::folders::Page;
+
+/// The part of a grammar for lists.
+pub trait ListGrammar: Sync {
+    /// Returns the document that shows a page, for a request with this target.
+    fn page(&self, target: &[u8], page: &Page) -> ShownDocument;
+}

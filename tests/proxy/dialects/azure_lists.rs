@@ -1,0 +1,62 @@
+//! Lists of blobs: made of the indexes of folders, with the rights of the client.
+
+use super::azure_sdk::{passes, python, start};
+use crate::support::{
+    azure::{BLOBS, CONTAINERS, assert_common, assert_error},
+    backend::{Answer, Backend},
+    proxy::Proxy,
+    raw::send,
+};
+
+const LIST: &str = "/photos?restype=container&comp=list";
+
+fn index(entries: &str) -> Answer {
+    Answer::status(200).header("Content-Type", "application/json").body(format!("[{entries}]"))
+}
+
+#[tokio::test]
+async fn folders_are_asked_for_with_the_rights_of_the_client() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).route(&format!("{BLOBS}\n{CONTAINERS}")).start().await;
+    let addr = proxy.addr();
+    backend.put("/photos/?sig=a%2Bb", "");
+    backend.once("GET", "/photos/?sig=a%2Bb", index(r#"{"name":"a b","type":"directory"}"#));
+    backend.once("GET", "/photos/a%20b/?sig=a%2Bb", index(r#"{"name":"cat","type":"file","size":3}"#));
+    let fields = [("Authorization", "Bearer alice"), ("Range", "bytes=0-1")];
+    let listed = send(addr, "GET", &format!("{LIST}&sig=a%2Bb"), &fields, "").await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    assert_common(&listed);
+    assert_eq!((listed.headers.all("etag").len(), listed.headers.all("last-modified").len()), (0, 0), "{listed:?}");
+    assert_eq!(listed.headers.all("content-type"), ["application/xml"]);
+    assert!(listed.text().contains("<Blob><Name>a b/cat</Name>"), "{listed:?}");
+    let seen = backend.requests();
+    assert!(seen.iter().all(|request| request.header("authorization") == Some("Bearer alice")), "{seen:?}");
+    assert!(seen.iter().all(|request| request.header("range").is_none()), "{seen:?}");
+    let asked: Vec<String> = seen.iter().map(|request| format!("{} {}", request.method, request.target)).collect();
+    assert_eq!(asked, ["HEAD /photos/?sig=a%2Bb", "GET /photos/?sig=a%2Bb", "GET /photos/a%20b/?sig=a%2Bb"]);
+}
+
+#[tokio::test]
+async fn what_the_backend_does_not_show_is_not_listed() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).route(&format!("{BLOBS}\n{CONTAINERS}")).start().await;
+    let addr = proxy.addr();
+    backend.once("HEAD", "/photos/", Answer::status(403));
+    assert_error(&send(addr, "GET", LIST, &[], "").await, 403, "AuthorizationFailure");
+    assert_eq!(backend.count("GET", "*"), 0, "a client that may not see the container sees no list");
+    backend.put("/photos/", "<html>");
+    assert_error(&send(addr, "GET", LIST, &[], "").await, 501, "NotImplemented");
+    backend.once("GET", "/photos/", Answer::status(500));
+    assert_error(&send(addr, "GET", LIST, &[], "").await, 500, "InternalError");
+    // A folder that is gone has no files.
+    backend.once("GET", "/photos/", index(r#"{"name":"gone","type":"directory"}"#));
+    backend.once("GET", "/photos/gone/", Answer::status(404));
+    let listed = send(addr, "GET", LIST, &[], "").await;
+    assert!(listed.text().contains("<Blobs></Blobs><NextMarker></NextMarker>"), "{listed:?}");
+}
+
+#[tokio::test]
+async fn the_sdk_for_python_lists_blobs() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    passes(python(), "lists.py", proxy.addr()).await;
+}
