@@ -31,16 +31,12 @@ use crate::{
     },
     routing::table::RoutingTable,
     telemetry::Step,
-    upstream::{
-        BufferedBody, Transport,
-        fields::{request_head, response_head},
-        read_whole,
-    },
+    upstream::{BufferedBody, Transport, fields::response_head, read_whole},
 };
 use admit::{Admitted, Early};
 use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
 use new_state::{NewState, describes_target};
-use send::forward_conditions;
+use send::{forward_conditions, head_of_write};
 use touches::Related;
 
 pub(crate) mod admit;
@@ -140,10 +136,7 @@ impl Writes {
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
-        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if let Some(target) = &request.forwarded_target {
-            head.set_raw_path(target)?;
-        }
+        let head = head_of_write(request, body)?;
         let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);

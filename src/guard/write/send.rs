@@ -9,11 +9,12 @@ use crate::{
     core::{precondition::TagCondition, refusal::Refusal, steps::Outcome},
     dialect::s3::Signature,
     guard::{
+        answer::Answer,
         claim::Claim,
         refusals,
         request::{Request, remove_conditions, show_tags},
     },
-    upstream::{Exchange, Failure, Purpose},
+    upstream::{Exchange, Failure, Purpose, fields::request_head},
 };
 
 impl Writes {
@@ -48,6 +49,15 @@ impl Writes {
         claim.settle(outcome, None).await;
         Err(refusals::of_write(failure, upstream.late_write_window))
     }
+}
+
+/// Returns the head of a write for the upstream, with the target that the upstream knows the request by.
+pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<RequestHeader>, Answer> {
+    let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+    if let Some(target) = &request.forwarded_target {
+        head.set_raw_path(target)?;
+    }
+    Ok(head)
 }
 
 /// Sets the preconditions that the upstream receives. If the upstream does not know our tags, it gets none. If the tags

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use super::{
     Writes,
     idempotency::{BODY_BYTES_MAX, KeyedWrite, key_of_write},
+    send::head_of_write,
 };
 use crate::{
     body::{Body, Client, MemoryUse},
@@ -16,11 +17,7 @@ use crate::{
         refusals,
         request::{Request, remove_conditions},
     },
-    upstream::{
-        BufferedBody,
-        fields::{request_head, response_head},
-        read_whole,
-    },
+    upstream::{BufferedBody, fields::response_head, read_whole},
 };
 
 impl Writes {
@@ -36,7 +33,7 @@ impl Writes {
     }
 
     async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
-        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let mut head = head_of_write(request, body)?;
         if !request.rules.etag.is_upstreams_own() {
             // The preconditions that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);

@@ -137,6 +137,15 @@ async fn the_holder_of_the_lease_alone_upserts() {
     assert_eq!(post(addr, &[], r#"{"id": "7"}"#).await.status, 200);
 }
 
+/// A write that runs beside others goes to its own target too.
+#[tokio::test]
+async fn an_append_that_names_its_resource_goes_where_it_was_sent() {
+    let (backend, proxy) = start("policy = \"optimistic\"\nappend_methods = [\"PATCH\"]\nrequire = \"never\"").await;
+    let appended = send(proxy.addr(), "PATCH", LIST, &[], r#"{"id": "7"}"#).await;
+    assert_eq!(appended.status, 201);
+    assert_eq!((backend.count("PATCH", LIST), backend.count("PATCH", DOCUMENT)), (1, 0));
+}
+
 /// The body is read from its file, once for the name and once for the backend.
 #[tokio::test]
 async fn a_large_body_names_its_resource_too() {
