@@ -1,4 +1,4 @@
-//! Random numbers from the operating system, for values that must not be guessed or repeated.
+//! Random numbers: from the operating system for values that must not be guessed, from the thread for mere names.
 
 /// Returns unpredictable bytes.
 ///
@@ -11,10 +11,15 @@ pub fn random_bytes() -> Result<[u8; 16], getrandom::Error> {
     Ok(bytes)
 }
 
-/// Returns the number of an answer. A number that can be guessed does no harm there, so zero stands for one that cannot be
-/// drawn.
+/// Returns the number of an answer. It tells answers apart and protects nothing, so it needs no call of the operating
+/// system.
 pub fn number_of_answer() -> [u8; 16] {
-    random_bytes().unwrap_or_default()
+    fastrand::u128(..).to_be_bytes()
+}
+
+/// Returns the number of a refused request, drawn like that of an answer.
+pub fn number_of_request() -> u64 {
+    fastrand::u64(..)
 }
 
 /// Returns a random number.

@@ -16,6 +16,8 @@ use super::{
 
 /// How many characters of a tag are shown: enough to tell tags apart, and too few to use one.
 const TAG_CHARACTERS: usize = 16;
+/// The room for one shown tag in ASCII.
+const SHOWN_BYTES: usize = TAG_CHARACTERS + "W/\"\"...".len();
 /// How many tags of a list are shown.
 const TAGS: usize = 3;
 
@@ -202,10 +204,17 @@ pub struct Cause {
 
 /// Returns a tag in its quotes, with at most 16 characters.
 pub fn shortened(tag: &EntityTag) -> String {
+    let mut shown = String::with_capacity(SHOWN_BYTES);
+    append_shortened(&mut shown, tag);
+    shown
+}
+
+fn append_shortened(shown: &mut String, tag: &EntityTag) {
     let text = String::from_utf8_lossy(tag.opaque());
-    let (weak, more) =
-        (if tag.is_weak() { "W/" } else { "" }, if text.chars().nth(TAG_CHARACTERS).is_some() { "..." } else { "" });
-    format!("{weak}\"{}\"{more}", text.chars().take(TAG_CHARACTERS).collect::<String>())
+    let cut = text.char_indices().nth(TAG_CHARACTERS).and_then(|(end, _)| text.get(..end));
+    shown.push_str(if tag.is_weak() { "W/\"" } else { "\"" });
+    shown.push_str(cut.unwrap_or(&text));
+    shown.push_str(if cut.is_some() { "\"..." } else { "\"" });
 }
 
 /// Returns the tags that a request names, shortened.
@@ -213,11 +222,13 @@ pub fn named_tags(conditions: &Preconditions) -> Option<Box<str>> {
     match conditions.if_match.as_ref().or(conditions.if_none_match.as_ref())? {
         TagCondition::Any => Some("*".into()),
         TagCondition::Tags(tags) => {
-            let mut text = tags.iter().take(TAGS).map(shortened).collect::<Vec<_>>().join(", ");
-            if tags.len() > TAGS {
-                text.push_str(", ...");
+            let mut shown = String::with_capacity(SHOWN_BYTES);
+            for (index, tag) in tags.iter().take(TAGS).enumerate() {
+                shown.push_str(if index == 0 { "" } else { ", " });
+                append_shortened(&mut shown, tag);
             }
-            Some(text.into())
+            shown.push_str(if tags.len() > TAGS { ", ..." } else { "" });
+            Some(shown.into())
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     cause::{Cause, Reason, RequestId, named_tags},
     precondition::Preconditions,
 };
-use problem::{CauseMembers, ProblemMembers};
+use problem::{CauseMembers, Instance, PROBLEM_BYTES, ProblemMembers, ProblemType};
 
 mod problem;
 
@@ -223,7 +223,7 @@ pub struct ServiceError {
 pub struct Refusal {
     /// The reason.
     pub code: Code,
-    /// What to send instead, for a human reader.
+    /// The request to send instead, for a human reader.
     pub detail: Cow<'static, str>,
     /// The time after which a retry may succeed; sent in whole seconds, rounded up.
     pub retry_after: Option<Duration>,
@@ -231,7 +231,7 @@ pub struct Refusal {
     pub in_doubt: bool,
     /// The name that the holder of the lease gives itself.
     pub holder: Option<Box<str>>,
-    /// What the imitated service calls the refusal; used if refusals have that service's format.
+    /// The imitated service's name of the refusal; used if refusals have that service's format.
     pub service: Option<ServiceError>,
     /// Further fields of the answer.
     pub fields: Option<Box<HeaderMap>>,
@@ -312,7 +312,7 @@ impl Refusal {
     /// The problem document (RFC 9457), as JSON.
     pub fn problem(&self) -> String {
         let document = ProblemMembers {
-            kind: ["urn:ifmatch:problem:", self.code.as_str()].concat(),
+            kind: ProblemType(self.code),
             title: self.code.title(),
             status: self.code.status().as_u16(),
             detail: &self.detail,
@@ -320,11 +320,13 @@ impl Refusal {
             holder: self.holder.as_deref().or_else(|| self.told_holder()),
             retry_after: self.retry_after_seconds(),
             in_doubt: self.in_doubt.then_some(true),
-            instance: self.request_id.map(|id| format!("urn:ifmatch:request:{id}")),
+            instance: self.request_id.map(Instance),
             cause: self.cause.as_deref().map(CauseMembers::of).unwrap_or_default(),
         };
-        // Strings and numbers always have a JSON form.
-        serde_json::to_string(&document).unwrap_or_default()
+        let mut text = Vec::with_capacity(PROBLEM_BYTES);
+        // Strings and numbers always have a JSON form, which is UTF-8.
+        let _ = serde_json::to_writer(&mut text, &document);
+        String::from_utf8(text).unwrap_or_default()
     }
 
     /// The holder of the lease in the cause, if the client may know it.

@@ -6,14 +6,10 @@
 //! returns, and no chunked body has two of them at its framing. So pingora ends the body and the connection, as after
 //! any other body that it cannot read.
 
-use bytes::BytesMut;
 use pingora::protocols::Stream;
 
 use super::tapped::{Tap, Tapped};
-use crate::core::{
-    chunks::ChunkScan,
-    head::{HeadScan, HeadState},
-};
+use crate::core::chunks::ChunkScan;
 
 /// The field that names a transfer coding.
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
@@ -21,13 +17,9 @@ const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
 /// The octet that pingora reads in place of malformed ones.
 const SPOILED: u8 = b'\r';
 
-/// Scans a chunked body that begins in these bytes, after their head.
-pub(super) fn watch(stream: Stream, bytes: &mut BytesMut) -> Stream {
-    let mut head = HeadScan::default();
-    if head.look(bytes) != HeadState::Complete {
-        return stream;
-    }
-    let (head, body) = bytes.split_at_mut(head.end());
+/// Scans a chunked body that begins in these bytes, after a head of this length.
+pub(super) fn watch(stream: Stream, bytes: &mut [u8], head_length: usize) -> Stream {
+    let (head, body) = bytes.split_at_mut(head_length);
     let is_coded = head.split(|octet| *octet == b'\n').any(|line| {
         line.get(..TRANSFER_ENCODING.len()).is_some_and(|name| name.eq_ignore_ascii_case(TRANSFER_ENCODING))
     });

@@ -8,10 +8,15 @@
 //! size, and all heads together have a total. Pingora gets the complete head, and parses it once.
 
 use std::{
+    future::poll_fn,
+    io,
+    mem::MaybeUninit,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Poll, ready},
     time::Duration,
 };
 
@@ -19,7 +24,7 @@ use bytes::BytesMut;
 use pingora::protocols::Stream;
 use pingora_timeout::timeout;
 use tokio::{
-    io::AsyncReadExt as _,
+    io::{AsyncRead as _, AsyncReadExt as _, ReadBuf},
     sync::watch,
     time::{Instant, timeout_at},
 };
@@ -54,6 +59,8 @@ pub(super) struct Heads {
 pub(super) struct ReceivedHead {
     /// The bytes of the head and those after it.
     pub(super) bytes: BytesMut,
+    /// The length of the head in bytes; zero if no request begins with these bytes.
+    pub(super) length: usize,
     /// The head's share of the total, as long as its request lasts.
     pub(super) held: HeldHead,
 }
@@ -91,16 +98,13 @@ impl Heads {
         stream: &mut Stream,
         ends: &mut watch::Receiver<bool>,
     ) -> Result<ReceivedHead, NoHead> {
-        let mut head = ReceivedHead { bytes: BytesMut::with_capacity(FIRST_BYTES), held: self.hold_none() };
-        let mut scan = HeadScan::default();
         let read = tokio::select! {
             biased;
-            read = timeout(self.silence_max, stream.read_buf(&mut head.bytes)) => read.ok(),
+            read = timeout(self.silence_max, first_piece(stream)) => read.ok(),
             _ = ends.wait_for(|ends| *ends) => None,
         };
-        if !matches!(read, Some(Ok(1..))) {
-            return Err(NoHead::Gone);
-        }
+        let Some(Ok(bytes)) = read else { return Err(NoHead::Gone) };
+        let (mut head, mut scan) = (ReceivedHead { bytes, length: 0, held: self.hold_none() }, HeadScan::default());
         if self.goes_on(&mut scan, &mut head)? {
             // The first piece is nearly always the whole head: only a second piece needs a clock.
             let end = Instant::now() + self.time_max;
@@ -121,8 +125,9 @@ impl Heads {
     /// Whether more of a head must come. If so, there is room for it.
     fn goes_on(&self, scan: &mut HeadScan, head: &mut ReceivedHead) -> Result<bool, NoHead> {
         let state = scan.look(&head.bytes);
-        let length = if state == HeadState::Complete { scan.end() } else { head.bytes.len() };
-        if length > self.bytes_max {
+        let complete = (state == HeadState::Complete).then(|| scan.end());
+        head.length = complete.unwrap_or_default();
+        if complete.unwrap_or(head.bytes.len()) > self.bytes_max {
             return Err(NoHead::Refused(self.too_large()));
         }
         if state != HeadState::Unfinished {
@@ -130,8 +135,8 @@ impl Heads {
         }
         if head.bytes.len() == head.bytes.capacity() {
             // One byte more than allowed reveals a head that is too large.
-            let wanted = (2 * head.bytes.len()).min(self.bytes_max + 1);
-            if !head.held.hold(wanted) {
+            let wanted = (2 * head.bytes.len()).max(FIRST_BYTES).min(self.bytes_max + 1);
+            if !head.held.hold_head(wanted) {
                 return Err(NoHead::Refused(no_room()));
             }
             head.bytes.reserve(wanted - head.bytes.len());
@@ -143,6 +148,20 @@ impl Heads {
         let detail = format!("the head has more than {} bytes; send fewer or shorter fields", self.bytes_max);
         Refusal::new(Code::HeaderTooLarge, detail)
     }
+}
+
+/// Reads the first bytes of a head. A connection that waits for them holds no memory for them.
+async fn first_piece(stream: &mut Stream) -> io::Result<BytesMut> {
+    poll_fn(|context| {
+        let mut room = [MaybeUninit::uninit(); FIRST_BYTES];
+        let mut piece = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
+        if piece.filled().is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Poll::Ready(Ok(BytesMut::from(piece.filled())))
+    })
+    .await
 }
 
 fn too_late() -> Refusal {

@@ -39,7 +39,7 @@ where
 {
     let mut ends = connections.ends();
     loop {
-        let ReceivedHead { mut bytes, held } = match connections.heads.read(&mut stream, &mut ends).await {
+        let ReceivedHead { mut bytes, length, held } = match connections.heads.read(&mut stream, &mut ends).await {
             Ok(head) => head,
             Err(NoHead::Gone) => return,
             Err(NoHead::Refused(refusal)) => return refuse(stream, &refusal).await,
@@ -47,7 +47,7 @@ where
         if let Some(detail) = fault_of_target(&bytes) {
             return refuse(stream, &Refusal::new(Code::MalformedRequest, detail)).await;
         }
-        let stream_of_body = chunked::watch(stream, &mut bytes);
+        let stream_of_body = chunked::watch(stream, &mut bytes, length);
         let mut session = ServerSession::new_http1(stream_of_body);
         session.set_keepalive((!*shutdown.borrow()).then_some(KEEPALIVE_SECONDS));
         session.set_pipelined_prefix(bytes);

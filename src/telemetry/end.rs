@@ -23,7 +23,7 @@ use crate::{
         refusal::{Code, Refusal},
         resource::ResourceKey,
     },
-    entropy::random_u64,
+    entropy::number_of_request,
 };
 
 /// Begins the notes on a request with these header fields.
@@ -36,13 +36,12 @@ pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
 /// Records that a request with this method and target is refused, before its client is told. The refusal gets the id of
 /// the request.
 pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal, method: &Method, target: &[u8]) {
-    // An id names a request and protects nothing. If there is no randomness, the request has none.
-    let id = random_u64().ok().map(RequestId);
-    refusal.request_id = id;
-    entry.request_id = id;
+    let id = RequestId(number_of_request());
+    refusal.request_id = Some(id);
+    entry.request_id = Some(id);
     entry.refused = Some(refusal.code);
     entry.reason = refusal.cause.as_ref().and_then(|cause| cause.reason);
-    let (Some(log), Some(id)) = (refusal_log::get(), id) else { return };
+    let Some(log) = refusal_log::get() else { return };
     let route = entry.route.as_deref();
     let trace_id = entry.info.as_ref().and_then(|info| info.trace_id());
     let request = RefusedRequest {

@@ -1,14 +1,38 @@
 //! The members of a problem document (RFC 9457).
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::core::cause::{Cause, Reason, Untagged};
+use crate::core::{
+    cause::{Cause, Reason, RequestId, Untagged},
+    refusal::Code,
+};
+
+/// The room for most problem documents.
+pub(super) const PROBLEM_BYTES: usize = 512;
+
+/// The type of a problem, as a URI.
+pub(super) struct ProblemType(pub(super) Code);
+
+/// The request that a problem document is about, as a URI.
+pub(super) struct Instance(pub(super) RequestId);
+
+impl Serialize for ProblemType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("urn:ifmatch:problem:{}", self.0.as_str()))
+    }
+}
+
+impl Serialize for Instance {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("urn:ifmatch:request:{}", self.0))
+    }
+}
 
 /// The members of a problem document, in the order that suits a reader.
 #[derive(Serialize)]
 pub(super) struct ProblemMembers<'a> {
     #[serde(rename = "type")]
-    pub(super) kind: String,
+    pub(super) kind: ProblemType,
     pub(super) title: &'a str,
     pub(super) status: u16,
     pub(super) detail: &'a str,
@@ -20,7 +44,7 @@ pub(super) struct ProblemMembers<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) in_doubt: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) instance: Option<String>,
+    pub(super) instance: Option<Instance>,
     #[serde(flatten)]
     pub(super) cause: CauseMembers<'a>,
 }
