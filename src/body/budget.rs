@@ -73,7 +73,7 @@ pub struct BodyBudget {
     /// The number of bytes that each part of the memory holds, in the order of [`BudgetPart::ALL`].
     memory: Mutex<[u64; 4]>,
     spool_free_bytes: AtomicU64,
-    /// What is free if nothing is held: bytes of memory, and bytes of spool files.
+    /// The room that is free if no body holds any: bytes of memory, and bytes of spool files.
     total: (u64, u64),
 }
 
@@ -122,7 +122,7 @@ impl Gauged for BodyBudget {
     }
 }
 
-/// What one body holds of a [`BodyBudget`], given back on drop.
+/// The share of one body in a [`BodyBudget`], given back on drop.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<BodyBudget>,

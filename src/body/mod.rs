@@ -68,10 +68,8 @@ impl Body {
         let len = extents.iter().map(|extent| extent.len).sum();
         let content = Content::Spool(Arc::clone(file.file()), extents.into());
         let mut body = Self { content, len, digest: None, _share: None, _blocks: Some(file) };
-        let (mut hasher, mut reader) = (Box::new(blake3::Hasher::new()), body.reader());
-        while let Some(chunk) = reader.next_chunk().await? {
-            hasher.update(&chunk);
-        }
+        let mut hasher = Box::new(blake3::Hasher::new());
+        body.each_chunk(|chunk| _ = hasher.update(chunk)).await?;
         body.digest = Some(hasher.finalize());
         Ok(body)
     }
@@ -89,6 +87,19 @@ impl Body {
     /// The hash of the bytes, computed while they were received.
     pub fn digest(&self) -> blake3::Hash {
         self.digest.unwrap_or_else(|| blake3::hash(b""))
+    }
+
+    /// Shows each chunk to `visit`, in order.
+    ///
+    /// # Errors
+    ///
+    /// The spool file cannot be read.
+    pub(crate) async fn each_chunk(&self, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut reader = self.reader();
+        while let Some(chunk) = reader.next_chunk().await? {
+            visit(&chunk);
+        }
+        Ok(())
     }
 
     /// Runs `read` over the whole body. A body in a spool file is read on the blocking pool.

@@ -99,7 +99,7 @@ struct Upload {
 /// The file of an upload, and the places of listed blocks in it.
 type ListedExtents = (Arc<BlockFile>, Vec<Extent>);
 
-/// What uploads take.
+/// The room that uploads take.
 #[derive(Clone, Copy)]
 struct Taken {
     uploads: usize,

@@ -85,7 +85,7 @@ async fn blocks_are_joined_in_the_order_of_the_list() {
     assert_eq!(read(&stage.join(blob, &[]).await.unwrap()).await, b"");
 }
 
-/// What a body is sent from does not change, whatever becomes of its upload.
+/// The bytes of a body that is being sent stay as they are, even if its upload is replaced or ends.
 #[tokio::test]
 async fn a_joined_body_outlives_its_upload() {
     let (stage, blob) = (Stage::with_spool(1 << 30), upload(1, HOME));

@@ -368,3 +368,10 @@ pub struct Route {
     /// Whether a route (this one included) that makes the same keys grants leases that keep readers away.
     pub reads_may_be_leased: bool,
 }
+
+impl Route {
+    /// The rules that the route enforces; `None` if it has none, or only observes what they would refuse.
+    pub fn enforced(&self) -> Option<&Arc<GuardRules>> {
+        self.guard.as_ref().filter(|rules| !rules.observe)
+    }
+}

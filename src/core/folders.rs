@@ -41,7 +41,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Whether this is a folder.
+    /// Whether the entry is a folder.
     pub fn is_folder(&self) -> bool {
         self.name.ends_with('/')
     }
@@ -73,7 +73,7 @@ pub struct Walk {
     listing: Listing,
     /// The folder of all items, until it is visited.
     start: Option<String>,
-    /// What follows, as far as the page has room.
+    /// The entries that follow, as far as the page has room.
     pending: VecDeque<Item>,
     /// The first item for which there was no room.
     cut: Option<String>,

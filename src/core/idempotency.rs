@@ -226,7 +226,7 @@ pub enum AttemptEnd {
     Success(Success),
 }
 
-/// What the proxy remembers of a write that has ended.
+/// The memory of a write that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Nothing: the write was not applied, or its answer does not tell. A retry is a write like any other.

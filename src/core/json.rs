@@ -53,7 +53,7 @@ pub fn tag_from_json(text: &[u8], pointer: &JsonPointer) -> Option<EntityTag> {
 /// The value of a member of a JSON object, as the text that names a resource: a string, or an integer as it is spelled.
 /// `None` if the object lacks the member.
 ///
-/// Whoever reads the text after ifmatch must find the same member. Texts that readers of JSON understand differently are
+/// Every later reader of the text must find the same member. Texts that readers of JSON understand differently are
 /// therefore errors: a member that occurs twice, or that has a second spelling in other letter case.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What a route demands of the requests that it matches (DESIGN, sections 5 and 6).
+//! The demands of a route on the requests that it matches (DESIGN, sections 5 and 6).
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub enum TagAfterWrite {
     Always,
 }
 
-/// What happens to a request that names its method in a header field (`method_override`).
+/// The treatment of a request that names its method in a header field (`method_override`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodOverride {
     /// The request is refused with 400.
@@ -161,7 +161,7 @@ pub enum Dialect {
     Toy,
 }
 
-/// What a lease keeps others from (`lease.guards`).
+/// The operations that a lease keeps others from (`lease.guards`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseGuards {
     /// Writing: shared read, exclusive write.
@@ -198,7 +198,7 @@ pub enum AbsentLease {
 pub struct LeaseRules {
     /// The path below which the native dialect has the leases of resources: a normal path without a trailing slash.
     pub prefix: String,
-    /// What a lease keeps others from.
+    /// The operations that a lease keeps others from.
     pub guards: LeaseGuards,
     /// Whose credentials decide who may lease a resource.
     pub auth: LeaseAuth,
@@ -236,7 +236,7 @@ pub struct LeaseRules {
     pub max_hold_time: Duration,
 }
 
-/// What a route demands of the store (`guarantee`).
+/// The guarantee that a route demands of the store (`guarantee`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
     /// Whatever the store guarantees.
@@ -278,11 +278,11 @@ pub struct GuardRules {
     pub append_methods: Vec<Method>,
     /// Which states reads may show.
     pub reads: ReadConsistency,
-    /// What happens to a request that names its method in a header field.
+    /// The treatment of a request that names its method in a header field.
     pub method_override: MethodOverride,
     /// Whether a WebSocket handshake may open a tunnel.
     pub websocket: bool,
-    /// What the store must guarantee.
+    /// The guarantee that the store must give.
     pub guarantee: Guarantee,
     /// Whether requests are only watched: verdicts are logged and never enforced.
     pub observe: bool,

@@ -25,7 +25,7 @@ use super::{
 
 pub use super::revision::{Revision, Stamp};
 
-/// What an absent record is read as: the trace of the records that were forgotten in its bucket.
+/// The reading of an absent record: the trace of the records that were forgotten in its bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
     /// The revision of the absent record. No swap that was judged by an earlier one succeeds.
@@ -98,7 +98,7 @@ pub struct Doubt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VariantName(pub [u8; 16]);
 
-/// What the last settled write revealed of one variant.
+/// The tags of one variant that the last settled write revealed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Known {
     /// The variant.
@@ -114,7 +114,7 @@ pub struct Record {
     pub version: Stamp,
     /// The last time that a write began or ended.
     pub touched: Stamp,
-    /// What the last settled write revealed; `None` if the validator is unknown.
+    /// The validators that the last settled write revealed; `None` if they are unknown.
     pub known: Option<Known>,
     /// The backend's tags that clients were given without a suffix.
     pub bare_tags: BareTags,

@@ -17,7 +17,7 @@ use super::{
 /// swap copies.
 pub const UNCLAIMED_MARKS_MAX: usize = 1_000;
 
-/// What became of a write, as far as the record is concerned.
+/// The outcome of a write, as its record keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The upstream applied the write.
@@ -63,12 +63,12 @@ pub struct Settlement {
     pub mark: Mark,
     /// The revision at which the write was marked.
     pub marked_at: Revision,
-    /// What became of the write.
+    /// The outcome of the write.
     pub outcome: Outcome,
     /// The target that the write removes, if any: a lease that was acquired by that very target ends with it, unless it
     /// does not guard deletion. Otherwise any client could end it by a DELETE that needs no lease.
     pub removes: Option<TargetName>,
-    /// What was learned of the new state under the claim.
+    /// The validators of the new state that were read under the claim.
     pub learned: Option<Known>,
     /// What was seen of the tags of the write's target.
     pub shown: Option<Shown>,

@@ -1,4 +1,4 @@
-//! What is known of the current representation of a resource (RFC 9110 section 8.8).
+//! The known validators of the current representation of a resource (RFC 9110 section 8.8).
 
 use http::{
     HeaderMap,

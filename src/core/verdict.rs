@@ -13,7 +13,7 @@ use super::{
     validators::{Representation, Validators},
 };
 
-/// What happens to a write.
+/// The decision on a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The write may go to the upstream.

@@ -7,10 +7,10 @@ use crate::core::{
     refusal::Refusal,
 };
 
-/// What the content of a request is.
+/// The meaning of the content of a request.
 #[derive(Clone, Debug, Default)]
 pub enum SentContent {
-    /// What its method says, such as the new representation of the resource.
+    /// The content that its method defines, such as the new representation of the resource.
     #[default]
     Representation,
     /// A block of an upload.

@@ -113,7 +113,7 @@ pub struct Call {
     pub conditions: Preconditions,
     /// The checksums that its body should have.
     pub checksums: Vec<Checksum>,
-    /// What its body is.
+    /// The meaning of its body.
     pub content: SentContent,
     /// The resources that a list shows.
     pub listing: Option<Listing>,

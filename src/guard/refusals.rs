@@ -1,6 +1,6 @@
 //! The refusals of the guard, with their details for the client.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use super::{answer::Answer, claim::queue::NoTurn};
 use crate::{
@@ -107,17 +107,21 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
             let detail = "too many bodies are being received at this moment";
             Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::BodiesFull)
         }
-        ReceiveError::Spool(error) => {
-            if let Some(left_out) = SPOOL_FAILED.due() {
-                tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
-            }
-            Refusal::new(Code::Overloaded, "the body cannot be kept at this moment")
-                .retry_after(RETRY_SOON)
-                .because(Reason::SpoolFailed)
-        }
+        ReceiveError::Spool(error) => return of_spool(&error),
         ReceiveError::Client(error) => return Answer::Broken(error.into_down()),
     };
     refusal.into()
+}
+
+/// The answer to a request whose body cannot be written to the spool, or read from it.
+pub(super) fn of_spool(error: &io::Error) -> Answer {
+    if let Some(left_out) = SPOOL_FAILED.due() {
+        tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
+    }
+    Refusal::new(Code::Overloaded, "the body cannot be kept at this moment")
+        .retry_after(RETRY_SOON)
+        .because(Reason::SpoolFailed)
+        .into()
 }
 
 /// The refusal of a block for which other blocks leave no room.

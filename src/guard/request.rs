@@ -41,7 +41,7 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// The head as received, except for the target, which is the upstream's.
     pub(crate) head: RequestHeader,
-    /// What the head says of the content.
+    /// The content, as the head describes it.
     pub(crate) content: AnnouncedContent,
     /// The preconditions of the request.
     pub(crate) conditions: Preconditions,
@@ -51,13 +51,13 @@ pub(crate) struct Request {
     pub(crate) affinity: Affinity,
 }
 
-/// What the head of a request says of its content.
+/// The content of a request, as its head describes it.
 pub(crate) struct AnnouncedContent {
     /// Whether content follows the head.
     pub(crate) follows: bool,
     /// The checksums that it should have.
     pub(crate) checksums: Vec<Checksum>,
-    /// What it is.
+    /// Its meaning.
     pub(crate) kind: SentContent,
 }
 

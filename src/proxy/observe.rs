@@ -53,7 +53,7 @@ struct ObservedResource {
 #[derive(Debug)]
 pub struct Observation {
     seen: Arc<ObservedResource>,
-    /// Whether this is a write that has not ended.
+    /// Whether the request is a write that has not ended.
     writes: bool,
     /// The number of events when a GET began. No other request adds knowledge.
     reads_at: Option<u64>,

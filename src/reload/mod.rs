@@ -239,8 +239,7 @@ impl Closed {
     }
 
     fn guarded_to_settle(&self) -> Vec<Arc<Route>> {
-        let enforces = |route: &Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
-        self.to_settle().map(|(route, _)| Arc::clone(route)).filter(|route| enforces(route)).collect()
+        self.to_settle().map(|(route, _)| Arc::clone(route)).filter(|route| route.enforced().is_some()).collect()
     }
 
     fn settles(&self, place: usize) -> bool {

@@ -78,7 +78,7 @@ pub enum Door {
     Observed {
         /// The place of its route in the configuration.
         route_index: usize,
-        /// What the guard would have received, or why the door would have refused the request.
+        /// The request that the guard would have received, or why the door would have refused the request.
         would: Result<GuardedRequest, Code>,
     },
 }
@@ -170,7 +170,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
 
 /// Whether a request that takes this route could change a guarded resource.
 fn is_protected(route: &Route) -> bool {
-    route.beside_guarded || route.guard.as_ref().is_some_and(|guard| !guard.observe)
+    route.beside_guarded || route.enforced().is_some()
 }
 
 /// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route,
@@ -288,7 +288,7 @@ fn second_resource() -> Refusal {
     Refusal::new(Code::NotSupported, "copy by reading and writing: COPY, MOVE and Destination change a second resource")
 }
 
-/// Whether this is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body, and without another
+/// Whether a request is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body, and without another
 /// method in a field.
 fn is_websocket(head: &Head<'_>) -> bool {
     let mut upgrades = head.headers.get_all(header::UPGRADE).iter();

@@ -37,7 +37,7 @@ const OPEN: usize = 4;
 const OPEN_DOCS: usize = 5;
 const SOCKET: usize = 6;
 
-/// What the tables compare.
+/// The parts of a [`Door`] that the tables compare.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Refused(Code),

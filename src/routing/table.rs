@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// What a place in the table stands for.
+/// The meaning of a place in the table.
 #[derive(Clone, Copy, Debug)]
 pub enum TablePlace<'a> {
     /// A resource of a route.

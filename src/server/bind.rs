@@ -182,7 +182,7 @@ fn remove_dead_socket(path: &Path) -> io::Result<()> {
     if is_dead_socket(path) { fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Whether this is the file of a socket without a listener.
+/// Whether a path is the file of a socket without a listener.
 pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

@@ -75,7 +75,7 @@ pub struct KeptRefusal {
     pub trace_id: Option<Box<str>>,
     /// The code of the refusal.
     pub code: Code,
-    /// What to send instead.
+    /// The request to send instead.
     pub detail: Box<str>,
     /// The time after which a retry may succeed.
     pub retry_after: Option<Duration>,

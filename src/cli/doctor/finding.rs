@@ -33,7 +33,7 @@ pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) severity: Severity,
     pub(super) sentence: String,
-    /// What to change.
+    /// The change that is needed.
     pub(super) remedy: Option<String>,
 }
 

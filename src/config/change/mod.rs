@@ -259,7 +259,7 @@ fn exclude_alike(a: &Route, b: &Route) -> bool {
 
 /// Returns the exclusion of a route; `None` if its writes do not exclude each other.
 fn exclusion(route: &Route) -> Option<Exclusion<'_>> {
-    let guard = route.guard.as_ref().filter(|guard| !guard.observe)?;
+    let guard = route.enforced()?;
     let mut reading_methods: Vec<&str> = guard.safe_methods.iter().map(http::Method::as_str).collect();
     reading_methods.sort_unstable();
     Some(Exclusion {

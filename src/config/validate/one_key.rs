@@ -41,10 +41,9 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
 
 /// Returns for each route whether a route, this one included, grants leases that keep readers away from its resources.
 pub(super) fn may_be_leased_from_readers(routes: &[Route]) -> Vec<bool> {
-    let enforces = |route: &Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
     let keeps_readers_away = |route: &Route| {
-        let rules = route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
-        enforces(route) && rules.is_some_and(|rules| rules.guards.covers(Usage::Read))
+        let rules = route.enforced().and_then(|guard| guard.lease.as_ref());
+        rules.is_some_and(|rules| rules.guards.covers(Usage::Read))
     };
     let keepers: Vec<&Route> = routes.iter().filter(|route| keeps_readers_away(route)).collect();
     let keys = KeyTable::of(keepers.iter().copied());
@@ -52,7 +51,7 @@ pub(super) fn may_be_leased_from_readers(routes: &[Route]) -> Vec<bool> {
         let others = keys.overlapping(route).into_iter().filter_map(|index| keepers.get(index));
         others.into_iter().any(|other| can_share(route, other))
     };
-    routes.iter().map(|route| keeps_readers_away(route) || enforces(route) && shares(route)).collect()
+    routes.iter().map(|route| keeps_readers_away(route) || route.enforced().is_some() && shares(route)).collect()
 }
 
 /// Routes by the keys that they make.
@@ -89,7 +88,7 @@ impl KeyTable {
 /// Returns a route and its guard, if it enforces one.
 fn enforced(placed: &Placed) -> Option<((&Placed, &Route), &GuardRules)> {
     let route = placed.route.as_ref()?;
-    Some(((placed, route), route.guard.as_ref().filter(|guard| !guard.observe)?))
+    Some(((placed, route), route.enforced()?))
 }
 
 /// Returns the keys in which two routes differ and that matter for the leases of one resource.

@@ -164,8 +164,11 @@ fn reaches(unguarded: &Route, guarded: &Route) -> bool {
 /// Returns the routes with [`Route::beside_guarded`] and [`Route::reads_may_be_leased`] filled in.
 pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     let routes = routes.into_iter().filter_map(|placed| placed.route).collect::<Vec<_>>();
-    let enforces = |route: &&Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
-    let guarded = routes.iter().filter(enforces).map(|route| route.upstream.identity.clone()).collect::<HashSet<_>>();
+    let guarded = routes
+        .iter()
+        .filter(|route| route.enforced().is_some())
+        .map(|route| route.upstream.identity.clone())
+        .collect::<HashSet<_>>();
     let leased = one_key::may_be_leased_from_readers(&routes);
     let beside = |(route, reads_may_be_leased): (Route, bool)| {
         let beside_guarded = guarded.contains(&route.upstream.identity);

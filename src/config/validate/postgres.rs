@@ -16,7 +16,7 @@ const HINT: &str = "write url = \"postgres://host:5432/database\", with ?sslmode
 /// The largest number of bytes in the name of a schema. PostgreSQL cuts off the rest.
 const NAME_BYTES_MAX: usize = 63;
 
-/// What a URL says.
+/// The parts of a connection URL.
 struct ParsedUrl {
     hosts: Vec<(String, u16)>,
     database: String,

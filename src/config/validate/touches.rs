@@ -32,14 +32,9 @@ pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
     for placed in routes {
         for touch in &placed.touches {
             let path = touch.get_ref().pattern();
-            let others = routes.iter().filter(|other| reaches(&placed.host, path, other));
-            // A route with a problem may become guarded once the problem is solved.
-            let guarded = others.clone().any(|other| {
-                let route = other.route.as_ref();
-                route.is_none_or(|route| route.guard.as_ref().is_some_and(|guard| !guard.observe))
-            });
-            let by_query = others.filter_map(|other| other.route.as_ref()).find(|route| route.key.needs_query());
-            if !guarded {
+            let others = reached(&placed.host, path, routes);
+            let by_query = others.iter().filter_map(|other| other.route.as_ref()).find(|route| route.key.needs_query());
+            if !others.iter().copied().any(may_enforce) {
                 let message = format!("also_changes names {path}, which no guarded route matches");
                 check.hinted(touch.span(), message, "guard the route of that resource, or leave it out");
             } else if let Some(route) = by_query {
@@ -51,7 +46,13 @@ pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
     }
 }
 
-/// Returns whether a touched path can match a route. The touched resource has the host of the request.
-pub(super) fn reaches(host: &HostPattern, path: &PathPattern, other: &Placed) -> bool {
-    relation((host, path), (&other.host, &other.path)) != Relation::Disjoint
+/// Returns the routes that a request can reach by naming a path: the named resource has the host of the request.
+pub(super) fn reached<'a>(host: &HostPattern, path: &PathPattern, routes: &'a [Placed]) -> Vec<&'a Placed> {
+    let reaches = |other: &&Placed| relation((host, path), (&other.host, &other.path)) != Relation::Disjoint;
+    routes.iter().filter(reaches).collect()
+}
+
+/// Whether a route enforces rules, or could once its problems are solved.
+pub(super) fn may_enforce(placed: &Placed) -> bool {
+    placed.route.as_ref().is_none_or(|route| route.enforced().is_some())
 }

@@ -5,7 +5,7 @@ use toml::Spanned;
 use super::{
     check::Check,
     keys::{Placed, pattern},
-    touches::reaches,
+    touches::{may_enforce, reached},
 };
 use crate::{
     config::{Route, raw::Text},
@@ -52,18 +52,15 @@ fn of_own_rules(placed: &Placed) -> Option<(String, &'static str)> {
 
 /// The problem of the routes that the named resources belong to.
 fn of_named_routes(placed: &Placed, template: &WritesTo, routes: &[Placed]) -> Option<(String, &'static str)> {
-    let is_named = |other: &&Placed| reaches(&placed.host, template.pattern(), other);
-    let others: Vec<&Placed> = routes.iter().filter(is_named).collect();
-    // A route with a problem may become guarded once the problem is solved.
-    let read: Vec<&Route> = others.iter().filter_map(|other| other.route.as_ref()).collect();
-    let is_enforced = |route: &Route| route.guard.as_ref().is_some_and(|rules| !rules.observe);
-    if read.len() == others.len() && !read.iter().any(|route| is_enforced(route)) {
+    let others = reached(&placed.host, template.pattern(), routes);
+    if !others.iter().copied().any(may_enforce) {
         return Some((
             format!("writes_to names {template}, which no guarded route matches"),
             "guard the route of that resource, or leave it out",
         ));
     }
     let own = placed.route.as_ref()?;
+    let read: Vec<&Route> = others.iter().filter_map(|other| other.route.as_ref()).collect();
     if let Some(route) = read.iter().find(|route| route.upstream != own.upstream) {
         let message = format!("writes_to names resources of route {:?}, which has another upstream", route.name);
         return Some((message, "give both routes one upstream: the write goes to the server that has the resource"));

@@ -21,7 +21,7 @@ pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Le
 pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
-/// What others may see of the holder.
+/// The name of the holder that others may see.
 pub const LEASE_HOLDER: FieldName = named("lease-holder", "Lease-Holder");
 /// How long a broken lease still lasts, in seconds.
 pub const LEASE_TIME: FieldName = named("lease-time", "Lease-Time");

@@ -77,7 +77,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What a client knows of its lease from the answers that it got.
+/// A client's knowledge of its lease, from the answers that it got.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
     mode: LeaseMode,

@@ -54,7 +54,7 @@ impl ResourceKey {
         Self::new(format!("{KEYED_WRITE}{}", blake3::Hash::from_bytes(name).to_hex()))
     }
 
-    /// Whether this is the key of a write, and not of a resource.
+    /// Whether the key belongs to a write, and not to a resource.
     pub fn is_of_keyed_write(&self) -> bool {
         self.text.starts_with(KEYED_WRITE)
     }

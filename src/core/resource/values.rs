@@ -20,7 +20,7 @@ use super::{
 /// The colon is encoded, because it ends the identity.
 const IDENTITY_ENCODED: &AsciiSet = &ENCODED.add(b':');
 
-/// What a request offers to a key template.
+/// The parts of a request that a key template can take values from.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyParts<'a> {
     /// The host as received.

@@ -21,13 +21,13 @@ pub use table::{Captures, RouteMatch, RouteTable};
 pub use touch::TouchTemplate;
 pub use writes_to::WritesTo;
 
-/// What is wrong with a pattern or a key template.
+/// The fault of a pattern or a key template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct PatternProblem {
     /// The problem, as a fragment.
     pub message: String,
-    /// What to write instead, if that is known.
+    /// The text to write instead, if it is known.
     pub hint: Option<String>,
 }
 

@@ -135,7 +135,7 @@ proptest! {
     }
 }
 
-/// What the checks of a configuration rely on: they compare a route with these routes alone.
+/// The checks of a configuration compare a route with these routes alone.
 #[test]
 fn the_routes_that_overlap_are_those_that_are_not_disjoint() {
     let routes = routes();

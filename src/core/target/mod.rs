@@ -35,7 +35,7 @@ mod tests;
 
 pub use reference::{same_origin_target, split_authority};
 
-/// What happens to `;` in a path (`path_params`).
+/// The treatment of `;` in a path (`path_params`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathParameters {
     /// A path with a `;` is refused.
@@ -131,6 +131,12 @@ pub(super) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 pub fn split_query(raw_target: &[u8]) -> (&[u8], Option<&[u8]>) {
     let mut parts = raw_target.splitn(2, |&octet| octet == b'?');
     (parts.next().unwrap_or_default(), parts.next())
+}
+
+/// A request target in origin-form, joined from its path and the query without the `?`: the reverse of [`split_query`].
+pub fn join_query(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
+    let Some(query) = query else { return path.to_vec() };
+    [path, b"?", query].concat()
 }
 
 /// The normal form of a path as received, without its query.

@@ -135,6 +135,10 @@ fn segments_are_what_stands_between_the_slashes() {
 /// RFC 3986 section 3.4.
 #[test]
 fn the_query_begins_after_the_first_question_mark() {
+    for target in [&b"/a"[..], b"/a?", b"/a?b?c=/d"] {
+        let (path, query) = split_query(target);
+        assert_eq!(join_query(path, query), target);
+    }
     assert_eq!(split_query(b"/a"), (&b"/a"[..], None));
     assert_eq!(split_query(b"/a?"), (&b"/a"[..], Some(&b""[..])));
     assert_eq!(split_query(b"/a?b?c=/d"), (&b"/a"[..], Some(&b"b?c=/d"[..])));

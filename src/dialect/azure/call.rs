@@ -18,7 +18,7 @@ use crate::{
         lease::LeaseId,
         precondition::{Preconditions, TagCondition},
         refusal::Refusal,
-        target::split_query,
+        target::{join_query, split_query},
     },
     dialect::blocks::SentContent,
 };
@@ -39,7 +39,7 @@ pub struct BlobCall {
     pub conditions: Preconditions,
     /// The checksums of the body.
     pub checksums: Vec<Checksum>,
-    /// What the body is.
+    /// The meaning of the body.
     pub content: SentContent,
     /// The blobs that a list shows.
     pub listing: Option<Listing>,
@@ -80,10 +80,7 @@ impl BlobCall {
             // A collection (RFC 4918 section 5.2).
             target.push(b'/');
         }
-        if !query.forwarded.is_empty() {
-            target.push(b'?');
-            target.extend_from_slice(&query.forwarded);
-        }
+        let target = join_query(&target, Some(&query.forwarded[..]).filter(|query| !query.is_empty()));
         let (checksums, content) = content(operation, &query, headers)?;
         Ok(Self {
             operation,

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, header};
 
-use crate::core::target::split_query;
+use crate::core::target::{join_query, split_query};
 
 /// The prefix of an `Authorization` value: `AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`.
 const SCHEME: &[u8] = b"AWS4-";
@@ -99,7 +99,7 @@ fn with_parameters(target: &[u8], kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let (path, query) = split_query(target);
     let pairs = query.unwrap_or_default().split(|&octet| octet == b'&');
     let kept = pairs.filter(|pair| !pair.is_empty() && kept(pair)).collect::<Vec<_>>().join(&b'&');
-    if kept.is_empty() { path.to_vec() } else { [path, b"?", &kept].concat() }
+    join_query(path, Some(&kept[..]).filter(|kept| !kept.is_empty()))
 }
 
 /// Whether a field of a write belongs in a separately signed request that reads the same object.

@@ -40,7 +40,7 @@ pub(crate) struct Queues {
     shards: Vec<Mutex<HashMap<ResourceKey, TurnLine>>>,
     waiters: AtomicUsize,
     waiters_max: usize,
-    /// What the members wait for, as metrics name it.
+    /// The reason for which the members wait, as metrics name it.
     queue: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What this process knows of the causes of refusals: the last changes of resources, and why reads got no tag.
+//! The causes of refusals, as far as this process knows them: the last changes of resources, and why reads got no tag.
 //!
 //! # Design
 //!

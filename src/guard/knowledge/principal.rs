@@ -63,7 +63,7 @@ impl Principal {
         Self { whole, signer, holder }
     }
 
-    /// Whether this is the principal of all clients without credentials.
+    /// Whether the principal is that of all clients without credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.whole == ANONYMOUS
     }

@@ -10,7 +10,7 @@ use crate::{
     core::{
         folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index},
         refusal::{Code, Refusal},
-        target::split_query,
+        target::{join_query, split_query},
     },
     guard::{
         answer::Answer,
@@ -82,12 +82,8 @@ fn index_head(request: &Request, folder: &str) -> Result<Box<RequestHeader>, Ans
     let (path, query) = split_query(request.head.raw_path());
     let mut target = path.to_vec();
     target.extend(utf8_percent_encode(folder, ENCODED).flat_map(str::bytes));
-    if let Some(query) = query {
-        target.push(b'?');
-        target.extend_from_slice(query);
-    }
     head.set_method(Method::GET);
-    head.set_raw_path(&target)?;
+    head.set_raw_path(&join_query(&target, query))?;
     let mut head = request_head(&head, 0).map_err(|error| refusals::of_head(&error))?;
     remove_conditions(&mut head);
     head.remove_header(&header::RANGE);

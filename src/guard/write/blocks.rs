@@ -64,12 +64,8 @@ impl Writes {
         if !share.hold_memory(len) {
             return Err(refusals::of_body(ReceiveError::Full));
         }
-        let (mut reader, mut list) = (received.reader(), Vec::with_capacity(len));
-        while let Some(chunk) =
-            reader.next_chunk().await.map_err(|error| refusals::of_body(ReceiveError::Spool(error)))?
-        {
-            list.extend_from_slice(&chunk);
-        }
+        let mut list = Vec::with_capacity(len);
+        received.each_chunk(|chunk| list.extend_from_slice(chunk)).await.map_err(|error| refusals::of_spool(&error))?;
         let list = grammar.list(&list);
         drop(share);
         Ok(list?)

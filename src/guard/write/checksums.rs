@@ -1,7 +1,7 @@
 //! The check of a body by the checksums that its request names, before anything is claimed or sent.
 
 use crate::{
-    body::{Body, ReceiveError},
+    body::Body,
     core::checksum::{Checksum, RunningChecksum},
     guard::{answer::Answer, refusals, request::Request},
 };
@@ -12,12 +12,9 @@ pub(super) async fn check(request: &Request, checksums: &[Checksum], body: &Body
         return Ok(());
     }
     let mut running: Vec<RunningChecksum> = checksums.iter().map(|checksum| checksum.begin()).collect();
-    let mut reader = body.reader();
-    while let Some(chunk) = reader.next_chunk().await.map_err(|error| refusals::of_body(ReceiveError::Spool(error)))? {
-        for running in &mut running {
-            running.add(&chunk);
-        }
-    }
+    body.each_chunk(|chunk| running.iter_mut().for_each(|running| running.add(chunk)))
+        .await
+        .map_err(|error| refusals::of_spool(&error))?;
     let found: Vec<Checksum> = running.into_iter().map(RunningChecksum::end).collect();
     match checksums.iter().zip(found).find(|(expected, found)| *expected != found) {
         Some((expected, _)) => Err(request.grammar().checksum_mismatch(*expected).into()),

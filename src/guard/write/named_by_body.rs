@@ -17,7 +17,7 @@ use serde_json::de::IoRead;
 
 use super::{Writes, touches::host};
 use crate::{
-    body::{Body, BoxFuture, Client, ReceiveError},
+    body::{Body, BoxFuture, Client},
     core::{
         json::{JsonPointer, name_from_json},
         refusal::{Code, Refusal},
@@ -93,7 +93,7 @@ async fn names_in(body: &Body, template: &WritesTo) -> Result<Option<Vec<String>
     for pointer in template.members() {
         let wanted = pointer.clone();
         let read = body.read_with(move |text| name_from_json(IoRead::new(text), &wanted)).await;
-        match read.map_err(|error| refusals::of_body(ReceiveError::Spool(error)))? {
+        match read.map_err(|error| refusals::of_spool(&error))? {
             Ok(Some(name)) => names.push(name),
             Ok(None) => lacking += 1,
             Err(_) => return Err(unreadable_name(pointer).into()),

@@ -27,7 +27,7 @@ use crate::{
         resource::{KeyParts, ResourceKey},
         route::WritesTo,
         steps::{Outcome, touch},
-        target::{PathParameters, normalize, same_origin_target, split_query},
+        target::{PathParameters, join_query, normalize, same_origin_target, split_query},
     },
     guard::{
         claim::{Claim, Marked},
@@ -67,8 +67,7 @@ impl Related {
         let path = normalize(path, PathParameters::Keep).ok()?;
         let found = self.table.find(host(head), &path)?;
         let path = template.path(&found.captures, values)?;
-        let query = query.map(|query| [b"?", query].concat()).unwrap_or_default();
-        Some([path.as_str().as_bytes(), &query].concat())
+        Some(join_query(path.as_str().as_bytes(), query))
     }
 
     /// Returns the key of a target under the request's own host, or `None` if no route enforces its guard.
@@ -77,7 +76,7 @@ impl Related {
         let path = normalize(path, PathParameters::Keep).ok()?;
         let found = self.table.find(host, &path)?;
         let TablePlace::Resource(_, route) = self.table.place(found.index) else { return None };
-        route.guard.as_ref().filter(|guard| !guard.observe)?;
+        route.enforced()?;
         let upstream_path = route.mapping.upstream_path(&path)?;
         let parts = KeyParts { host, path: &upstream_path, captures: &found.captures, query, headers };
         route.key.key(&route.upstream.identity, &parts).ok()

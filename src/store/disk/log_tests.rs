@@ -1,4 +1,4 @@
-//! What a log returns after damage, and after a disk that failed and recovered.
+//! The records that a log returns after damage, and after a disk that failed and recovered.
 
 use std::{collections::BTreeMap, io};
 

@@ -1,4 +1,4 @@
-//! What a record knows of its resource, as text within the record: validators and bare tags.
+//! The validators and bare tags of a resource, as text within its record.
 
 use serde::{Deserialize, Serialize};
 

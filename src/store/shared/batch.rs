@@ -48,7 +48,7 @@ const WAITING_MAX: usize = 1_024;
 pub(super) trait Carrier: Send + Sync + 'static {
     /// A swap of one record.
     type Swap: Send;
-    /// What the engine answers to one swap.
+    /// The engine's answer to one swap.
     type Answer: Send;
 
     /// Carries out swaps of different records in one transaction. Returns their answers in the same order.

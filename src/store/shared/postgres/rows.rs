@@ -21,7 +21,7 @@ pub(super) struct Moment {
     pub(super) last: Revision,
 }
 
-/// What a read found.
+/// The result of a read.
 pub(super) struct FoundRow<'a> {
     /// The revision and the text of the record.
     pub(super) record: Option<(Revision, &'a str)>,
@@ -30,7 +30,7 @@ pub(super) struct FoundRow<'a> {
     pub(super) at: Moment,
 }
 
-/// What became of a swap.
+/// The outcome of a swap.
 pub(super) struct SwapOutcome {
     /// The revision of the record, if it was put.
     pub(super) revision: Option<Revision>,

@@ -27,7 +27,7 @@ const DRAW: &str = "INSERT INTO {schema}.store (incarnation) VALUES ($1) ON CONF
 /// Reads the incarnation.
 const INCARNATION: &str = "SELECT incarnation FROM {schema}.store";
 
-/// What can be asked of PostgreSQL. The files in `sql` say what each statement takes and returns.
+/// A prepared statement. The files in `sql` say what each one takes and returns.
 #[derive(Clone, Copy)]
 pub(super) enum Ask {
     Read,
