@@ -30,12 +30,14 @@ pub mod blocks;
 pub mod lists;
 pub mod native;
 pub mod s3;
+pub mod settings;
 #[cfg(test)]
 mod toy;
 pub mod xml;
 
 use blocks::{BlockGrammar, SentContent};
 use lists::ListGrammar;
+use settings::{Defaults, Demands};
 
 impl Dialect {
     /// Each dialect with its name in the configuration.
@@ -202,39 +204,6 @@ pub enum CallOutcome {
     NotModified,
     /// The call failed.
     Failed(ErrorDocument),
-}
-
-/// The configuration defaults that depend on the dialect.
-#[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is the default of a separate switch")]
-pub struct Defaults {
-    /// `unique_tags`.
-    pub unique_tags: bool,
-    /// Whether `on_write` is `"probe"` for each source of tags.
-    pub probes_after_write: bool,
-    /// Whether `etag_after_write` is `"always"` for version tags.
-    pub version_after_write: bool,
-    /// `lease.client_break`.
-    pub client_break: bool,
-    /// `lease.infinite`.
-    pub infinite: bool,
-}
-
-/// The demands of a dialect on the configuration of a route.
-#[derive(Clone, Copy, Debug)]
-pub struct Demands {
-    /// Whether the policy must be `"pessimistic"`.
-    pub leases: bool,
-    /// Whether clients sign requests, so that the proxy can neither change them nor probe with their credentials.
-    pub signed_requests: bool,
-    /// The keys of the route that have no effect.
-    pub idle_keys: &'static [&'static str],
-    /// The keys of the lease table that have no effect, each with the reason.
-    pub idle_lease_keys: &'static [(&'static str, &'static str)],
-    /// The shortest and the longest finite lease.
-    pub lease_durations: Option<(Duration, Duration)>,
-    /// Whether a read can acquire a lease.
-    pub acquires_on_read: bool,
 }
 
 /// The grammar of a dialect. Methods that a grammar does not define work as in [`native`].
