@@ -28,6 +28,7 @@ pub mod azure;
 pub mod azure_table;
 pub mod blocks;
 pub mod lists;
+pub mod metadata;
 pub mod native;
 pub mod s3;
 pub mod settings;
@@ -37,6 +38,7 @@ pub mod xml;
 
 use blocks::{BlockGrammar, SentContent};
 use lists::ListGrammar;
+use metadata::{MetadataGrammar, MetadataUse};
 use settings::{Defaults, Demands};
 
 impl Dialect {
@@ -119,6 +121,8 @@ pub struct Call {
     pub content: SentContent,
     /// The resources that a list shows.
     pub listing: Option<Listing>,
+    /// What it does with the metadata of its resource.
+    pub metadata: MetadataUse,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
@@ -315,6 +319,11 @@ pub trait Grammar: Sync {
 
     /// Returns the grammar of lists, if the dialect has them.
     fn lists(&self) -> Option<&'static dyn ListGrammar> {
+        None
+    }
+
+    /// Returns the grammar of metadata, if the dialect has them.
+    fn metadata(&self) -> Option<&'static dyn MetadataGrammar> {
         None
     }
 
