@@ -65,7 +65,8 @@ fuzz_target!(|input: &[u8]| {
         assert!(LeaseId::parse(id.reveal().as_bytes()) == Ok(id));
     }
     let _wait = native::wait(&headers);
-    for containers in [false, true] {
-        let _call = azure::BlobCall::read(method, &target, &headers, containers);
+    for (containers, metadata_suffix) in [(false, None), (false, Some(".metadata")), (true, None)] {
+        let route = azure::BlobRoute { containers, metadata_suffix };
+        let _call = azure::BlobCall::read(method, &target, &headers, route);
     }
 });

@@ -59,6 +59,12 @@ impl Body {
         Self { content: Content::Memory(Bytes::new()), len: 0, digest: None, _share: None, _blocks: None }
     }
 
+    /// A short body that the proxy has made itself. It counts in no total.
+    pub(crate) fn made(content: Vec<u8>) -> Self {
+        let (len, digest) = (content.len() as u64, Some(blake3::hash(&content)));
+        Self { content: Content::Memory(content.into()), len, digest, _share: None, _blocks: None }
+    }
+
     pub(super) fn received(content: Content, len: u64, digest: blake3::Hash, share: Share) -> Self {
         Self { content, len, digest: Some(digest), _share: Some(share), _blocks: None }
     }

@@ -245,6 +245,7 @@ pub(super) struct Route {
     pub(super) probe_auth: Option<Choice<ProbeAuth>>,
     pub(super) probe_region: Option<Text>,
     pub(super) dialect: Option<Choice<Dialect>>,
+    pub(super) metadata_suffix: Option<Text>,
     pub(super) also_changes: Option<Texts>,
     pub(super) writes_to: Option<Text>,
     pub(super) idempotency: Option<Choice<Idempotency>>,

@@ -7,11 +7,12 @@
 //! *Why is a folder ordered as if its name ended with a slash?* All files in it follow its name directly then. So the
 //! order of the walk is the order of the files' whole names.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use http::HeaderMap;
 use serde::Deserialize;
 
-use super::http_date::HttpDate;
+use super::{http_date::HttpDate, metadata::ends_with};
 
 /// The largest number of folders that one page is made of. A page that needs more ends early.
 pub const FOLDERS_MAX: usize = 100;
@@ -27,6 +28,8 @@ pub struct Listing {
     pub from: String,
     /// The largest number of items on the page.
     pub max_items: usize,
+    /// Whether each file is read too, for what no index shows.
+    pub reads_files: bool,
 }
 
 /// A file or a folder.
@@ -38,6 +41,8 @@ pub struct Item {
     pub len: u64,
     /// The modification date.
     pub modified: Option<HttpDate>,
+    /// The fields by which a read of the file describes it, if it was read.
+    pub fields: Option<HeaderMap>,
 }
 
 impl Item {
@@ -160,7 +165,7 @@ impl IndexEntry {
     fn item(self, folder: &str) -> Item {
         let slash = if self.kind == "directory" { "/" } else { "" };
         let modified = HttpDate::parse(self.mtime.as_bytes());
-        Item { name: [folder, &self.name, slash].concat(), len: self.size, modified }
+        Item { name: [folder, &self.name, slash].concat(), len: self.size, modified, fields: None }
     }
 }
 
@@ -170,6 +175,24 @@ pub fn read_index(json: &[u8]) -> Option<Vec<IndexEntry>> {
     let entries: Vec<IndexEntry> = serde_json::from_str(&String::from_utf8_lossy(json)).ok()?;
     let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains(['/', char::REPLACEMENT_CHARACTER]);
     Some(entries.into_iter().filter(|entry| is_name(&entry.name)).collect())
+}
+
+/// Leaves out the documents that keep metadata. A change of its metadata is a change of the file, so the file has the
+/// later of both dates.
+pub fn without_documents(entries: Vec<IndexEntry>, suffix: &str) -> Vec<IndexEntry> {
+    let is_document = |entry: &IndexEntry| entry.kind != "directory" && ends_with(entry.name.as_bytes(), suffix);
+    let (documents, mut files): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_document);
+    let changed: BTreeMap<&str, &str> = documents
+        .iter()
+        .filter_map(|document| Some((document.name.get(..document.name.len() - suffix.len())?, &*document.mtime)))
+        .collect();
+    let date = |text: &str| HttpDate::parse(text.as_bytes());
+    for file in &mut files {
+        if let Some(later) = changed.get(&*file.name).filter(|later| date(later) > date(&file.mtime)) {
+            file.mtime = (*later).to_owned();
+        }
+    }
+    files
 }
 
 #[cfg(test)]
@@ -230,7 +253,7 @@ mod tests {
     }
 
     fn of(prefix: &str, shows_folders: bool, max_items: usize) -> Listing {
-        Listing { prefix: prefix.to_owned(), shows_folders, from: String::new(), max_items }
+        Listing { prefix: prefix.to_owned(), shows_folders, max_items, ..Listing::default() }
     }
 
     #[test]
@@ -285,9 +308,28 @@ mod tests {
         let items: Vec<Item> = read_index(json).unwrap().into_iter().map(|entry| entry.item("x/")).collect();
         let modified = HttpDate::parse(b"Sun, 06 Nov 1994 08:49:37 GMT");
         assert!(modified.is_some());
-        let item = |name: &str, len| Item { name: name.to_owned(), len, modified };
+        let item = |name: &str, len| Item { name: name.to_owned(), len, modified, fields: None };
         assert_eq!(items, [item("x/d/", 0), item("x/f", 3)]);
         assert_eq!(read_index(b"<html>"), None);
+    }
+
+    #[test]
+    fn documents_of_metadata_are_no_files_and_date_theirs() {
+        let entry = |name: &str, kind: &str, second: u32| IndexEntry {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            mtime: format!("Sun, 06 Nov 1994 08:49:{second} GMT"),
+            size: 1,
+        };
+        let entries = vec![
+            entry("a", "file", 10),
+            entry("a.meta", "file", 12),
+            entry("b", "file", 14),
+            entry("b.META", "file", 13),
+            entry("c.meta", "directory", 11),
+        ];
+        let expected = vec![entry("a", "file", 12), entry("b", "file", 14), entry("c.meta", "directory", 11)];
+        assert_eq!(without_documents(entries, ".meta"), expected);
     }
 
     proptest! {

@@ -27,6 +27,7 @@ pub mod idempotency;
 pub mod issued_tag;
 pub mod json;
 pub mod lease;
+pub mod metadata;
 pub mod parts_hash;
 pub mod path_mapping;
 pub mod policy;

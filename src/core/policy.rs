@@ -311,6 +311,8 @@ pub struct GuardRules {
     pub idempotency: Idempotency,
     /// How long a success is replayed to retries.
     pub idempotency_ttl: Duration,
+    /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
+    pub metadata_suffix: Option<Box<str>>,
     /// The dialect of the route's clients.
     pub dialect: Dialect,
     /// The differences between that dialect and plain HTTP.

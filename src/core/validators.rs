@@ -26,6 +26,16 @@ impl Modified {
         Some(Self { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) })
     }
 
+    /// Returns the later of two dates. If they are equal, the result is as weak as the weaker one.
+    #[must_use]
+    pub fn later(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) if other.date > self.date => other,
+            Some(other) if other.date == self.date => Self { strong: self.strong && other.strong, ..self },
+            _ => self,
+        }
+    }
+
     /// The date for clients that expect one in every answer.
     ///
     /// A date that is not older than its answer may name two states: the resource may change again within that second
@@ -249,6 +259,16 @@ mod tests {
         assert_eq!(told_date(true, &HeaderMap::new()), ToldDate::AsItIs);
         assert_eq!(Modified { date: at(1_000), strong: true }.told(), at(1_000));
         assert_eq!(Modified { date: at(1_000), strong: false }.told(), at(999));
+    }
+
+    #[test]
+    fn the_later_of_two_dates_is_no_stronger_than_both() {
+        let at = |seconds, strong| Modified { date: HttpDate::from_unix_seconds(seconds), strong };
+        assert_eq!(at(1, true).later(None), at(1, true));
+        assert_eq!(at(1, true).later(Some(at(2, false))), at(2, false));
+        assert_eq!(at(2, true).later(Some(at(1, false))), at(2, true));
+        assert_eq!(at(1, true).later(Some(at(1, false))), at(1, false));
+        assert_eq!(at(1, false).later(Some(at(1, true))), at(1, false));
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn guard(require: Require) -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
+        metadata_suffix: None,
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),
         also_changes: Vec::new(),

@@ -28,14 +28,18 @@ pub mod azure;
 pub mod azure_table;
 pub mod blocks;
 pub mod lists;
+pub mod metadata;
 pub mod native;
 pub mod s3;
+pub mod settings;
 #[cfg(test)]
 mod toy;
 pub mod xml;
 
 use blocks::{BlockGrammar, SentContent};
 use lists::ListGrammar;
+use metadata::{MetadataGrammar, MetadataUse};
+use settings::{Defaults, Demands};
 
 impl Dialect {
     /// Each dialect with its name in the configuration.
@@ -117,6 +121,8 @@ pub struct Call {
     pub content: SentContent,
     /// The resources that a list shows.
     pub listing: Option<Listing>,
+    /// What it does with the metadata of its resource.
+    pub metadata: MetadataUse,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
@@ -202,39 +208,6 @@ pub enum CallOutcome {
     NotModified,
     /// The call failed.
     Failed(ErrorDocument),
-}
-
-/// The configuration defaults that depend on the dialect.
-#[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is the default of a separate switch")]
-pub struct Defaults {
-    /// `unique_tags`.
-    pub unique_tags: bool,
-    /// Whether `on_write` is `"probe"` for each source of tags.
-    pub probes_after_write: bool,
-    /// Whether `etag_after_write` is `"always"` for version tags.
-    pub version_after_write: bool,
-    /// `lease.client_break`.
-    pub client_break: bool,
-    /// `lease.infinite`.
-    pub infinite: bool,
-}
-
-/// The demands of a dialect on the configuration of a route.
-#[derive(Clone, Copy, Debug)]
-pub struct Demands {
-    /// Whether the policy must be `"pessimistic"`.
-    pub leases: bool,
-    /// Whether clients sign requests, so that the proxy can neither change them nor probe with their credentials.
-    pub signed_requests: bool,
-    /// The keys of the route that have no effect.
-    pub idle_keys: &'static [&'static str],
-    /// The keys of the lease table that have no effect, each with the reason.
-    pub idle_lease_keys: &'static [(&'static str, &'static str)],
-    /// The shortest and the longest finite lease.
-    pub lease_durations: Option<(Duration, Duration)>,
-    /// Whether a read can acquire a lease.
-    pub acquires_on_read: bool,
 }
 
 /// The grammar of a dialect. Methods that a grammar does not define work as in [`native`].
@@ -346,6 +319,11 @@ pub trait Grammar: Sync {
 
     /// Returns the grammar of lists, if the dialect has them.
     fn lists(&self) -> Option<&'static dyn ListGrammar> {
+        None
+    }
+
+    /// Returns the grammar of metadata, if the dialect has them.
+    fn metadata(&self) -> Option<&'static dyn MetadataGrammar> {
         None
     }
 

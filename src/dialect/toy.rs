@@ -7,7 +7,7 @@ use http::{HeaderName, Method};
 
 use crate::{
     core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, native},
+    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse, native},
 };
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
@@ -34,6 +34,7 @@ impl Grammar for Toy {
             checksums: Vec::new(),
             content: SentContent::default(),
             listing: None,
+            metadata: MetadataUse::None,
             forwarded: None,
             cuts_parts: false,
         })

@@ -29,6 +29,7 @@ mod cors;
 mod handshake;
 mod knowledge;
 mod lease;
+mod listed;
 mod operation;
 mod operator;
 mod probe;

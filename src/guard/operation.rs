@@ -33,14 +33,13 @@ impl Guard {
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.request(client, guarded, rules, call.clone())?;
         let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
-        if is_applied(&answer) && call.intent == Intent::Write {
+        if is_applied(&answer) && call.intent == Intent::Write && !request.content.metadata.is_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
             self.writes.discard_blocks(&request);
         }
         match answer.unwrap_or_else(|answer| answer) {
             Answer::Relayed(relayed) => {
-                let received = client.head().raw_path();
-                self.tell_relayed(&request, (&call, received), &fields, *relayed).await
+                self.tell_relayed((client, guarded), (&request, &call), &fields, *relayed).await
             }
             Answer::NotModified(head) => tell_not_modified(&request, &fields, head),
             Answer::Local(mut head, body) => {
@@ -65,19 +64,22 @@ impl Guard {
     /// Returns the document that a read is answered with instead of the upstream's content.
     async fn document(
         &self,
-        request: &Request,
-        (call, received_target): (&Call, &[u8]),
+        (client, guarded): (&mut dyn Client, &GuardedRequest),
+        (request, call): (&Request, &Call),
         head: &mut ResponseHeader,
     ) -> Result<Option<ShownDocument>, Answer> {
         match (call.intent, &call.listing, request.grammar().lists()) {
-            (Intent::ReadBlocks, ..) => Ok(self.blocks_document(request, received_target, head)?),
+            (Intent::ReadBlocks, ..) => Ok(self.blocks_document(request, client.head().raw_path(), head)?),
             // The collection is there, and the client may read it.
             (Intent::List, Some(listing), Some(grammar)) if head.status.is_success() => {
-                let page = self.reads.page(request, listing).await?;
+                let mut page = self.reads.page(request, listing).await?;
+                if listing.reads_files {
+                    self.read_listed(client, (guarded, request), &mut page).await?;
+                }
                 // They describe the collection.
                 head.remove_header(&header::ETAG);
                 head.remove_header(&header::LAST_MODIFIED);
-                Ok(Some(grammar.page(received_target, &page)))
+                Ok(Some(grammar.page(client.head().raw_path(), &page)))
             }
             _ => Ok(None),
         }
@@ -101,15 +103,15 @@ impl Guard {
 
     async fn tell_relayed(
         &self,
-        request: &Request,
-        (call, received_target): (&Call, &[u8]),
+        from: (&mut dyn Client, &GuardedRequest),
+        (request, call): (&Request, &Call),
         fields: &[(HeaderName, HeaderValue)],
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
         let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         // Boxed, so that the futures of other requests stay small.
-        let document = Box::pin(self.document(request, (call, received_target), &mut head)).await?;
+        let document = Box::pin(self.document(from, (request, call), &mut head)).await?;
         let outcome = request.grammar().outcome(call, head.status);
         let rest = match rest {
             Some(exchange) if !matches!(outcome, CallOutcome::Done { relays_body: true, .. }) => {

@@ -21,7 +21,7 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
-    dialect::{Call, ForwardedHead, Grammar, blocks::SentContent},
+    dialect::{Call, ForwardedHead, Grammar, blocks::SentContent, metadata::MetadataUse},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{Choice, fields::FieldsOfHead as _},
@@ -59,6 +59,8 @@ pub(crate) struct AnnouncedContent {
     pub(crate) checksums: Vec<Checksum>,
     /// Its meaning.
     pub(crate) kind: SentContent,
+    /// What the request does with the metadata that belong to it.
+    pub(crate) metadata: MetadataUse,
 }
 
 /// A route that enforces its guard.
@@ -103,7 +105,7 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { mut conditions, checksums, content, lease_id, forwarded, .. } = call;
+        let Call { mut conditions, checksums, content, metadata, lease_id, forwarded, .. } = call;
         let mut head = client.head().clone();
         if let Some(forwarded) = forwarded {
             replace_head(&mut head, forwarded)?;
@@ -127,7 +129,7 @@ impl Request {
             key,
             method: guarded.method.clone(),
             head,
-            content: AnnouncedContent { follows: client.has_content(), checksums, kind: content },
+            content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
             conditions,
             sender: Sender { principal, address, lease_id, variant, labelled_variant },
             affinity: Affinity::default(),

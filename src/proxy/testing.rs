@@ -75,6 +75,7 @@ pub(crate) fn guard() -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
+        metadata_suffix: None,
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),
         also_changes: Vec::new(),

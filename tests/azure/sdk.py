@@ -138,8 +138,8 @@ for what, code, call in [
     ("a snapshot", "NotImplemented", blob.create_snapshot),
     ("a tier", "NotImplemented", lambda: blob.set_standard_blob_tier("Cool")),
     ("tags", "NotImplemented", lambda: blob.set_blob_tags({"name": "value"})),
-    ("metadata", "NotImplemented", lambda: blob.set_blob_metadata({"name": "value"})),
-    ("metadata of an upload", "UnsupportedHeader", lambda: write(b"named", metadata={"name": "value"})),
+    ("properties", "NotImplemented", lambda: blob.set_http_headers()),
+    ("metadata of a container", "NotImplemented", lambda: container.set_container_metadata({"name": "value"})),
     ("tags in a list", "UnsupportedQueryParameter", lambda: list(container.list_blobs(include=["tags"]))),
 ]:
     refused(f"not served: {what}", 501 if code == "NotImplemented" else 400, code, call)

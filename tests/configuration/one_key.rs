@@ -21,7 +21,10 @@ fn differ_in(what: &str) -> Vec<String> {
 fn routes_of_one_key_that_do_not_agree_on_leases_are_told_of() {
     let also = |lines: &str| format!("{}\n{lines}", LEASED.replace("/leased", "/also"));
     let bound = format!("{LEASED}\nlease.bind = true");
+    let azure = format!("{LEASED}\ndialect = \"azure\"\netag = \"version\"\nother_writers = false");
+    let keeping = also("dialect = \"azure\"\netag = \"version\"\nother_writers = false\nmetadata_suffix = \".meta\"");
     for (first, second, what) in [
+        (azure.as_str(), keeping, "metadata_suffix"),
         (LEASED, PLAIN.to_owned(), "policy"),
         (PLAIN, LEASED.to_owned(), "policy"),
         (LEASED, also("lease.guards = [\"read\", \"write\"]"), "lease.guards"),

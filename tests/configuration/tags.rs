@@ -26,6 +26,7 @@ fn each_broken_rule_of_tags_is_one_problem() {
             "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"",
         ),
         ("mirror_header = \"a b\"", "mirror_header cannot be \"a b\""),
+        ("metadata_suffix = \".meta\"", "metadata_suffix has no effect with dialect = \"native\""),
         ("mirror_header = \"ETag\"", "mirror_header cannot be \"ETag\""),
         (
             "etag = \"upstream\"\ncompare = \"opaque\"\naccept_weak_own = true",
@@ -35,6 +36,31 @@ fn each_broken_rule_of_tags_is_one_problem() {
     for (added, message) in cases {
         assert_eq!(problems(&format!("{BASE}{added}\n")), [*message], "{added}");
     }
+}
+
+/// The metadata of a blob are part of its state, and only its version counts them.
+#[test]
+fn metadata_need_version_tags_except_on_a_route_of_containers() {
+    let azure = |lines: &str| {
+        let base = BASE.replace("optimistic", "pessimistic");
+        format!("{base}dialect = \"azure\"\nmetadata_suffix = \".meta\"\n{lines}\n")
+    };
+    assert_eq!(problems(&azure("etag = \"content\"")), ["metadata_suffix needs etag = \"version\""]);
+    let suffix = |text: &str| {
+        let config = config(text);
+        let guard = config.routes[0].guard.as_ref().expect("a guarded route");
+        guard.metadata_suffix.as_deref().map(str::to_owned)
+    };
+    let version = "etag = \"version\"\nother_writers = false";
+    assert_eq!(suffix(&azure(version)).as_deref(), Some(".meta"));
+    assert_eq!(suffix(&azure("lease.guards = [\"delete\"]")).as_deref(), Some(".meta"));
+    assert_eq!(suffix(&azure(version).replace(".meta", "")), None);
+    for wrong in ["meta", ".m%20", ".."] {
+        let message = format!("metadata_suffix cannot be {wrong:?}");
+        assert_eq!(problems(&azure(version).replace(".meta", wrong)), [message]);
+    }
+    let elsewhere = BASE.replace("[[routes]]", "[defaults]\nmetadata_suffix = \".meta\"\n\n[[routes]]");
+    assert_eq!(suffix(&elsewhere), None, "it may stand in [defaults] for the routes that can keep metadata");
 }
 
 /// A server of S3 never gives one tag to two states; of any other nobody knows unless it is said.

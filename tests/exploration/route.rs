@@ -152,6 +152,7 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
+        metadata_suffix: None,
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),
         also_changes: Vec::new(),

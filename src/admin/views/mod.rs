@@ -220,6 +220,7 @@ fn guard(guard: &GuardRules) -> Value {
         "idempotency": guard.idempotency.word(),
         "idempotency_ttl": show_duration(guard.idempotency_ttl),
         "dialect": guard.dialect.word(),
+        "metadata_suffix": guard.metadata_suffix,
         "also_changes": texts(&mut guard.also_changes.iter().map(|template| template.pattern().to_string())),
         "lease": guard.lease.as_ref().map(leases),
     })

@@ -6,7 +6,7 @@ use super::{
     check::Check,
     clients::{probe_region, signed_requests_stay_as_they_are},
     keys::RouteKeys,
-    lease, tags,
+    lease, metadata, tags,
 };
 use crate::{
     config::{Word, limits, raw::Texts, written::Written},
@@ -35,6 +35,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
     }
     suits_dialect(check, keys, policy, &guard);
     tags::go_together(check, keys, &guard);
+    metadata::suits_route(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     guard
 }
@@ -93,6 +94,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         probe_region: probe_region(check, keys),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
+        metadata_suffix: metadata::suffix(check, keys, dialect),
         dialect,
         quirks: dialect.quirks(),
         also_changes: Vec::new(),

@@ -11,6 +11,7 @@ mod clients;
 mod guard;
 mod keys;
 pub(super) mod lease;
+mod metadata;
 mod one_key;
 mod overlap;
 mod postgres;

@@ -91,13 +91,14 @@ fn enforced(placed: &Placed) -> Option<((&Placed, &Route), &GuardRules)> {
     Some(((placed, route), route.enforced()?))
 }
 
-/// Returns the keys in which two routes differ and that matter for the leases of one resource.
+/// Returns the keys in which two routes differ and that matter for the leases of one resource, or for its metadata.
 fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
     let (Some(rules), Some(of_other)) = (&one.lease, &other.lease) else {
         return if one.lease.is_some() == other.lease.is_some() { Vec::new() } else { vec!["policy"] };
     };
     let differences = [
         ("dialect", one.dialect != other.dialect),
+        ("metadata_suffix", one.metadata_suffix != other.metadata_suffix),
         ("lease.guards", rules.guards != of_other.guards),
         ("lease.shared", rules.shared != of_other.shared),
         ("lease.required", rules.required != of_other.required),

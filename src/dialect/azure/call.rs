@@ -6,27 +6,39 @@ use super::{
     AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
     RANGE, blocks, checksums, conditions, container_name,
     fields::single,
-    list,
+    list, metadata,
     operation::standing_for,
     query::Query,
-    refusals::{bad_field, bad_path, missing_field, not_served, unknown_field, unknown_query},
+    refusals::{
+        bad_field, bad_path, missing_field, no_metadata, not_served, reserved_name, unknown_field, unknown_query,
+    },
 };
 use crate::{
     core::{
         checksum::Checksum,
         folders::Listing,
         lease::LeaseId,
+        metadata::names_document,
         precondition::{Preconditions, TagCondition},
         refusal::Refusal,
         target::{join_query, split_query},
     },
-    dialect::blocks::SentContent,
+    dialect::{blocks::SentContent, metadata::MetadataUse},
 };
 
 /// The refusal of an operation on a container by a route of blobs.
 const NO_CONTAINER: &str = "This path is that of a blob here, not of a container. If the URL begins with an account, \
                             the path of the route of containers must too: path = \"/{account}/{container}\", with \
                             lease.guards = [\"delete\"].";
+
+/// What a route serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlobRoute<'a> {
+    /// Whether it serves containers instead of blobs.
+    pub containers: bool,
+    /// The end of the names of documents with metadata, if it keeps metadata.
+    pub metadata_suffix: Option<&'a str>,
+}
 
 /// A request that the dialect serves.
 #[derive(Clone, Debug)]
@@ -43,6 +55,8 @@ pub struct BlobCall {
     pub content: SentContent,
     /// The blobs that a list shows.
     pub listing: Option<Listing>,
+    /// What it does with the metadata of its blob.
+    pub metadata: MetadataUse,
     /// The method for the backend.
     pub method: Method,
     /// The target for the backend.
@@ -50,12 +64,13 @@ pub struct BlobCall {
 }
 
 impl BlobCall {
-    /// Reads a request. `containers`: whether its route serves containers instead of blobs.
+    /// Reads a request to a route.
     ///
     /// # Errors
     ///
     /// The request is none of the operations, or part of it has no meaning or would be lost.
-    pub fn read(method: &Method, target: &[u8], headers: &HeaderMap, containers: bool) -> Result<Self, Refusal> {
+    pub fn read(method: &Method, target: &[u8], headers: &HeaderMap, route: BlobRoute<'_>) -> Result<Self, Refusal> {
+        let BlobRoute { containers, metadata_suffix } = route;
         let (path, query) = split_query(target);
         let query = Query::read(query.unwrap_or_default())?;
         let operation = AzureOperation::of(method, &query)?;
@@ -67,7 +82,13 @@ impl BlobCall {
         if query.parameters.iter().any(|(name, _)| !operation.takes(name)) {
             return Err(unknown_query());
         }
-        check_fields(operation, headers)?;
+        if metadata_suffix.is_none() && operation.is_of_metadata() {
+            return Err(no_metadata());
+        }
+        if metadata_suffix.is_some_and(|suffix| names_document(path, suffix)) {
+            return Err(reserved_name());
+        }
+        check_fields(operation, headers, metadata_suffix.is_some())?;
         let conditions = conditions::read(operation, headers)?;
         let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
         if matches!(target.rsplit(|&octet| octet == b'/').next(), None | Some(b"" | b"." | b"..")) {
@@ -88,7 +109,14 @@ impl BlobCall {
             conditions,
             checksums,
             content,
-            listing: if operation == AzureOperation::ListBlobs { Some(list::read(&query)?) } else { None },
+            listing: match operation {
+                AzureOperation::ListBlobs => Some(list::read(&query, metadata_suffix.is_some())?),
+                _ => None,
+            },
+            metadata: match metadata_suffix {
+                Some(_) => metadata::used(operation, headers)?,
+                None => MetadataUse::None,
+            },
             method: sent(operation, method),
             target,
         })
@@ -158,7 +186,10 @@ fn sent(operation: AzureOperation, method: &Method) -> Method {
     match operation {
         // These octets are a token, so the conversion cannot fail.
         AzureOperation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
-        AzureOperation::ReadContainer | AzureOperation::ListBlobs | AzureOperation::GetBlockList => Method::HEAD,
+        AzureOperation::ReadContainer
+        | AzureOperation::ListBlobs
+        | AzureOperation::GetBlockList
+        | AzureOperation::ReadMetadata => Method::HEAD,
         _ => method.clone(),
     }
 }
@@ -172,8 +203,9 @@ fn is_conditional(name: &HeaderName) -> bool {
 }
 
 /// Refuses a request with a field that is not served, so that no part of a request is silently dropped.
-fn check_fields(operation: AzureOperation, headers: &HeaderMap) -> Result<(), Refusal> {
-    let unknown = headers.keys().find(|name| is_of_azure(name) && !operation.knows(name));
+fn check_fields(operation: AzureOperation, headers: &HeaderMap, keeps_metadata: bool) -> Result<(), Refusal> {
+    let is_known = |name: &HeaderName| operation.knows(name) && (keeps_metadata || !metadata::is_value(name));
+    let unknown = headers.keys().find(|name| is_of_azure(name) && !is_known(name));
     if let Some(name) = unknown {
         return Err(unknown_field(name.as_str()));
     }

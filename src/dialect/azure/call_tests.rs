@@ -11,9 +11,13 @@ fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     fields.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
 }
 
+fn route(containers: bool) -> BlobRoute<'static> {
+    BlobRoute { containers, metadata_suffix: None }
+}
+
 fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<BlobCall, Refusal> {
     let containers = target.contains("container");
-    BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), containers)
+    BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), route(containers))
 }
 
 /// The status and the name of the error that a refused request gets.
@@ -130,9 +134,36 @@ fn a_name_ends_with_itself() {
 }
 
 #[test]
+fn metadata_are_served_on_routes_that_keep_them() {
+    let upload = [BLOCK, ("x-ms-meta-a", "1")];
+    assert_eq!(refused("PUT", "/c/b", &upload), (400, "UnsupportedHeader"));
+    assert_eq!(refused("PUT", "/c/b?comp=metadata", &[]), (501, "NotImplemented"));
+    assert_eq!(refused("GET", "/c/b?comp=metadata", &[]), (501, "NotImplemented"));
+    assert_eq!(refused("GET", "/container?restype=container&comp=metadata", &[]), (501, "NotImplemented"));
+    let keeping = |method: &str, target: &str, fields: &[(&'static str, &'static str)]| {
+        let route = BlobRoute { containers: false, metadata_suffix: Some(".meta") };
+        let call = BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), route);
+        call.map_err(|refusal| refusal.service.map(|service| (service.status, service.code)))
+    };
+    let put = keeping("PUT", "/c/b", &upload).unwrap();
+    assert!(put.forwarded_fields(&headers(&upload)).keys().all(|name| !is_of_azure(name)), "the document has them");
+    assert!(matches!(put.metadata, MetadataUse::ReplacedWithContent(kept) if !kept.is_empty()));
+    let get = keeping("GET", "/c/b?comp=metadata&sig=x", &[]).unwrap();
+    assert_eq!((get.method, get.target, get.metadata), (Method::HEAD, b"/c/b?sig=x".to_vec(), MetadataUse::Shown));
+    assert!(keeping("PUT", "/c/b?comp=metadata", &[]).unwrap().metadata.is_alone());
+    assert_eq!(keeping("GET", "/c/b", &[("x-ms-meta-a", "1")]).err(), Some(Some((400, "UnsupportedHeader"))));
+    for target in ["/c/b.meta", "/c/b%2Emeta", "/c/b.META", "/c/b.meta/d"] {
+        for method in ["GET", "PUT", "DELETE"] {
+            let refused = keeping(method, target, &[BLOCK]).err();
+            assert_eq!(refused, Some(Some((400, "InvalidResourceName"))), "{method} {target}");
+        }
+    }
+}
+
+#[test]
 fn a_route_serves_blobs_or_containers() {
     let call = |target: &str, containers| {
-        let refusal = BlobCall::read(&Method::DELETE, target.as_bytes(), &HeaderMap::new(), containers).err()?;
+        let refusal = BlobCall::read(&Method::DELETE, target.as_bytes(), &HeaderMap::new(), route(containers)).err()?;
         refusal.service.map(|service| service.code)
     };
     assert_eq!(call("/c?restype=container", false), Some("NotImplemented"));
@@ -251,7 +282,7 @@ proptest! {
         }
         let target = format!("{path}?{}", pairs.join("&"));
         let method: Method = method.parse().unwrap();
-        if let Ok(call) = BlobCall::read(&method, target.as_bytes(), &headers, containers) {
+        if let Ok(call) = BlobCall::read(&method, target.as_bytes(), &headers, route(containers)) {
             prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&call.method.as_str()));
             let (sent, query) = split_query(&call.target);
             let said = String::from_utf8_lossy(query.unwrap_or_default()).to_lowercase();

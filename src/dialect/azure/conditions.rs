@@ -57,7 +57,7 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
             combination: Combination::Azure,
             ..Preconditions::default()
         };
-    } else if is_any && !operation.replaces_blob() {
+    } else if is_any && !operation.overwrites() {
         // `*` is meant for operations that could overwrite something.
         conditions.if_none_match = None;
     }

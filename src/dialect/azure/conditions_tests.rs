@@ -98,6 +98,7 @@ fn only_a_put_can_be_kept_from_overwriting() {
     let any = headers(&[("if-none-match", "*")]);
     let kept = |operation| read(operation, &any).map(|conditions| conditions.if_none_match);
     assert_eq!(kept(AzureOperation::PutBlob), Ok(Some(TagCondition::Any)));
+    assert_eq!(kept(AzureOperation::SetMetadata), Ok(Some(TagCondition::Any)));
     assert_eq!(kept(AzureOperation::PutBlockList), Ok(Some(TagCondition::Any)));
     assert_eq!(kept(AzureOperation::DeleteBlob), Ok(None));
     assert_eq!(kept(AzureOperation::LeaseBlob), Ok(None));

@@ -6,8 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use uuid::Builder;
 
 use super::{
-    AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks, checksums,
-    common_fields, done, error_of, lease_fields, list::AzureLists, outcome, refuse, refuse_use,
+    AskedOperation, AzureOperation, BlobCall, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks,
+    checksums, common_fields, done, error_of, lease_fields, list::AzureLists, metadata::AzureMetadata, outcome, refuse,
+    refuse_use,
 };
 use crate::{
     core::{
@@ -22,6 +23,7 @@ use crate::{
     dialect::{
         Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
         LeaseOnRead, LeaseOperation, Random, Response, blocks::BlockGrammar, lists::ListGrammar,
+        metadata::MetadataGrammar,
     },
 };
 
@@ -87,7 +89,8 @@ impl Grammar for Azure {
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {
         let containers = rules.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
-        let call = BlobCall::read(request.method, request.target, request.headers, containers)?;
+        let route = BlobRoute { containers, metadata_suffix: rules.metadata_suffix.as_deref() };
+        let call = BlobCall::read(request.method, request.target, request.headers, route)?;
         let intent = match call.operation {
             operation if operation.is_lease() => Intent::Lease,
             AzureOperation::GetBlockList => Intent::ReadBlocks,
@@ -106,6 +109,7 @@ impl Grammar for Azure {
             checksums: call.checksums,
             content: call.content,
             listing: call.listing,
+            metadata: call.metadata,
             forwarded: Some(ForwardedHead { method: call.method, target: call.target, fields }),
             cuts_parts: call.operation == AzureOperation::ReadBlob,
         })
@@ -125,6 +129,10 @@ impl Grammar for Azure {
 
     fn lists(&self) -> Option<&'static dyn ListGrammar> {
         Some(&AzureLists)
+    }
+
+    fn metadata(&self) -> Option<&'static dyn MetadataGrammar> {
+        Some(&AzureMetadata)
     }
 
     fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {

@@ -1,12 +1,13 @@
 //! Lists of blobs: the parameters of a page, and the document that shows it.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderName, header};
 use percent_encoding::percent_decode;
 
 use super::{
-    BLOCK_BLOB,
+    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, METADATA_PREFIX,
     query::Query,
-    refusals::{bad_query, invalid, not_served},
+    refusals::{bad_query, invalid, not_served, unknown_query},
 };
 use crate::{
     core::{
@@ -20,19 +21,26 @@ use crate::{
 /// The largest number of items on a page, which is also the default.
 const ITEMS_MAX: usize = 5_000;
 
+/// The largest number of items on a page with metadata. Each of them costs requests to the backend.
+const READ_ITEMS_MAX: usize = 100;
+
 /// The parameters of the query that a list takes.
-pub(super) const PARAMETERS: [&str; 4] = ["prefix", "delimiter", "marker", "maxresults"];
+pub(super) const PARAMETERS: [&str; 5] = ["prefix", "delimiter", "marker", "maxresults", "include"];
 
 /// Lists of Azure Blob Storage.
 #[derive(Debug)]
 pub(super) struct AzureLists;
 
-/// Reads the parameters of a page.
+/// Reads the parameters of a page. `has_metadata`: whether its route keeps metadata.
 ///
 /// # Errors
 ///
 /// A value is invalid, or the backend cannot serve it.
-pub(super) fn read(query: &Query) -> Result<Listing, Refusal> {
+pub(super) fn read(query: &Query, has_metadata: bool) -> Result<Listing, Refusal> {
+    let reads_files = query.value("include").is_some_and(|parts| !parts.is_empty());
+    if reads_files && (!has_metadata || query.value("include") != Some("metadata")) {
+        return Err(unknown_query());
+    }
     let shows_folders = match query.value("delimiter") {
         None | Some("") => false,
         Some("/") => true,
@@ -53,7 +61,8 @@ pub(super) fn read(query: &Query) -> Result<Listing, Refusal> {
     if max_items == 0 {
         return Err(invalid("OutOfRangeQueryParameterValue", "The value of maxresults is at least 1."));
     }
-    Ok(Listing { prefix: prefix.to_owned(), shows_folders, from, max_items: max_items.min(ITEMS_MAX) })
+    let most = if reads_files { READ_ITEMS_MAX } else { ITEMS_MAX };
+    Ok(Listing { prefix: prefix.to_owned(), shows_folders, from, max_items: max_items.min(most), reads_files })
 }
 
 /// Whether a name of a blob can begin like this. A path to the backend is made of it.
@@ -101,16 +110,40 @@ impl ListGrammar for AzureLists {
     }
 }
 
-/// Shows what the index of a folder tells of a blob. The tag is not there: only a read of the blob labels its state.
+/// Shows what the index of a folder tells of a blob. The tag is not there: only a read of the blob labels its state, and
+/// shows its lease and its metadata.
 fn show_blob(body: &mut xml::Writer, item: &Item) {
+    let field = |name: HeaderName| item.fields.as_ref()?.get(name)?.to_str().ok();
+    let indexed = item.modified.map(|modified| modified.to_string());
+    let (date, len) = (field(header::LAST_MODIFIED).or(indexed.as_deref()), item.len.to_string());
     body.text("Name", &item.name);
     body.element("Properties", |body| {
-        if let Some(modified) = item.modified {
-            body.text("Last-Modified", &modified.to_string());
+        for (element, value) in [
+            ("Last-Modified", date),
+            ("Etag", field(header::ETAG).map(|tag| tag.trim_matches('"'))),
+            ("Content-Length", field(header::CONTENT_LENGTH).or(Some(&len))),
+            ("Content-Type", field(header::CONTENT_TYPE)),
+            ("BlobType", Some(BLOCK_BLOB)),
+            ("LeaseStatus", field(LEASE_STATUS)),
+            ("LeaseState", field(LEASE_STATE)),
+            ("LeaseDuration", field(LEASE_DURATION)),
+        ] {
+            if let Some(value) = value {
+                body.text(element, value);
+            }
         }
-        body.text("Content-Length", &item.len.to_string());
-        body.text("BlobType", BLOCK_BLOB);
     });
+    if let Some(fields) = &item.fields {
+        body.element("Metadata", |body| show_metadata(body, fields));
+    }
+}
+
+fn show_metadata(body: &mut xml::Writer, fields: &HeaderMap) {
+    for (name, value) in fields {
+        if let (Some(name), Ok(value)) = (name.as_str().strip_prefix(METADATA_PREFIX), value.to_str()) {
+            body.text(name, value);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +153,7 @@ mod tests {
 
     fn listing(query: &str) -> Result<Listing, &'static str> {
         let query = Query::read(query.as_bytes()).map_err(|refusal| refusal.service.unwrap().code)?;
-        read(&query).map_err(|refusal| refusal.service.unwrap().code)
+        read(&query, true).map_err(|refusal| refusal.service.unwrap().code)
     }
 
     #[test]
@@ -129,9 +162,18 @@ mod tests {
         assert_eq!(listing("comp=list&restype=container"), Ok(all.clone()));
         let marker = BASE64_URL_SAFE_NO_PAD.encode("ü/b");
         let wanted = listing(&format!("prefix=a%2Fb&delimiter=%2F&marker={marker}&maxresults=2"));
-        let expected = Listing { prefix: "a/b".to_owned(), shows_folders: true, from: "ü/b".to_owned(), max_items: 2 };
+        let expected = Listing {
+            prefix: "a/b".to_owned(),
+            shows_folders: true,
+            from: "ü/b".to_owned(),
+            max_items: 2,
+            ..all.clone()
+        };
         assert_eq!(wanted, Ok(expected));
-        assert_eq!(listing("maxresults=6000&delimiter="), Ok(all));
+        assert_eq!(listing("maxresults=6000&delimiter=&include="), Ok(all.clone()));
+        let read = Listing { max_items: READ_ITEMS_MAX, reads_files: true, ..all };
+        assert_eq!(listing("include=metadata"), Ok(read.clone()));
+        assert_eq!(listing("include=metadata&maxresults=2"), Ok(Listing { max_items: 2, ..read }));
     }
 
     #[test]
@@ -148,13 +190,16 @@ mod tests {
         }
         assert_eq!(listing("maxresults=0"), Err("OutOfRangeQueryParameterValue"));
         assert_eq!(listing("delimiter=-"), Err("NotImplemented"));
+        assert_eq!(listing("include=metadata,snapshots"), Err("UnsupportedQueryParameter"));
+        let query = Query::read(b"include=metadata").unwrap();
+        assert!(super::read(&query, false).is_err(), "the route keeps no metadata");
     }
 
     /// List Blobs of Azure's documentation.
     #[test]
     fn a_page_is_shown_as_azure_shows_it() {
         let modified = HttpDate::parse(b"Sun, 06 Nov 1994 08:49:37 GMT");
-        let item = |name: &str, modified| Item { name: name.to_owned(), len: 3, modified };
+        let item = |name: &str, modified| Item { name: name.to_owned(), len: 3, modified, fields: None };
         let items = vec![item("a&b", modified), item("folder/", None)];
         let page = Page { items, next: Some("next".to_owned()) };
         let target = b"/account/docs%22?restype=container&comp=list&prefix=&maxresults=2&delimiter=/";
@@ -164,5 +209,27 @@ mod tests {
                         <BlobType>BlockBlob</BlobType></Properties></Blob><BlobPrefix><Name>folder/</Name></BlobPrefix>\
                         </Blobs><NextMarker>bmV4dA</NextMarker></EnumerationResults>";
         assert_eq!(AzureLists.page(target, &page).body, expected);
+    }
+
+    #[test]
+    fn a_blob_that_was_read_is_shown_with_its_tag_lease_and_metadata() {
+        let fields = [
+            ("etag", "\"1-2\""),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:38 GMT"),
+            ("content-length", "4"),
+            ("x-ms-lease-state", "leased"),
+            ("x-ms-lease-status", "locked"),
+            ("x-ms-meta-owner", "<a>"),
+            ("x-ms-version", "1"),
+        ];
+        let field = |(name, value): (&'static str, &str)| (HeaderName::from_static(name), value.parse().unwrap());
+        let fields = Some(fields.into_iter().map(field).collect());
+        let item = Item { name: "a".to_owned(), len: 3, modified: None, fields };
+        let shown = AzureLists.page(b"/docs", &Page { items: vec![item], next: None }).body;
+        let expected = "<Blob><Name>a</Name><Properties><Last-Modified>Sun, 06 Nov 1994 08:49:38 GMT</Last-Modified>\
+                        <Etag>1-2</Etag><Content-Length>4</Content-Length><BlobType>BlockBlob</BlobType>\
+                        <LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState></Properties>\
+                        <Metadata><owner>&lt;a&gt;</owner></Metadata></Blob>";
+        assert!(shown.contains(expected), "{shown}");
     }
 }

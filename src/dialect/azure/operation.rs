@@ -4,9 +4,9 @@ use http::{HeaderName, Method, header};
 
 use super::{
     BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT,
-    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, list,
+    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, list, metadata,
     query::{Component, Query},
-    refusals::bad_method,
+    refusals::{bad_method, not_served},
 };
 use crate::core::refusal::Refusal;
 
@@ -23,6 +23,10 @@ pub enum AzureOperation {
     PutBlockList,
     /// Get Block List.
     GetBlockList,
+    /// Get Blob Metadata.
+    ReadMetadata,
+    /// Set Blob Metadata.
+    SetMetadata,
     /// Delete Blob.
     DeleteBlob,
     /// Lease Blob.
@@ -47,6 +51,9 @@ impl AzureOperation {
             (false, Some(Component::Block), &Method::PUT) => Ok(Self::PutBlock),
             (false, Some(Component::BlockList), &Method::PUT) => Ok(Self::PutBlockList),
             (false, Some(Component::BlockList), &Method::GET) => Ok(Self::GetBlockList),
+            (false, Some(Component::Metadata), &Method::GET | &Method::HEAD) => Ok(Self::ReadMetadata),
+            (false, Some(Component::Metadata), &Method::PUT) => Ok(Self::SetMetadata),
+            (true, Some(Component::Metadata), _) => Err(not_served("Metadata of containers are not served here.")),
             (true, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseContainer),
             (true, Some(Component::List), &Method::GET) => Ok(Self::ListBlobs),
             (false, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
@@ -60,12 +67,14 @@ impl AzureOperation {
     }
 
     /// All operations.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::ReadBlob,
         Self::PutBlob,
         Self::PutBlock,
         Self::PutBlockList,
         Self::GetBlockList,
+        Self::ReadMetadata,
+        Self::SetMetadata,
         Self::DeleteBlob,
         Self::LeaseBlob,
         Self::ReadContainer,
@@ -88,6 +97,8 @@ impl AzureOperation {
             Self::PutBlock => "Put Block",
             Self::PutBlockList => "Put Block List",
             Self::GetBlockList => "Get Block List",
+            Self::ReadMetadata => "Get Blob Metadata",
+            Self::SetMetadata => "Set Blob Metadata",
             Self::DeleteBlob => "Delete Blob",
             Self::LeaseBlob => "Lease Blob",
             Self::ReadContainer => "Get Container Properties",
@@ -112,12 +123,22 @@ impl AzureOperation {
 
     /// Whether the operation reads a blob or a container.
     pub const fn is_read(self) -> bool {
-        matches!(self, Self::ReadBlob | Self::GetBlockList | Self::ReadContainer | Self::ListBlobs)
+        matches!(self, Self::ReadBlob | Self::ReadMetadata | Self::GetBlockList | Self::ReadContainer | Self::ListBlobs)
     }
 
     /// Whether the operation gives the blob a new content.
     pub const fn replaces_blob(self) -> bool {
         matches!(self, Self::PutBlob | Self::PutBlockList)
+    }
+
+    /// Whether the operation can overwrite what another client has written.
+    pub const fn overwrites(self) -> bool {
+        self.replaces_blob() || matches!(self, Self::SetMetadata)
+    }
+
+    /// Whether the operation reads or sets metadata, and nothing else.
+    pub const fn is_of_metadata(self) -> bool {
+        matches!(self, Self::ReadMetadata | Self::SetMetadata)
     }
 
     /// Whether the operation acts on a lease.
@@ -132,12 +153,21 @@ impl AzureOperation {
         ALWAYS.contains(name)
             || match self {
                 Self::ReadBlob => *name == RANGE,
-                Self::PutBlob => [BLOB_TYPE, BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some(),
-                Self::PutBlock => *name == CONTENT_CRC64,
-                Self::PutBlockList => [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some(),
+                Self::PutBlob => {
+                    [BLOB_TYPE, BLOB_MD5, CONTENT_CRC64].contains(name)
+                        || standing_for(name).is_some()
+                        || metadata::is_value(name)
+                }
+                // The SDKs send the metadata of the blob with each block of it, and with the list again.
+                Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
+                Self::PutBlockList => {
+                    [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some() || metadata::is_value(name)
+                }
+                Self::SetMetadata => metadata::is_value(name),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
                 Self::GetBlockList
+                | Self::ReadMetadata
                 | Self::ReadContainer
                 | Self::ListBlobs
                 | Self::CreateContainer

@@ -12,7 +12,7 @@ const SIGNATURE: [&str; 24] = [
 ];
 
 /// The parameters that single operations take.
-const OF_OPERATIONS: [&str; 6] = ["blockid", "blocklisttype", "prefix", "delimiter", "marker", "maxresults"];
+const OF_OPERATIONS: [&str; 7] = ["blockid", "blocklisttype", "prefix", "delimiter", "marker", "maxresults", "include"];
 
 /// The part of a resource that a request is about (`comp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +25,18 @@ pub(super) enum Component {
     BlockList,
     /// The list of blobs.
     List,
+    /// The metadata.
+    Metadata,
 }
 
 impl Component {
-    const WORDS: [(&'static str, Self); 4] =
-        [("lease", Self::Lease), ("block", Self::Block), ("blocklist", Self::BlockList), ("list", Self::List)];
+    const WORDS: [(&'static str, Self); 5] = [
+        ("lease", Self::Lease),
+        ("block", Self::Block),
+        ("blocklist", Self::BlockList),
+        ("list", Self::List),
+        ("metadata", Self::Metadata),
+    ];
 
     fn of(word: &[u8]) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known.as_bytes())).map(|(_, part)| *part)
@@ -102,7 +109,6 @@ impl Query {
 /// Names the operation that a value of `comp` stands for, and the remedy if there is one.
 fn unserved_operation(comp: &[u8]) -> &'static str {
     match comp.to_ascii_lowercase().as_slice() {
-        b"metadata" => "Set Blob Metadata is not served here: the backend cannot store metadata.",
         b"properties" => "Properties of a blob or of the service cannot be set or read by comp=properties here.",
         b"tags" | b"blobs" => "Blob tags are not served here: the backend cannot store them.",
         b"tier" => "Set Blob Tier is not served here: the backend has no tiers.",
@@ -142,14 +148,12 @@ mod tests {
 
     #[test]
     fn what_is_not_served_is_refused() {
-        for query in ["comp=page", "comp=metadata", "comp=", "comp", "comp=leas%65", "restype=account"] {
+        for query in ["comp=page", "comp=tags", "comp=", "comp", "comp=leas%65", "restype=account"] {
             assert_eq!(code(query), Some((501, "NotImplemented")), "{query}");
         }
-        for (query, name) in [
-            ("comp=Page", "use block blobs"),
-            ("comp=metadata", "Set Blob Metadata"),
-            ("comp=new", "comp in the query"),
-        ] {
+        for (query, name) in
+            [("comp=Page", "use block blobs"), ("comp=tags", "Blob tags"), ("comp=new", "comp in the query")]
+        {
             let detail = Query::read(query.as_bytes()).expect_err(query).detail;
             assert!(detail.contains(name), "{query}: {detail}");
         }

@@ -102,6 +102,17 @@ pub(super) fn bad_path() -> Refusal {
     Refusal::new(Code::AmbiguousTarget, detail)
 }
 
+/// Refuses a path that is not that of a blob, but of the metadata of one.
+pub(super) fn reserved_name() -> Refusal {
+    let detail = "The name of no blob, and of no folder in it, can end with the metadata_suffix of this proxy.";
+    invalid("InvalidResourceName", detail)
+}
+
+/// Refuses an operation on metadata by a route that keeps none.
+pub(super) fn no_metadata() -> Refusal {
+    not_served("Metadata of blobs are not served here: this proxy keeps none without metadata_suffix.")
+}
+
 /// Refuses a method that no operation has.
 pub(super) fn bad_method() -> Refusal {
     Refusal::new(Code::MethodNotAllowed, "No operation of this resource has that method.")

@@ -21,6 +21,8 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
             | AzureOperation::CreateContainer => dropped(StatusCode::CREATED),
             AzureOperation::DeleteBlob | AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
             AzureOperation::GetBlockList
+            | AzureOperation::ReadMetadata
+            | AzureOperation::SetMetadata
             | AzureOperation::ReadContainer
             | AzureOperation::ListBlobs
             | AzureOperation::LeaseBlob
@@ -116,6 +118,8 @@ mod tests {
             (AzureOperation::DeleteContainer, "202 Dropped"),
             (AzureOperation::ReadBlob, "200 Relayed"),
             (AzureOperation::ReadContainer, "200 Dropped"),
+            (AzureOperation::ReadMetadata, "200 Dropped"),
+            (AzureOperation::SetMetadata, "200 Dropped"),
         ] {
             for status in [200, 201, 202, 204] {
                 assert_eq!(told(operation, status, false), expected, "{operation:?} {status}");

@@ -12,7 +12,9 @@ use crate::{
         quirks::Quirks,
         refusal::{Code, Refusal},
     },
-    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent},
+    dialect::{
+        Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse,
+    },
 };
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 1] = [IDEMPOTENCY_KEY];
@@ -84,6 +86,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         checksums: Vec::new(),
         content: SentContent::default(),
         listing: None,
+        metadata: MetadataUse::None,
         forwarded: None,
         cuts_parts: false,
     })

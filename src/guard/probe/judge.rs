@@ -11,9 +11,11 @@ use crate::{
         policy::TagSource,
         precondition::{MatchRule, TagCondition},
         record::Snapshot,
+        refusal::Refusal,
         validators::{Representation, Validators},
         verdict::{Verdict, excluded, judge_write},
     },
+    dialect::metadata::MetadataGrammar,
     guard::{answer::Answer, knowledge::evidence::match_rule, refusals, request::Request},
 };
 
@@ -29,7 +31,8 @@ impl Probes {
     /// The verdict on the preconditions. If the request passes, this function returns what the request was judged by.
     pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
         request.affinity.judge_anew();
-        if self.knowledge.may_be_removed(request, snapshot).await {
+        // What has metadata must exist, and memory does not tell.
+        if request.content.metadata.is_alone() || self.knowledge.may_be_removed(request, snapshot).await {
             return self.judge_by_probe(request, snapshot).await;
         }
         match self.knowledge.judge_by_memory(request, snapshot) {
@@ -68,7 +71,10 @@ impl Probes {
             }
         };
         match (judge_write(&request.rules, &request.method, &request.conditions, &current, rule), missing) {
-            (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
+            (Verdict::Pass, _) => match nothing_to_describe(request).filter(|_| current == Representation::Absent) {
+                Some(refusal) => Err(refusal.into()),
+                None => Ok(Judged::by_probe(current, rule)),
+            },
             (Verdict::Refused(refusal), _) => {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
@@ -78,6 +84,12 @@ impl Probes {
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }
     }
+}
+
+/// Returns the refusal of metadata for a resource that does not exist, if the request has nothing else.
+fn nothing_to_describe(request: &Request) -> Option<Refusal> {
+    let grammar = request.grammar().metadata().filter(|_| request.content.metadata.is_alone());
+    grammar.map(MetadataGrammar::nothing_to_describe)
 }
 
 impl Judged {

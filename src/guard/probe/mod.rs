@@ -35,6 +35,7 @@ pub(crate) mod authorization;
 pub(crate) mod body_tag;
 pub(crate) mod head;
 pub(crate) mod judge;
+pub(crate) mod metadata;
 mod unreadable;
 pub(crate) mod variants;
 
@@ -234,8 +235,27 @@ impl Probes {
             }
         };
         exchange.discard().await;
+        let modified = match self.modified(request, modified, (aim, end)).await {
+            Ok(modified) => modified,
+            Err(refusal) => return Probed::Refused(refusal),
+        };
         let representation = Representation::Present(Validators { tag, modified });
         Probed::Current { representation, rule, missing: None, status }
+    }
+
+    /// The date of the last change of a resource whose content has this date, if the verdict or the answer needs it.
+    async fn modified(
+        &self,
+        request: &Request,
+        of_content: Option<Modified>,
+        (aim, end): (Aim, Instant),
+    ) -> Result<Option<Modified>, Refusal> {
+        let Preconditions { if_modified_since, if_unmodified_since, .. } = &request.conditions;
+        if aim == Aim::Tag || if_modified_since.is_some() || if_unmodified_since.is_some() {
+            self.last_change(request, of_content, end).await
+        } else {
+            Ok(of_content)
+        }
     }
 
     /// The tag of a response's body, which is read until `end`. The outer `None` means that the body is too large for

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, StatusCode, header};
 
-use super::{Reads, ranges::whole_or_part};
+use super::{Reads, metadata::describe, ranges::whole_or_part};
 use crate::{
     body::MemoryUse,
     core::{
@@ -13,6 +13,7 @@ use crate::{
         policy::{GuardRules, TagSource},
         precondition::{Judgement, TagCondition, judge},
         record::Snapshot,
+        refusal::Refusal,
         validators::Representation,
         verdict::failed_read,
     },
@@ -22,6 +23,7 @@ use crate::{
             evidence::match_rule,
             responses::{not_modified_fields, selecting_fields},
         },
+        probe::metadata::Described,
         refusals,
         request::Request,
     },
@@ -29,18 +31,22 @@ use crate::{
 };
 
 impl Reads {
-    /// Labels the upstream's response, and judges the client's conditions by that label.
+    /// Labels the upstream's response, and judges the client's conditions by that label. The response represents the
+    /// resource together with its metadata, if the read shows them.
     pub(super) async fn answer_read(
         &self,
         request: &Request,
         snapshot: Option<&Snapshot>,
-        mut exchange: Exchange,
+        (mut exchange, described): (Exchange, Option<Result<Described, Refusal>>),
     ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         let spelling = self.knowledge.spelling(&request.rules, snapshot);
         if !is_labelled(request, head.status) {
             withhold_foreign_tag(&mut head, &request.rules, &spelling)?;
             return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
+        }
+        if let Some(described) = described {
+            describe(&mut head, request, &described?)?;
         }
         let whole = if request.rules.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
             let (wait, budget) = (request.wait_for_body(&head), self.bodies.budget_for(MemoryUse::Response));

@@ -8,7 +8,7 @@ use super::Reads;
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index},
+        folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index, without_documents},
         refusal::{Code, Refusal},
         target::{join_query, split_query},
     },
@@ -25,7 +25,8 @@ use crate::{
 const INDEX_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The characters of a name that a path spells as they are (RFC 3986 section 2.3), and the slash.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+pub(crate) const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 impl Reads {
     /// Returns a page of the files in the collection that a request names. Other clients may change files meanwhile, so
@@ -69,7 +70,11 @@ impl Reads {
         match read_whole(&mut exchange, INDEX_BYTES_MAX, upstream.timeout, budget).await.map_err(refusals::of_read)? {
             BufferedBody::Complete(index) => {
                 exchange.finish().await;
-                read_index(&index.chunks().concat()).ok_or_else(|| no_index().into())
+                let entries = read_index(&index.chunks().concat()).ok_or_else(no_index)?;
+                Ok(match request.rules.metadata_suffix.as_deref() {
+                    Some(suffix) => without_documents(entries, suffix),
+                    None => entries,
+                })
             }
             BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => Err(too_large().into()),
         }

@@ -13,7 +13,7 @@ use super::{
         Leases,
         usage::{is_upstream_asked_first, judge_read_by_lease},
     },
-    probe::head::ask_for_identity,
+    probe::{Probes, head::ask_for_identity},
     refusals,
     request::{Request, remove_conditions, show_tags_alone},
 };
@@ -29,6 +29,7 @@ use crate::{
         validators::Representation,
         verdict::failed_read,
     },
+    dialect::metadata::MetadataUse,
     store::StoreError,
     upstream::{Purpose, Transport, fields::request_head},
 };
@@ -38,6 +39,7 @@ use ranges::whole_head;
 pub(crate) mod cut;
 pub(crate) mod label;
 pub(crate) mod list;
+mod metadata;
 pub(crate) mod ranges;
 mod settled;
 
@@ -55,6 +57,7 @@ struct Sending<'a> {
 /// Guarded reads under one configuration.
 pub(crate) struct Reads {
     knowledge: Arc<Knowledge>,
+    probes: Arc<Probes>,
     claims: Arc<Claims>,
     leases: Arc<Leases>,
     exchanger: Arc<dyn Transport>,
@@ -64,8 +67,8 @@ pub(crate) struct Reads {
 impl Reads {
     /// Builds reads that are judged by `leases` and its rooms, and sent through `exchanger`.
     pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, bodies: Bodies) -> Self {
-        let (knowledge, _, claims) = leases.rooms();
-        Self { knowledge, claims, leases, exchanger, bodies }
+        let (knowledge, probes, claims) = leases.rooms();
+        Self { knowledge, probes, claims, leases, exchanger, bodies }
     }
 
     /// The reads under another configuration.
@@ -84,6 +87,10 @@ impl Reads {
         if request.rules.reads == ReadConsistency::Settled {
             // Boxed, so that the futures of other reads stay small.
             return box_future(|| self.read_settled(client, request)).await;
+        }
+        if request.content.metadata == MetadataUse::Shown {
+            // Boxed, so that the futures of other reads stay small.
+            return box_future(|| self.read_with_metadata(client, request)).await;
         }
         // The version is read first, so that content requested afterwards is never older.
         let snapshot = self.knowledge.snapshot(&request.key).await;
@@ -206,6 +213,7 @@ impl Reads {
             head.remove_header(&header::RANGE);
         }
         let whole = if purpose == Purpose::Read { whole_head(request, &head) } else { None };
+        let described = self.metadata_of(request).await;
         let mut exchange = ask(head).await?;
         if let Some(whole) = whole {
             if let Some(part) = self.part_instead(request, snapshot, &whole, exchange.head()) {
@@ -218,7 +226,7 @@ impl Reads {
                 exchange = ask(whole).await?;
             }
         }
-        self.answer_read(request, snapshot, exchange).await
+        self.answer_read(request, snapshot, (exchange, described)).await
     }
 
     /// A local verdict, if the record is authoritative and the same principal got the same variant before.

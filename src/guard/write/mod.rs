@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::{Method, header};
-use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
     knowledge::Knowledge,
     lease::{
         Leases,
-        usage::{conditions_go_first, judge_write_by_lease, send_fence},
+        usage::{conditions_go_first, judge_write_by_lease},
     },
     probe::Probes,
     refusals,
@@ -29,22 +28,29 @@ use crate::{
         validators::Validators,
         verdict::Verdict,
     },
-    routing::table::RoutingTable,
+    routing::{
+        door::{Door, Head},
+        table::RoutingTable,
+    },
     telemetry::Step,
     upstream::{BufferedBody, Transport, fields::response_head, read_whole},
 };
 use admit::{Admitted, Early};
 use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
+use metadata::of_removal;
 use new_state::{NewState, describes_target};
-use send::{forward_conditions, head_of_write};
+use parts::Parts;
+use send::forward_conditions;
 use touches::Related;
 
 pub(crate) mod admit;
 pub(crate) mod blocks;
 mod checksums;
 pub(crate) mod idempotency;
+mod metadata;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
+mod parts;
 pub(crate) mod send;
 pub(crate) mod touches;
 pub(crate) mod unclaimed;
@@ -79,6 +85,11 @@ impl Writes {
     /// Returns the table of the routes.
     pub(crate) const fn table(&self) -> &Arc<RoutingTable> {
         &self.related.table
+    }
+
+    /// Decides where a request goes, as the door does.
+    pub(crate) fn door(&self, head: &Head<'_>) -> Door {
+        self.related.door(head)
     }
 
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body
@@ -136,7 +147,7 @@ impl Writes {
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
-        let head = head_of_write(request, body)?;
+        let parts = Parts::of(request, body)?;
         let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
@@ -149,7 +160,7 @@ impl Writes {
         admitted.claim = self.mark_related(request, &touched, admitted.claim).await?;
         standing.step_aside();
         drop(step);
-        let answer = self.exchange_under_claim(request, admitted, head, body, attempt).await;
+        let answer = self.exchange_under_claim(request, admitted, parts, body, attempt).await;
         drop((pass, standing));
         answer
     }
@@ -196,21 +207,30 @@ impl Writes {
         &self,
         request: &Request,
         mut admitted: Admitted,
-        mut head: Box<RequestHeader>,
+        mut parts: Parts,
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
-        forward_conditions(&mut head, request, &admitted)?;
-        send_fence(&mut head, admitted.standing, admitted.fence)?;
+        forward_conditions(&mut parts.main, request, &admitted)?;
+        parts.send_fence(admitted.standing, admitted.fence)?;
         attempt.bound(&mut admitted.claim);
-        let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
+        let Parts { removal, main, document, change } = parts;
+        let (claim, was_described) = self.remove_metadata(request, admitted.claim, removal, attempt).await?;
+        let main = (main, document.as_ref().unwrap_or(body));
+        let (mut exchange, claim) =
+            self.send(request, claim, main, of_removal(Outcome::NotApplied, was_described)).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
-        attempt.answered(status);
-        let outcome = Outcome::of_status(status);
+        let outcome = of_removal(Outcome::of_status(status), was_described);
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
-        let Ok(whole) = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await else {
+        let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;
+        let claim = match change.filter(|_| outcome == Outcome::Applied) {
+            Some(change) => self.change_metadata(request, claim, change).await?,
+            None => claim,
+        };
+        attempt.answered(status);
+        let Ok(whole) = whole else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_write_window).into());
         };

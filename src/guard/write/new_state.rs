@@ -97,8 +97,9 @@ impl Writes {
     /// Reads the resource again. The bytes are needed if the tag comes from them, and to check that the backend stores
     /// the bytes that a PUT sent.
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
-        let must_be_verbatim =
-            request.method == Method::PUT && request.rules.tag_after_write == TagAfterWrite::Verbatim;
+        let must_be_verbatim = request.method == Method::PUT
+            && request.rules.tag_after_write == TagAfterWrite::Verbatim
+            && !request.content.metadata.is_alone();
         let needs_body = must_be_verbatim || request.rules.etag.needs_body();
         let end = Instant::now() + request.rules.probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
@@ -131,6 +132,9 @@ impl Writes {
         };
         exchange.finish().await;
         validators.tag = tag_read.or(tag);
+        if !request.content.metadata.leaves_none() {
+            validators.modified = self.probes.last_change(request, validators.modified, end).await.ok()?;
+        }
         if validators.tag.is_some() {
             self.knowledge.is_tagged(request);
         }

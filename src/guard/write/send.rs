@@ -18,19 +18,19 @@ use crate::{
 };
 
 impl Writes {
-    /// Connects and sends a marked write, once. On failure its mark is settled: as not applied if no byte was sent, as
-    /// a doubt if a byte may have been.
+    /// Connects and sends a part of a marked write, once. On failure the mark is settled: as `unsent` if no byte of the
+    /// part was sent, as a doubt if a byte may have been.
     pub(crate) async fn send(
         &self,
         request: &Request,
         claim: Claim,
-        head: Box<RequestHeader>,
-        body: &Body,
+        (head, body): (Box<RequestHeader>, &Body),
+        unsent: Outcome,
     ) -> Result<(Exchange, Claim), Refusal> {
         let upstream = request.upstream();
         let failure = match self.exchanger.connect(upstream, request.to_send(), Purpose::Write).await {
             Ok(_) if !claim.has_left(upstream.timeout).await => {
-                claim.settle(Outcome::NotApplied, None).await;
+                claim.settle(unsent, None).await;
                 return Err(refusals::too_late_to_begin());
             }
             Ok(connected) => {
@@ -43,7 +43,7 @@ impl Writes {
             Err(failure) => failure,
         };
         let outcome = match failure {
-            Failure::NotSent { .. } | Failure::Insecure | Failure::Full => Outcome::NotApplied,
+            Failure::NotSent { .. } | Failure::Insecure | Failure::Full => unsent,
             Failure::Abandoned { .. } => Outcome::Doubt,
         };
         claim.settle(outcome, None).await;

@@ -48,7 +48,7 @@ impl Writes {
         drop(standing);
         let mut claim = self.mark_related(request, &touched, claim).await?;
         attempt.bound(&mut claim);
-        let (mut exchange, claim) = self.send(request, claim, head, body).await?;
+        let (mut exchange, claim) = self.send(request, claim, (head, body), Outcome::NotApplied).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);

@@ -3,7 +3,8 @@
 use super::azure_sdk::{passes, python, start};
 use crate::support::{
     azure::{BLOBS, CONTAINERS, assert_common, assert_error},
-    backend::{Answer, Backend},
+    backend::{Answer, Backend, Request},
+    leases::IDS,
     proxy::Proxy,
     raw::send,
 };
@@ -53,6 +54,50 @@ async fn what_the_backend_does_not_show_is_not_listed() {
     backend.once("GET", "/photos/gone/", Answer::status(404));
     let listed = send(addr, "GET", LIST, &[], "").await;
     assert!(listed.text().contains("<Blobs></Blobs><NextMarker></NextMarker>"), "{listed:?}");
+}
+
+/// A proxy with a route of blobs and one of containers, both with metadata.
+async fn with_metadata(backend: &Backend) -> Proxy {
+    let blobs = Proxy::to(backend.addr()).route(&format!("{BLOBS}\nmetadata_suffix = \".meta\"")).configuration();
+    let (_, route) = blobs.split_once("[[routes]]").expect("a route");
+    let containers = route.replace("\"all\"", "\"containers\"").replace("\"/{*rest}\"", "\"/{container}\"");
+    Proxy::start(&format!("{blobs}\n[[routes]]{containers}\n{CONTAINERS}")).await
+}
+
+#[tokio::test]
+async fn a_list_with_metadata_shows_what_a_read_of_each_blob_shows() {
+    let backend = Backend::start().await;
+    let proxy = with_metadata(&backend).await;
+    let addr = proxy.addr();
+    let entry = |name| format!(r#"{{"name":"{name}","type":"file","size":9}}"#);
+    let entries = ["gone", "mine", "mine.meta", "secret"].map(entry).join(",");
+    backend.always("GET", "/photos/?sig=a%2Bb", move |_| index(&entries));
+    for (name, body) in [("", "x"), ("mine", "four"), ("mine.meta", r#"{"owner":"alice"}"#)] {
+        backend.put(&format!("/photos/{name}?sig=a%2Bb"), body);
+    }
+    backend.always("HEAD", "/photos/secret?sig=a%2Bb", |_| Answer::status(403));
+    let (target, alice) = (format!("{LIST}&include=metadata&sig=a%2Bb"), ("Authorization", "Bearer alice"));
+    // The lease of the container, which is not that of its blobs.
+    let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "60"), ("x-ms-proposed-lease-id", IDS[0])];
+    let leased = "/photos?restype=container&comp=lease&sig=a%2Bb";
+    assert_eq!(send(addr, "PUT", leased, &[&[alice], &lease[..]].concat(), "").await.status, 201);
+    let listed = send(addr, "GET", &target, &[alice, ("x-ms-lease-id", IDS[0])], "").await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    let seen = backend.requests();
+    let is_of_alice = |request: &Request| {
+        request.header("authorization") == Some("Bearer alice") && request.header("x-ms-lease-id").is_none()
+    };
+    assert!(seen.iter().all(is_of_alice), "{seen:?}");
+    let tag = send(addr, "GET", "/photos/mine?sig=a%2Bb", &[alice], "").await.etag();
+    let mine = format!("<Etag>{}</Etag><Content-Length>4</Content-Length>", tag.trim_matches('"'));
+    let (lease, metadata) = ("<LeaseState>available</LeaseState>", "<Metadata><owner>alice</owner></Metadata>");
+    for shown in [&*mine, lease, metadata, "<Name>secret</Name><Properties><Content-Length>9</Content-Length>"] {
+        assert_eq!(listed.text().matches(shown).count(), 1, "{shown} in {listed:?}");
+    }
+    assert!(!listed.text().contains("gone") && !listed.text().contains(".meta"), "{listed:?}");
+
+    backend.once("HEAD", "/photos/mine?sig=a%2Bb", Answer::status(500));
+    assert_error(&send(addr, "GET", &target, &[alice], "").await, 500, "InternalError");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod azure_conditions;
 mod azure_files;
 mod azure_leases;
 mod azure_lists;
+mod azure_metadata;
 mod azure_missing;
 mod azure_operations;
 mod azure_ranges;

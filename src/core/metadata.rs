@@ -1,0 +1,198 @@
+//! The metadata of a resource: short texts with names, and the document that keeps them beside the resource.
+//!
+//! # Design
+//!
+//! *Why a document of their own?* A plain backend keeps the content of a resource and nothing else. The record of the
+//! store is no place for metadata, because idle records are forgotten.
+//!
+//! *Why is the name of the document made of that of the resource?* Each client that may read or write a resource may
+//! then read or write its metadata, if the backend grants its rights by path. And the two go with the folder that they
+//! are in.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode;
+
+use super::target::split_query;
+
+/// The largest size of all names and values together, in bytes. It is that of Azure Blob Storage.
+pub const BYTES_MAX: usize = 8 * 1024;
+
+/// The largest document that is read, in bytes. The quotes, commas and escapes of [`BYTES_MAX`] need less.
+pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// The media type of the document.
+pub const DOCUMENT_TYPE: &str = "application/json";
+
+/// The names and values, ordered by name. Names have lower case, because they are fields of HTTP on their way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    values: BTreeMap<String, String>,
+    len: usize,
+}
+
+/// Why a name with its value cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataFault {
+    /// The name is empty.
+    EmptyName,
+    /// The name is no identifier, or the value is no text of a field.
+    Malformed,
+    /// The name is there already.
+    Repeated,
+    /// All of them together are too large.
+    TooLarge,
+}
+
+impl Metadata {
+    /// Adds a value.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be added, and nothing has changed.
+    pub fn insert(&mut self, name: &str, value: &str) -> Result<(), MetadataFault> {
+        let name = name.to_ascii_lowercase();
+        if name.is_empty() {
+            return Err(MetadataFault::EmptyName);
+        }
+        if !is_identifier(&name) || !is_field_value(value) {
+            return Err(MetadataFault::Malformed);
+        }
+        if self.values.contains_key(&name) {
+            return Err(MetadataFault::Repeated);
+        }
+        let len = self.len + name.len() + value.len();
+        if len > BYTES_MAX {
+            return Err(MetadataFault::TooLarge);
+        }
+        self.values.insert(name, value.to_owned());
+        self.len = len;
+        Ok(())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Returns each name with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Returns the document: a JSON object with a text for each name.
+    pub fn to_document(&self) -> Vec<u8> {
+        let members = self.values.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+        serde_json::Value::Object(members.collect()).to_string().into_bytes()
+    }
+
+    /// Reads a document. `None` if it has another form, or holds what no client could have sent.
+    pub fn from_document(document: &[u8]) -> Option<Self> {
+        let members: BTreeMap<String, String> = serde_json::from_slice(document).ok()?;
+        let mut metadata = Self::default();
+        members.iter().try_for_each(|(name, value)| metadata.insert(name, value)).ok()?;
+        Some(metadata)
+    }
+}
+
+/// Whether a name is an identifier, as Azure demands: letters, digits and underscores, without a digit in front.
+fn is_identifier(name: &str) -> bool {
+    let is_part = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
+    name.bytes().all(is_part) && !name.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// Whether a value can be sent in a field: visible characters of ASCII with blanks between them.
+fn is_field_value(value: &str) -> bool {
+    value.trim_matches([' ', '\t']) == value
+        && value.bytes().all(|octet| octet == b'\t' || (b' '..=b'~').contains(&octet))
+}
+
+/// Returns the target of the document for the resource with this target: the suffix stands at the end of the path.
+pub fn document_target(target: &[u8], suffix: &str) -> Vec<u8> {
+    let (path, query) = split_query(target);
+    let query = query.map(|query| [b"?", query].concat()).unwrap_or_default();
+    [path, suffix.as_bytes(), &query].concat()
+}
+
+/// Whether a path is that of a document, or leads through a folder in the place of one. Letter case makes no
+/// difference, because it makes none to some backends.
+pub fn names_document(path: &[u8], suffix: &str) -> bool {
+    let ends = |segment: &[u8]| ends_with(&percent_decode(segment).collect::<Vec<_>>(), suffix);
+    path.split(|&octet| octet == b'/').any(ends)
+}
+
+/// Whether a decoded name is that of a document.
+pub fn ends_with(name: &[u8], suffix: &str) -> bool {
+    let end = name.len().checked_sub(suffix.len()).and_then(|start| name.get(start..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::btree_map, prelude::*};
+
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Result<Metadata, MetadataFault> {
+        let mut metadata = Metadata::default();
+        pairs.iter().try_for_each(|(name, value)| metadata.insert(name, value))?;
+        Ok(metadata)
+    }
+
+    #[test]
+    fn names_are_identifiers_without_case() {
+        let metadata = of(&[("Owner", "a b"), ("_x1", "")]).unwrap();
+        assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x1", ""), ("owner", "a b")]);
+        assert_eq!(of(&[("", "a")]), Err(MetadataFault::EmptyName));
+        assert_eq!(of(&[("owner", "a"), ("OWNER", "a")]), Err(MetadataFault::Repeated));
+        for name in ["1a", "a-b", "a.b", "ü", "a b"] {
+            assert_eq!(of(&[(name, "")]), Err(MetadataFault::Malformed), "{name}");
+        }
+        for value in [" a", "a ", "a\n", "\0", "ü", "\x7f"] {
+            assert_eq!(of(&[("a", value)]), Err(MetadataFault::Malformed), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn all_together_have_a_limit() {
+        let longest = "a".repeat(BYTES_MAX - 1);
+        let mut metadata = of(&[("n", &longest)]).unwrap();
+        assert_eq!(metadata.insert("m", ""), Err(MetadataFault::TooLarge));
+        assert_eq!(metadata, of(&[("n", &longest)]).unwrap(), "nothing has changed");
+        // The document of each is read again, however many escapes it has.
+        let worst = of(&[("n", &"\"".repeat(BYTES_MAX - 1))]).unwrap().to_document();
+        assert!(worst.len() <= DOCUMENT_BYTES_MAX, "{}", worst.len());
+    }
+
+    #[test]
+    fn a_document_of_another_form_is_not_read() {
+        for text in ["", "[]", "{\"a\":1}", "{\"a\":\"\\n\"}", "{\"a-b\":\"\"}", "{\"a\":\"\",\"A\":\"\"}", "{} x"] {
+            assert_eq!(Metadata::from_document(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(Metadata::from_document(b" {} "), Some(Metadata::default()));
+    }
+
+    #[test]
+    fn the_document_is_beside_its_resource() {
+        assert_eq!(document_target(b"/c/a%20b", ".meta"), b"/c/a%20b.meta");
+        assert_eq!(document_target(b"/c/b?sig=x/y", ".meta"), b"/c/b.meta?sig=x/y");
+        for path in ["/c/b.meta", "/c/b%2emeta", "/c/b.META", "/c/b.meta/d", "/.meta"] {
+            assert!(names_document(path.as_bytes(), ".meta"), "{path}");
+        }
+        for path in ["/c/b", "/c/b.metadata", "/c/bmeta", "/meta", "/c.met/a"] {
+            assert!(!names_document(path.as_bytes(), ".meta"), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_document_brings_back_what_it_was_made_of(values in btree_map("[a-z_][a-z0-9_]{0,9}", "([!-~]([ -~]{0,9}[!-~])?)?", 0..20)) {
+            let mut metadata = Metadata::default();
+            for (name, value) in &values {
+                prop_assert_eq!(metadata.insert(name, value), Ok(()));
+            }
+            let read = Metadata::from_document(&metadata.to_document());
+            prop_assert_eq!(read, Some(metadata));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Metadata of resources, for dialects that have them.
+
+use http::{HeaderName, HeaderValue};
+
+use crate::core::{metadata::Metadata, refusal::Refusal};
+
+/// What a request does with the metadata of its resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum MetadataUse {
+    /// Nothing.
+    #[default]
+    None,
+    /// They are shown with the answer.
+    Shown,
+    /// They are replaced together with the content.
+    ReplacedWithContent(Metadata),
+    /// They alone are replaced, and the resource must exist.
+    ReplacedAlone(Metadata),
+    /// They are removed with the resource.
+    Removed,
+}
+
+impl MetadataUse {
+    /// Whether the request leaves the content of its resource unchanged.
+    pub const fn is_alone(&self) -> bool {
+        matches!(self, Self::ReplacedAlone(_))
+    }
+
+    /// Whether the resource has no metadata after the request.
+    pub fn leaves_none(&self) -> bool {
+        matches!(self, Self::ReplacedWithContent(metadata) if metadata.is_empty())
+    }
+}
+
+/// The part of a grammar for metadata.
+pub trait MetadataGrammar: Sync {
+    /// Returns the fields that show metadata to a reader.
+    fn fields(&self, metadata: &Metadata) -> Vec<(HeaderName, HeaderValue)>;
+
+    /// Returns the refusal of metadata for a resource that does not exist.
+    fn nothing_to_describe(&self) -> Refusal;
+}

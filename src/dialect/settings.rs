@@ -1,0 +1,36 @@
+//! The part of a route's configuration that depends on its dialect, as data.
+
+use std::time::Duration;
+
+/// The configuration defaults that depend on the dialect.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is the default of a separate switch")]
+pub struct Defaults {
+    /// `unique_tags`.
+    pub unique_tags: bool,
+    /// Whether `on_write` is `"probe"` for each source of tags.
+    pub probes_after_write: bool,
+    /// Whether `etag_after_write` is `"always"` for version tags.
+    pub version_after_write: bool,
+    /// `lease.client_break`.
+    pub client_break: bool,
+    /// `lease.infinite`.
+    pub infinite: bool,
+}
+
+/// The demands of a dialect on the configuration of a route.
+#[derive(Clone, Copy, Debug)]
+pub struct Demands {
+    /// Whether the policy must be `"pessimistic"`.
+    pub leases: bool,
+    /// Whether clients sign requests, so that the proxy can neither change them nor probe with their credentials.
+    pub signed_requests: bool,
+    /// The keys of the route that have no effect.
+    pub idle_keys: &'static [&'static str],
+    /// The keys of the lease table that have no effect, each with the reason.
+    pub idle_lease_keys: &'static [(&'static str, &'static str)],
+    /// The shortest and the longest finite lease.
+    pub lease_durations: Option<(Duration, Duration)>,
+    /// Whether a read can acquire a lease.
+    pub acquires_on_read: bool,
+}

@@ -1,0 +1,158 @@
+//! The resources on a page of a list, each read by the route of its own.
+//!
+//! # Design
+//!
+//! *Why a whole read of each?* An index shows no tag, lease or metadata. A tag labels only the response that it was taken
+//! from, so a resource that is listed with its tag is read like any other: by its own route, judged by its lease, and with
+//! the rights of the client.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Version, header};
+use percent_encoding::utf8_percent_encode;
+use pingora::http::RequestHeader;
+
+use super::{Guard, answer::Answer, read::list::ENCODED, request::Request};
+use crate::{
+    body::{Body, BoxFuture, Client},
+    core::{
+        folders::{Item, Page},
+        refusal::{Code, Refusal},
+        target::split_query,
+    },
+    dialect::Incoming,
+    routing::{
+        GuardedRequest,
+        door::{Door, Head},
+    },
+};
+
+/// The client of a list, which reads a resource on it.
+struct ListClient<'a> {
+    client: &'a mut dyn Client,
+    head: RequestHeader,
+}
+
+impl Guard {
+    /// Reads each file on a page, and adds what the reads show. A file that is gone by now is left out.
+    pub(super) async fn read_listed(
+        &self,
+        client: &mut dyn Client,
+        list: (&GuardedRequest, &Request),
+        page: &mut Page,
+    ) -> Result<(), Answer> {
+        let mut items = Vec::with_capacity(page.items.len());
+        for mut item in page.items.drain(..) {
+            if !item.is_folder() {
+                match self.read_item(client, list, &item).await? {
+                    Read::Shown(fields) => item.fields = Some(fields),
+                    Read::Hidden => {}
+                    Read::Gone => continue,
+                }
+            }
+            items.push(item);
+        }
+        page.items = items;
+        Ok(())
+    }
+
+    async fn read_item(
+        &self,
+        client: &mut dyn Client,
+        (list, request): (&GuardedRequest, &Request),
+        item: &Item,
+    ) -> Result<Read, Answer> {
+        let head = head_of_item(client.head(), request, item)?;
+        let Door::Guarded(guarded) = self.writes.door(&Head {
+            method: &Method::HEAD,
+            version: Version::HTTP_11,
+            host: head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            target: head.raw_path(),
+            headers: &head.headers,
+            client: list.client,
+        }) else {
+            return Ok(Read::Hidden);
+        };
+        // A route with other rules may call another file by this name.
+        let Some(rules) = guarded.route.guard.as_ref().filter(|_| guarded.route.upstream == list.route.upstream) else {
+            return Ok(Read::Hidden);
+        };
+        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let Ok(call) = rules.dialect.grammar().read(incoming, rules, guarded.is_lease) else { return Ok(Read::Hidden) };
+        let mut client = ListClient { client, head: head.clone() };
+        // Boxed, because a list is an operation too.
+        let answer = Box::pin(self.answer_operation(&mut client, &guarded, rules, call)).await;
+        match answer.unwrap_or_else(|answer| answer) {
+            Answer::Relayed(relayed) if relayed.head.status.is_success() => {
+                Ok(Read::Shown(relayed.head.headers.clone()))
+            }
+            Answer::Relayed(relayed) if relayed.head.status == StatusCode::NOT_FOUND => Ok(Read::Gone),
+            Answer::Relayed(relayed) if relayed.head.status.is_server_error() => Err(failed().into()),
+            Answer::Refused(refusal) if refusal.code.status().is_server_error() => Err(refusal.into()),
+            Answer::Broken(error) => Err(Answer::Broken(error)),
+            Answer::Relayed(_) | Answer::Refused(_) | Answer::Local(..) | Answer::NotModified(_) => Ok(Read::Hidden),
+        }
+    }
+}
+
+/// What a read of a listed file has shown.
+enum Read {
+    /// The file, described by these fields.
+    Shown(HeaderMap),
+    /// Nothing, because the client may not read it.
+    Hidden,
+    /// That it does not exist any more.
+    Gone,
+}
+
+/// Returns the head of a read of a file in the collection that a list names. It has the credentials of the list.
+fn head_of_item(list: &RequestHeader, request: &Request, item: &Item) -> pingora::Result<RequestHeader> {
+    let (path, _) = split_query(list.raw_path());
+    let mut target = path.strip_suffix(b"/").unwrap_or(path).to_vec();
+    target.push(b'/');
+    target.extend(utf8_percent_encode(&item.name, ENCODED).flat_map(str::bytes));
+    // What is left of the query is for the upstream.
+    if let (_, Some(query)) = split_query(request.head.raw_path()) {
+        target.push(b'?');
+        target.extend_from_slice(query);
+    }
+    let mut head = list.clone();
+    // A lease in the request of a list is not that of each file.
+    head.remove_header(request.grammar().lease_field());
+    head.set_method(Method::HEAD);
+    head.set_raw_path(&target)?;
+    Ok(head)
+}
+
+fn failed() -> Refusal {
+    Refusal::new(Code::UpstreamFailed, "the upstream has failed to show a file of the list; try again")
+}
+
+impl Client for ListClient<'_> {
+    fn head(&self) -> &RequestHeader {
+        &self.head
+    }
+
+    fn has_content(&mut self) -> bool {
+        false
+    }
+
+    fn certificate(&self) -> Option<&[u8]> {
+        self.client.certificate()
+    }
+
+    fn received(&mut self) -> Option<Body> {
+        Some(Body::empty())
+    }
+
+    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
+        self.client.invite_content()
+    }
+
+    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
+        self.client.next_chunk()
+    }
+
+    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
+        self.client.gone()
+    }
+}

@@ -1,0 +1,88 @@
+//! Reads that show the metadata of their resource, which are in a document of their own at the upstream.
+//!
+//! # Design
+//!
+//! *How can two answers of the upstream be of one state?* The record is read before the first and after the second. If no
+//! write was under way at either moment and none came in between, they are. Otherwise the read asks again. If writes do
+//! not cease, the client gets what the upstream has shown, without validators: no condition can then be based on it.
+//!
+//! *Why are the metadata asked for first?* The content may be long. Until it ends, its exchange takes one of the
+//! upstream's connections, and two reads that each wait for a second one could wait for each other.
+
+use http::header;
+use pingora::http::ResponseHeader;
+
+use super::Reads;
+use crate::{
+    body::Client,
+    core::{record::Snapshot, refusal::Refusal, settled::shows_settled_state, validators::Modified},
+    dialect::metadata::MetadataUse,
+    guard::{answer::Answer, probe::metadata::Described, refusals, request::Request},
+};
+
+/// The number of times that a read asks the upstream for both answers while other clients write.
+const ATTEMPTS: usize = 3;
+
+impl Reads {
+    /// Handles a read of a resource with its metadata.
+    pub(super) async fn read_with_metadata(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+    ) -> Result<Answer, Answer> {
+        // Received first, so that the body can be sent again.
+        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
+        let mut attempt = 1;
+        loop {
+            let snapshot = self.knowledge.snapshot(&request.key).await;
+            let before = snapshot.as_ref().ok().cloned();
+            let answer = self.read_by_lease(client, request, snapshot, Some(&body)).await?;
+            let Answer::Relayed(mut relayed) = answer else { return Ok(answer) };
+            if !relayed.head.status.is_success() || self.is_of_one_state(request, before.as_ref()).await {
+                return Ok(Answer::Relayed(relayed));
+            }
+            let may_cease = before.is_some_and(|before| before.has_no_pending_writes());
+            if attempt == ATTEMPTS || !may_cease {
+                remove_validators(&mut relayed.head);
+                return Ok(Answer::Relayed(relayed));
+            }
+            if let Some(exchange) = relayed.rest {
+                exchange.discard().await;
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn is_of_one_state(&self, request: &Request, before: Option<&Snapshot>) -> bool {
+        let Some(before) = before else { return false };
+        self.knowledge.record(request).await.is_ok_and(|after| shows_settled_state(before, &after))
+    }
+
+    /// Asks for the metadata that a read shows, if it shows any.
+    pub(super) async fn metadata_of(&self, request: &Request) -> Option<Result<Described, Refusal>> {
+        match request.content.metadata {
+            MetadataUse::Shown => Some(self.probes.metadata(request).await),
+            _ => None,
+        }
+    }
+}
+
+/// Removes what a condition could name.
+fn remove_validators(head: &mut ResponseHeader) {
+    head.remove_header(&header::ETAG);
+    head.remove_header(&header::LAST_MODIFIED);
+}
+
+/// Describes a representation by its metadata. Their change is a change of the representation, which has the later date.
+pub(super) fn describe(head: &mut ResponseHeader, request: &Request, described: &Described) -> pingora::Result<()> {
+    let Some(grammar) = request.grammar().metadata() else { return Ok(()) };
+    for (name, value) in grammar.fields(&described.metadata) {
+        head.insert_header(name, value)?;
+    }
+    match Modified::from_headers(&head.headers) {
+        Some(modified) => {
+            head.insert_header(header::LAST_MODIFIED, modified.later(described.modified).date.to_string())
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,134 @@
+//! The metadata of a resource that is written: the exchanges besides that of the content, under the same claim.
+//!
+//! # Design
+//!
+//! *In which order?* The document with the metadata never exists without its resource: it is written after the content,
+//! and removed before the resource. So a resource that is created again has no metadata of its predecessor, whenever a
+//! process may have crashed.
+//!
+//! *What if only one of the two succeeds?* Then the write is half done, and neither applied nor refused. The client gets
+//! an error and the resource a new version, so no tag that was issued before passes any more. If the upstream may still
+//! apply the other half, the write is in doubt, as it is without an answer to its only part.
+
+use http::{Method, StatusCode};
+
+use super::{Writes, idempotency::KeyedWrite, parts::Part};
+use crate::{
+    core::{
+        refusal::{Code, Refusal},
+        steps::Outcome,
+    },
+    guard::{answer::Answer, claim::Claim, request::Request},
+    upstream::{BufferedBody, fields::response_head},
+};
+
+impl Writes {
+    /// Removes the metadata of a resource that is about to be removed. Returns whether there were any. If this fails,
+    /// the resource stays, and the answer is that of the upstream.
+    pub(super) async fn remove_metadata(
+        &self,
+        request: &Request,
+        claim: Claim,
+        removal: Option<Part>,
+        attempt: &mut KeyedWrite,
+    ) -> Result<(Claim, bool), Answer> {
+        let Some(Part { head, body }) = removal else { return Ok((claim, false)) };
+        let (mut exchange, claim) = self.send(request, claim, (head, &body), Outcome::NotApplied).await?;
+        let status = exchange.head().status;
+        match Outcome::of_status(status) {
+            Outcome::Applied => {
+                exchange.discard().await;
+                Ok((claim, true))
+            }
+            _ if is_missing(status) => {
+                exchange.discard().await;
+                Ok((claim, false))
+            }
+            outcome => {
+                claim.settle(outcome, None).await;
+                if status.is_success() {
+                    exchange.discard().await;
+                    return Err(not_told(status).into());
+                }
+                attempt.answered(status);
+                let head = response_head(exchange.take_head());
+                Err(Answer::read_so_far(head, BufferedBody::unread(), exchange).await?)
+            }
+        }
+    }
+
+    /// Changes the metadata of a resource whose content has been replaced. If this fails, the write is settled.
+    pub(super) async fn change_metadata(
+        &self,
+        request: &Request,
+        claim: Claim,
+        Part { head, body }: Part,
+    ) -> Result<Claim, Refusal> {
+        let is_removal = head.method == Method::DELETE;
+        let (exchange, claim) =
+            self.send(request, claim, (head, &body), Outcome::Unclear).await.map_err(half_written)?;
+        let status = exchange.head().status;
+        exchange.discard().await;
+        match Outcome::of_status(status) {
+            Outcome::Applied => Ok(claim),
+            _ if is_removal && is_missing(status) => Ok(claim),
+            outcome => {
+                let outcome = half_done(outcome);
+                claim.settle(outcome, None).await;
+                let refusal = half_written(not_told(status));
+                let late_write_window = request.upstream().late_write_window;
+                Err(if outcome == Outcome::Doubt { refusal.retry_after(late_write_window).in_doubt() } else { refusal })
+            }
+        }
+    }
+}
+
+/// Returns the outcome of a write of which one part was applied, and whose other part had this outcome.
+const fn half_done(other: Outcome) -> Outcome {
+    match other {
+        Outcome::Doubt => Outcome::Doubt,
+        Outcome::Applied | Outcome::NotApplied | Outcome::NotAppliedAsKnown | Outcome::Unclear => Outcome::Unclear,
+    }
+}
+
+/// Returns the outcome of the removal of a resource whose content had this outcome. `was_described`: whether its metadata
+/// were removed before.
+pub(super) fn of_removal(outcome: Outcome, was_described: bool) -> Outcome {
+    if was_described && outcome != Outcome::Applied { half_done(outcome) } else { outcome }
+}
+
+fn is_missing(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
+}
+
+/// The refusal of a write to whose metadata the upstream has given this answer.
+fn not_told(status: StatusCode) -> Refusal {
+    let detail = format!("the upstream answered {} to the change of the metadata", status.as_u16());
+    Refusal::new(Code::UpstreamFailed, detail)
+}
+
+/// Tells the client what has become of its write, whatever has become of the metadata.
+fn half_written(mut refusal: Refusal) -> Refusal {
+    let detail = "the content was written, but perhaps not its metadata: read the resource, and write it again";
+    refusal.detail = detail.into();
+    refusal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_applied_only_if_both_halves_are() {
+        for (other, expected) in [
+            (Outcome::NotApplied, Outcome::Unclear),
+            (Outcome::NotAppliedAsKnown, Outcome::Unclear),
+            (Outcome::Unclear, Outcome::Unclear),
+            (Outcome::Doubt, Outcome::Doubt),
+        ] {
+            assert_eq!((half_done(other), of_removal(other, true)), (expected, expected), "{other:?}");
+            assert_eq!(of_removal(other, false), other, "nothing was removed before");
+        }
+        assert_eq!(of_removal(Outcome::Applied, true), Outcome::Applied);
+    }
+}
