@@ -42,10 +42,10 @@ where
         let ReceivedHead { mut bytes, length, held } = match connections.heads.read(&mut stream, &mut ends).await {
             Ok(head) => head,
             Err(NoHead::Gone) => return,
-            Err(NoHead::Refused(refusal)) => return refuse(stream, &refusal).await,
+            Err(NoHead::Refused(refusal)) => return Box::pin(refuse(stream, &refusal)).await,
         };
         if let Some(detail) = fault_of_target(&bytes) {
-            return refuse(stream, &Refusal::new(Code::MalformedRequest, detail)).await;
+            return Box::pin(refuse(stream, &Refusal::new(Code::MalformedRequest, detail))).await;
         }
         let stream_of_body = chunked::watch(stream, &mut bytes, length);
         let mut session = ServerSession::new_http1(stream_of_body);

@@ -24,6 +24,7 @@ pub(super) async fn serve<A>(
     let _counted = connections.open.enter();
     match protocol {
         Protocol::Http1 => http1::serve(connections, stream, shutdown).await,
-        Protocol::Http2 => http2::serve(connections, stream, &place, shutdown).await,
+        // Boxed, so that connections of HTTP/1.1 need not make room for it.
+        Protocol::Http2 => Box::pin(http2::serve(connections, stream, &place, shutdown)).await,
     }
 }
