@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode;
 
-use super::target::split_query;
+use super::target::{join_query, split_query};
 
 /// The largest size of all names and values together, in bytes. It is that of Azure Blob Storage.
 pub const BYTES_MAX: usize = 8 * 1024;
@@ -110,8 +110,7 @@ fn is_field_value(value: &str) -> bool {
 /// Returns the target of the document for the resource with this target: the suffix stands at the end of the path.
 pub fn document_target(target: &[u8], suffix: &str) -> Vec<u8> {
     let (path, query) = split_query(target);
-    let query = query.map(|query| [b"?", query].concat()).unwrap_or_default();
-    [path, suffix.as_bytes(), &query].concat()
+    join_query(&[path, suffix.as_bytes()].concat(), query)
 }
 
 /// Whether a path is that of a document, or leads through a folder in the place of one. Letter case makes no

@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 
 use crate::core::{metadata::Metadata, refusal::Refusal};
 
-/// What a request does with the metadata of its resource.
+/// The use that a request makes of the metadata of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MetadataUse {
     /// Nothing.

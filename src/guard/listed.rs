@@ -17,7 +17,7 @@ use crate::{
     core::{
         folders::{Item, Page},
         refusal::{Code, Refusal},
-        target::split_query,
+        target::{join_query, split_query},
     },
     dialect::Incoming,
     routing::{
@@ -94,7 +94,7 @@ impl Guard {
     }
 }
 
-/// What a read of a listed file has shown.
+/// The result of the read of a listed file.
 enum Read {
     /// The file, described by these fields.
     Shown(HeaderMap),
@@ -111,15 +111,12 @@ fn head_of_item(list: &RequestHeader, request: &Request, item: &Item) -> pingora
     target.push(b'/');
     target.extend(utf8_percent_encode(&item.name, ENCODED).flat_map(str::bytes));
     // What is left of the query is for the upstream.
-    if let (_, Some(query)) = split_query(request.head.raw_path()) {
-        target.push(b'?');
-        target.extend_from_slice(query);
-    }
+    let (_, query) = split_query(request.head.raw_path());
     let mut head = list.clone();
     // A lease in the request of a list is not that of each file.
     head.remove_header(request.grammar().lease_field());
     head.set_method(Method::HEAD);
-    head.set_raw_path(&target)?;
+    head.set_raw_path(&join_query(&target, query))?;
     Ok(head)
 }
 

@@ -306,3 +306,15 @@ async fn the_checkpoint_store_of_event_hubs_gives_each_partition_one_owner() {
     let (_nginx, proxy) = start("azure-container.toml").await;
     passes(python(), "checkpoints.py", proxy.addr()).await;
 }
+
+#[tokio::test]
+async fn the_requests_of_a_lock_library_create_and_remove_its_blob() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    passes(python(), "distributed_lock.py", proxy.addr()).await;
+}
+
+#[tokio::test]
+async fn rclone_keeps_a_tree_of_files_with_their_times() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    passes(python(), "rclone.py", proxy.addr()).await;
+}
