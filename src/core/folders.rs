@@ -28,7 +28,7 @@ pub struct Listing {
     pub from: String,
     /// The largest number of items on the page.
     pub max_items: usize,
-    /// Whether each file is read too, for what no index shows.
+    /// Whether each file is read too: an index shows neither its tag nor its lease and metadata.
     pub reads_files: bool,
 }
 

@@ -82,8 +82,8 @@ impl Metadata {
 
     /// Returns the document: a JSON object with a text for each name.
     pub fn to_document(&self) -> Vec<u8> {
-        let members = self.values.iter().map(|(name, value)| (name.clone(), value.clone().into()));
-        serde_json::Value::Object(members.collect()).to_string().into_bytes()
+        // Texts always have a JSON form.
+        serde_json::to_vec(&self.values).unwrap_or_default()
     }
 
     /// Reads a document. `None` if it has another form, or holds what no client could have sent.

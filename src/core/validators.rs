@@ -1,7 +1,7 @@
 //! The known validators of the current representation of a resource (RFC 9110 section 8.8).
 
 use http::{
-    HeaderMap,
+    HeaderMap, StatusCode,
     header::{DATE, ETAG, HeaderName, LAST_MODIFIED},
 };
 
@@ -99,6 +99,11 @@ pub enum Representation {
     Absent,
     /// The resource has one, with these validators (perhaps none).
     Present(Validators),
+}
+
+/// Whether a response with this status says that its resource has no representation.
+pub fn tells_absence(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
 /// Why the `ETag` field of a response gives no tag although it is present.

@@ -121,7 +121,7 @@ pub struct Call {
     pub content: SentContent,
     /// The resources that a list shows.
     pub listing: Option<Listing>,
-    /// What it does with the metadata of its resource.
+    /// The use that it makes of the metadata of its resource.
     pub metadata: MetadataUse,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,

@@ -171,6 +171,12 @@ pub(crate) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pin
     head.insert_header("ETag", tag.to_header_value())
 }
 
+/// Removes the validators of a response that represents no single state: no condition can then name it.
+pub(crate) fn remove_validators(head: &mut ResponseHeader) {
+    head.remove_header(&header::ETAG);
+    head.remove_header(&header::LAST_MODIFIED);
+}
+
 /// Waits for an output for as long as the client stays connected.
 pub(crate) async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Answer> {
     tokio::select! {

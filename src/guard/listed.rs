@@ -6,31 +6,20 @@
 //! from, so a resource that is listed with its tag is read like any other: by its own route, judged by its lease, and with
 //! the rights of the client.
 
-use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, Version, header};
-use percent_encoding::utf8_percent_encode;
+use http::{HeaderMap, Method, StatusCode};
 use pingora::http::RequestHeader;
 
-use super::{Guard, answer::Answer, read::list::ENCODED, request::Request};
+use super::{Guard, answer::Answer, read::list::target_in, received_client::ReceivedClient, request::Request};
 use crate::{
-    body::{Body, BoxFuture, Client},
+    body::{Body, Client},
     core::{
         folders::{Item, Page},
         refusal::{Code, Refusal},
-        target::{join_query, split_query},
+        target::split_query,
     },
     dialect::Incoming,
-    routing::{
-        GuardedRequest,
-        door::{Door, Head},
-    },
+    routing::{GuardedRequest, door::Door},
 };
-
-/// The client of a list, which reads a resource on it.
-struct ListClient<'a> {
-    client: &'a mut dyn Client,
-    head: RequestHeader,
-}
 
 impl Guard {
     /// Reads each file on a page, and adds what the reads show. A file that is gone by now is left out.
@@ -62,14 +51,7 @@ impl Guard {
         item: &Item,
     ) -> Result<Read, Answer> {
         let head = head_of_item(client.head(), request, item)?;
-        let Door::Guarded(guarded) = self.writes.door(&Head {
-            method: &Method::HEAD,
-            version: Version::HTTP_11,
-            host: head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            target: head.raw_path(),
-            headers: &head.headers,
-            client: list.client,
-        }) else {
+        let Door::Guarded(guarded) = self.writes.door(&Method::HEAD, &head, list.client) else {
             return Ok(Read::Hidden);
         };
         // A route with other rules may call another file by this name.
@@ -78,7 +60,7 @@ impl Guard {
         };
         let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
         let Ok(call) = rules.dialect.grammar().read(incoming, rules, guarded.is_lease) else { return Ok(Read::Hidden) };
-        let mut client = ListClient { client, head: head.clone() };
+        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         // Boxed, because a list is an operation too.
         let answer = Box::pin(self.answer_operation(&mut client, &guarded, rules, call)).await;
         match answer.unwrap_or_else(|answer| answer) {
@@ -106,50 +88,16 @@ enum Read {
 
 /// Returns the head of a read of a file in the collection that a list names. It has the credentials of the list.
 fn head_of_item(list: &RequestHeader, request: &Request, item: &Item) -> pingora::Result<RequestHeader> {
-    let (path, _) = split_query(list.raw_path());
-    let mut target = path.strip_suffix(b"/").unwrap_or(path).to_vec();
-    target.push(b'/');
-    target.extend(utf8_percent_encode(&item.name, ENCODED).flat_map(str::bytes));
     // What is left of the query is for the upstream.
-    let (_, query) = split_query(request.head.raw_path());
+    let ((path, _), (_, query)) = (split_query(list.raw_path()), split_query(request.head.raw_path()));
     let mut head = list.clone();
     // A lease in the request of a list is not that of each file.
     head.remove_header(request.grammar().lease_field());
     head.set_method(Method::HEAD);
-    head.set_raw_path(&join_query(&target, query))?;
+    head.set_raw_path(&target_in(path, &item.name, query))?;
     Ok(head)
 }
 
 fn failed() -> Refusal {
     Refusal::new(Code::UpstreamFailed, "the upstream has failed to show a file of the list; try again")
-}
-
-impl Client for ListClient<'_> {
-    fn head(&self) -> &RequestHeader {
-        &self.head
-    }
-
-    fn has_content(&mut self) -> bool {
-        false
-    }
-
-    fn certificate(&self) -> Option<&[u8]> {
-        self.client.certificate()
-    }
-
-    fn received(&mut self) -> Option<Body> {
-        Some(Body::empty())
-    }
-
-    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
-        self.client.invite_content()
-    }
-
-    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
-        self.client.next_chunk()
-    }
-
-    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
-        self.client.gone()
-    }
 }

@@ -34,6 +34,7 @@ mod operation;
 mod operator;
 mod probe;
 mod read;
+mod received_client;
 mod refusals;
 mod request;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use pingora::http::ResponseHeader;
 
 use super::{
     Guard,
-    answer::{Answer, Relayed, not_modified_head},
+    answer::{Answer, Relayed, not_modified_head, remove_validators},
     knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
     request::Request,
 };
@@ -77,8 +77,7 @@ impl Guard {
                     self.read_listed(client, (guarded, request), &mut page).await?;
                 }
                 // They describe the collection.
-                head.remove_header(&header::ETAG);
-                head.remove_header(&header::LAST_MODIFIED);
+                remove_validators(head);
                 Ok(Some(grammar.page(client.head().raw_path(), &page)))
             }
             _ => Ok(None),
@@ -95,8 +94,7 @@ impl Guard {
         let Some((document, has_blocks)) = self.writes.shown_blocks(request, received_target) else { return Ok(None) };
         if has_blocks && head.status == StatusCode::NOT_FOUND {
             head.set_status(StatusCode::OK)?;
-            head.remove_header(&header::ETAG);
-            head.remove_header(&header::LAST_MODIFIED);
+            remove_validators(head);
         }
         Ok(Some(document))
     }
@@ -178,8 +176,7 @@ fn write_error(
     describes_content: bool,
 ) -> pingora::Result<BodyPrefix> {
     head.set_status(error.status)?;
-    head.remove_header(&header::ETAG);
-    head.remove_header(&header::LAST_MODIFIED);
+    remove_validators(head);
     replace_content(head, Some((error.content_type, error.body.len())))?;
     if !describes_content {
         head.remove_header(&header::CONTENT_TYPE);

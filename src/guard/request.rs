@@ -59,7 +59,7 @@ pub(crate) struct AnnouncedContent {
     pub(crate) checksums: Vec<Checksum>,
     /// Its meaning.
     pub(crate) kind: SentContent,
-    /// What the request does with the metadata that belong to it.
+    /// The use that the request makes of the metadata of its resource.
     pub(crate) metadata: MetadataUse,
 }
 

@@ -31,7 +31,7 @@ const NO_CONTAINER: &str = "This path is that of a blob here, not of a container
                             the path of the route of containers must too: path = \"/{account}/{container}\", with \
                             lease.guards = [\"delete\"].";
 
-/// What a route serves.
+/// The settings of a route that decide which operations it serves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobRoute<'a> {
     /// Whether it serves containers instead of blobs.
@@ -55,7 +55,7 @@ pub struct BlobCall {
     pub content: SentContent,
     /// The blobs that a list shows.
     pub listing: Option<Listing>,
-    /// What it does with the metadata of its blob.
+    /// The use that it makes of the metadata of its blob.
     pub metadata: MetadataUse,
     /// The method for the backend.
     pub method: Method,

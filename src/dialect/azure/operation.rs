@@ -153,16 +153,10 @@ impl AzureOperation {
         ALWAYS.contains(name)
             || match self {
                 Self::ReadBlob => *name == RANGE,
-                Self::PutBlob => {
-                    [BLOB_TYPE, BLOB_MD5, CONTENT_CRC64].contains(name)
-                        || standing_for(name).is_some()
-                        || metadata::is_value(name)
-                }
+                Self::PutBlob => *name == BLOB_TYPE || describes_upload(name),
                 // The SDKs send the metadata of the blob with each block of it, and with the list again.
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
-                Self::PutBlockList => {
-                    [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some() || metadata::is_value(name)
-                }
+                Self::PutBlockList => describes_upload(name),
                 Self::SetMetadata => metadata::is_value(name),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
@@ -184,6 +178,11 @@ impl AzureOperation {
             _ => false,
         }
     }
+}
+
+/// Whether a field describes the content or the metadata of a new blob.
+fn describes_upload(name: &HeaderName) -> bool {
+    [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some() || metadata::is_value(name)
 }
 
 /// Returns the HTTP field that a blob property stands for.

@@ -10,7 +10,7 @@ use crate::{
     core::{
         metadata::{DOCUMENT_BYTES_MAX, Metadata, document_target},
         refusal::{Code, Refusal},
-        validators::Modified,
+        validators::{Modified, tells_absence},
     },
     guard::{refusals, request::Request},
     upstream::{BufferedBody, read_whole},
@@ -67,7 +67,7 @@ impl Probes {
         request.affinity.asked(exchange.server());
         match exchange.head().status {
             StatusCode::OK => {}
-            StatusCode::NOT_FOUND | StatusCode::GONE => {
+            status if tells_absence(status) => {
                 exchange.discard().await;
                 return Ok(Described::default());
             }

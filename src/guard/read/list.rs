@@ -11,6 +11,7 @@ use crate::{
         folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index, without_documents},
         refusal::{Code, Refusal},
         target::{join_query, split_query},
+        validators::tells_absence,
     },
     guard::{
         answer::Answer,
@@ -25,8 +26,7 @@ use crate::{
 const INDEX_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The characters of a name that a path spells as they are (RFC 3986 section 2.3), and the slash.
-pub(crate) const ENCODED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 impl Reads {
     /// Returns a page of the files in the collection that a request names. Other clients may change files meanwhile, so
@@ -56,7 +56,7 @@ impl Reads {
         let mut exchange = exchange.map_err(refusals::of_read)?;
         match exchange.head().status {
             StatusCode::OK => {}
-            StatusCode::NOT_FOUND | StatusCode::GONE => {
+            status if tells_absence(status) => {
                 exchange.discard().await;
                 return Ok(Vec::new());
             }
@@ -85,15 +85,20 @@ impl Reads {
 fn index_head(request: &Request, folder: &str) -> Result<Box<RequestHeader>, Answer> {
     let mut head = request.head.clone();
     let (path, query) = split_query(request.head.raw_path());
-    let mut target = path.to_vec();
-    target.extend(utf8_percent_encode(folder, ENCODED).flat_map(str::bytes));
     head.set_method(Method::GET);
-    head.set_raw_path(&join_query(&target, query))?;
+    head.set_raw_path(&target_in(path, folder, query))?;
     let mut head = request_head(&head, 0).map_err(|error| refusals::of_head(&error))?;
     remove_conditions(&mut head);
     head.remove_header(&header::RANGE);
     ask_for_identity(&mut head)?;
     Ok(head)
+}
+
+/// Returns the target of a file or a folder in the collection with this path.
+pub(crate) fn target_in(collection: &[u8], name: &str, query: Option<&[u8]>) -> Vec<u8> {
+    let collection = collection.strip_suffix(b"/").unwrap_or(collection);
+    let name: String = utf8_percent_encode(name, ENCODED).collect();
+    join_query(&[collection, b"/", name.as_bytes()].concat(), query)
 }
 
 fn no_index() -> Refusal {

@@ -17,7 +17,12 @@ use crate::{
     body::Client,
     core::{record::Snapshot, refusal::Refusal, settled::shows_settled_state, validators::Modified},
     dialect::metadata::MetadataUse,
-    guard::{answer::Answer, probe::metadata::Described, refusals, request::Request},
+    guard::{
+        answer::{Answer, remove_validators},
+        probe::metadata::Described,
+        refusals,
+        request::Request,
+    },
 };
 
 /// The number of times that a read asks the upstream for both answers while other clients write.
@@ -65,12 +70,6 @@ impl Reads {
             _ => None,
         }
     }
-}
-
-/// Removes what a condition could name.
-fn remove_validators(head: &mut ResponseHeader) {
-    head.remove_header(&header::ETAG);
-    head.remove_header(&header::LAST_MODIFIED);
 }
 
 /// Describes a representation by its metadata. Their change is a change of the representation, which has the later date.

@@ -17,6 +17,7 @@ use crate::{
     core::{
         refusal::{Code, Refusal},
         steps::Outcome,
+        validators::tells_absence,
     },
     guard::{answer::Answer, claim::Claim, request::Request},
     upstream::{BufferedBody, fields::response_head},
@@ -40,7 +41,7 @@ impl Writes {
                 exchange.discard().await;
                 Ok((claim, true))
             }
-            _ if is_missing(status) => {
+            _ if tells_absence(status) => {
                 exchange.discard().await;
                 Ok((claim, false))
             }
@@ -71,7 +72,7 @@ impl Writes {
         exchange.discard().await;
         match Outcome::of_status(status) {
             Outcome::Applied => Ok(claim),
-            _ if is_removal && is_missing(status) => Ok(claim),
+            _ if is_removal && tells_absence(status) => Ok(claim),
             outcome => {
                 let outcome = half_done(outcome);
                 claim.settle(outcome, None).await;
@@ -95,10 +96,6 @@ const fn half_done(other: Outcome) -> Outcome {
 /// were removed before.
 pub(super) fn of_removal(outcome: Outcome, was_described: bool) -> Outcome {
     if was_described && outcome != Outcome::Applied { half_done(outcome) } else { outcome }
-}
-
-fn is_missing(status: StatusCode) -> bool {
-    matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
 /// The refusal of a write to whose metadata the upstream has given this answer.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{Method, header};
+use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
@@ -23,15 +24,13 @@ use crate::{
     config::Config,
     core::{
         bare_tags::{ShortName, Shown},
+        client_address::ClientAddress,
         lease::Standing,
         steps::Outcome,
         validators::Validators,
         verdict::Verdict,
     },
-    routing::{
-        door::{Door, Head},
-        table::RoutingTable,
-    },
+    routing::{door::Door, table::RoutingTable},
     telemetry::Step,
     upstream::{BufferedBody, Transport, fields::response_head, read_whole},
 };
@@ -87,9 +86,9 @@ impl Writes {
         &self.related.table
     }
 
-    /// Decides where a request goes, as the door does.
-    pub(crate) fn door(&self, head: &Head<'_>) -> Door {
-        self.related.door(head)
+    /// Decides where a request goes that the guard has made, as the door does.
+    pub(crate) fn door(&self, method: &Method, head: &RequestHeader, client: ClientAddress) -> Door {
+        self.related.door(method, head, client)
     }
 
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body

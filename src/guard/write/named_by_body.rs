@@ -10,34 +10,22 @@
 //! *What happens to a body without the name?* The upstream can only create a resource under a name of its own choice. So
 //! the request is judged by the rules of the route that it came by, as if that had no `writes_to`.
 
-use bytes::Bytes;
-use http::{Method, Version};
+use http::Method;
 use pingora::http::RequestHeader;
 use serde_json::de::IoRead;
 
-use super::{Writes, touches::host};
+use super::Writes;
 use crate::{
-    body::{Body, BoxFuture, Client},
+    body::{Body, Client},
     core::{
         json::{JsonPointer, name_from_json},
         refusal::{Code, Refusal},
         route::WritesTo,
     },
-    guard::{answer::Answer, refusals, request::name_resource},
-    routing::{
-        GuardedRequest,
-        door::{Door, Head},
-    },
+    guard::{answer::Answer, received_client::ReceivedClient, refusals, request::name_resource},
+    routing::{GuardedRequest, door::Door},
     telemetry::stream_info,
 };
-
-/// The client of a request whose body was received before the request was judged.
-pub(crate) struct ReceivedClient<'a> {
-    client: &'a mut dyn Client,
-    /// The head, with the target of the resource that the body names.
-    head: RequestHeader,
-    body: Option<Body>,
-}
 
 impl Writes {
     /// Receives the body of a request. Returns the request as one to the resource that the body names, if it names one.
@@ -63,22 +51,14 @@ impl Writes {
                 head = received;
             }
         }
-        Ok((ReceivedClient { client, head, body: Some(body) }, named))
+        Ok((ReceivedClient { has_content: client.has_content(), client, head, body: Some(body) }, named))
     }
 
     /// The request as the door makes it of a write to this target; `None` if no route guards the target.
     fn as_write_to(&self, head: &RequestHeader, guarded: &GuardedRequest) -> Result<Option<GuardedRequest>, Refusal> {
         // A POST that names its resource replaces it.
         let method = if guarded.method == Method::POST { &Method::PUT } else { &guarded.method };
-        let door = self.related.door(&Head {
-            method,
-            version: Version::HTTP_11,
-            host: host(head),
-            target: head.raw_path(),
-            headers: &head.headers,
-            client: guarded.client,
-        });
-        match door {
+        match self.door(method, head, guarded.client) {
             Door::Guarded(request) if !request.is_lease => Ok(Some(request)),
             Door::Refuse { refusal, .. } => Err(refusal),
             _ => Ok(None),
@@ -118,34 +98,4 @@ fn unusable_name() -> Refusal {
     let detail =
         "the body names the resource: send all members that name it, each as a text that can be a path segment";
     Refusal::new(Code::AmbiguousTarget, detail)
-}
-
-impl Client for ReceivedClient<'_> {
-    fn head(&self) -> &RequestHeader {
-        &self.head
-    }
-
-    fn has_content(&mut self) -> bool {
-        self.client.has_content()
-    }
-
-    fn certificate(&self) -> Option<&[u8]> {
-        self.client.certificate()
-    }
-
-    fn received(&mut self) -> Option<Body> {
-        self.body.take()
-    }
-
-    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
-        self.client.invite_content()
-    }
-
-    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
-        self.client.next_chunk()
-    }
-
-    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
-        self.client.gone()
-    }
 }

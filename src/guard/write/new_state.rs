@@ -12,7 +12,7 @@ use crate::{
         entity_tag::EntityTag,
         policy::{OnWrite, TagAfterWrite, TagSource},
         record::Known,
-        validators::{Modified, Representation, Validators},
+        validators::{Modified, Representation, Validators, tells_absence},
     },
     guard::{
         claim::Settled,
@@ -108,7 +108,7 @@ impl Writes {
         let status = exchange.head().status;
         let may_keep =
             is_shareable(&exchange.head().headers) && is_selected_by_name(&request.rules, &exchange.head().headers);
-        if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+        if tells_absence(status) {
             return Some(NewState {
                 representation: Representation::Absent,
                 may_answer: false,

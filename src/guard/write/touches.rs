@@ -14,7 +14,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, Version, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ use crate::{
     config::Config,
     core::{
         cause::Reason,
+        client_address::ClientAddress,
         refusal::Refusal,
         resource::{KeyParts, ResourceKey},
         route::WritesTo,
@@ -56,9 +57,10 @@ impl Related {
         Self { table: Arc::new(RoutingTable::new(&config.routes)) }
     }
 
-    /// Decides where a request goes, as the door does.
-    pub(super) fn door(&self, head: &Head<'_>) -> Door {
-        decide(&self.table, head)
+    /// Decides where a request goes that the guard has made, as the door does.
+    pub(super) fn door(&self, method: &Method, head: &RequestHeader, client: ClientAddress) -> Door {
+        let (host, target, headers) = (host(head), head.raw_path(), &head.headers);
+        decide(&self.table, &Head { method, version: Version::HTTP_11, host, target, headers, client })
     }
 
     /// Returns the target that a template makes of these values of a body, with the query of the request.
@@ -174,7 +176,7 @@ fn is_success(status: StatusCode) -> bool {
 }
 
 /// The host by which the door has found the route.
-pub(super) fn host(head: &RequestHeader) -> &str {
+fn host(head: &RequestHeader) -> &str {
     head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 

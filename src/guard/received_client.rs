@@ -1,0 +1,48 @@
+//! The client of a request whose head the guard has made, and whose body is there before the request is judged.
+
+use bytes::Bytes;
+use pingora::http::RequestHeader;
+
+use crate::body::{Body, BoxFuture, Client};
+
+/// A client with another head, and with a body that was received.
+pub(crate) struct ReceivedClient<'a> {
+    /// The client that waits for the answer.
+    pub(crate) client: &'a mut dyn Client,
+    /// The head, such as that with the target of the resource that the body names.
+    pub(crate) head: RequestHeader,
+    /// Whether content follows this head.
+    pub(crate) has_content: bool,
+    /// The body, until it is taken.
+    pub(crate) body: Option<Body>,
+}
+
+impl Client for ReceivedClient<'_> {
+    fn head(&self) -> &RequestHeader {
+        &self.head
+    }
+
+    fn has_content(&mut self) -> bool {
+        self.has_content
+    }
+
+    fn certificate(&self) -> Option<&[u8]> {
+        self.client.certificate()
+    }
+
+    fn received(&mut self) -> Option<Body> {
+        self.body.take()
+    }
+
+    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
+        self.client.invite_content()
+    }
+
+    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
+        self.client.next_chunk()
+    }
+
+    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
+        self.client.gone()
+    }
+}
