@@ -83,7 +83,7 @@ pub struct Seen {
     pub serial: u64,
     pub content: Option<u32>,
     /// Whether a write was under way meanwhile: a version may be older than the state that it labels (DESIGN, rule 2).
-    is_beside_write: bool,
+    pub is_beside_write: bool,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,12 +1,6 @@
 //! One run: from the first request to the check of what became of all requests.
 
-use std::{
-    collections::VecDeque,
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, fs, sync::Arc, time::Duration};
 
 use ifmatch::config::{Config, parse};
 use tempfile::TempDir;
@@ -69,7 +63,7 @@ pub trait Choose {
 
 pub struct Plan {
     process: usize,
-    steps: VecDeque<Step>,
+    pub steps: VecDeque<Step>,
 }
 
 pub struct Run {
@@ -91,6 +85,8 @@ pub struct Run {
 /// The end of a run.
 pub struct Outcome {
     pub broken: Option<String>,
+    /// A hash of all that clients and the backend have at the end; `None` if the run was not taken to its end.
+    pub end: Option<u64>,
     pub events: usize,
     pub story: Option<Vec<String>>,
 }
@@ -120,9 +116,9 @@ pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outc
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let outcome = runtime.block_on(async {
         let mut run = Run::new(setting, story);
-        let events = run.go(choose).await;
+        let (events, end) = run.go(choose).await;
         let mut inner = run.world.lock();
-        Outcome { broken: inner.ledger.broken.take(), events, story: inner.story.take() }
+        Outcome { broken: inner.ledger.broken.take(), end, events, story: inner.story.take() }
     });
     runtime.shutdown_background();
     outcome
@@ -176,7 +172,7 @@ impl Run {
         }
     }
 
-    async fn go(&mut self, choose: &mut dyn Choose) -> usize {
+    async fn go(&mut self, choose: &mut dyn Choose) -> (usize, Option<u64>) {
         let setting = Arc::clone(&self.setting);
         for (client, steps) in setting.prologue.iter().enumerate() {
             for step in steps {
@@ -197,15 +193,16 @@ impl Run {
                 break;
             }
             events += 1;
-            let Some(event) = choose.choose(self, &possible) else { return events };
+            let Some(event) = choose.choose(self, &possible) else { return (events, None) };
             if !self.happen(event).await && self.events() == [Event::Flow] || events > EVENTS_MAX {
                 self.breaks("a request never gets an answer".to_owned());
             }
         }
+        let end = self.end();
         if self.world.lock().ledger.broken.is_none() {
             self.finish().await;
         }
-        events
+        (events, Some(end))
     }
 
     pub fn breaks(&self, how: String) {
@@ -300,26 +297,6 @@ impl Run {
             Some(number) => self.happen(Event::Do(number)).await,
             None => self.flow().await,
         }
-    }
-
-    /// Returns a hash of everything that decides how the run can go on.
-    pub fn state(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        let records = self.cellar.records();
-        for (key, snapshot) in &records {
-            (key.as_str(), snapshot.revision, &snapshot.record).hash(&mut hasher);
-        }
-        let inner = self.world.lock();
-        inner.backend.resources.hash(&mut hasher);
-        inner.told.hash(&mut hasher);
-        inner.alive.hash(&mut hasher);
-        let pending: Vec<_> = inner.pending.iter().map(|pending| (pending.request, pending.process)).collect();
-        (pending, inner.late.len(), inner.stray.len(), self.faults.left, self.world.now()).hash(&mut hasher);
-        for entry in &inner.ledger.requests {
-            (entry.answered.is_some(), entry.is_given_up, entry.arrived, entry.applied).hash(&mut hasher);
-        }
-        self.clients.iter().map(|client| client.steps.len()).for_each(|left| left.hash(&mut hasher));
-        hasher.finish()
     }
 }
 

@@ -32,7 +32,7 @@ const MEETINGS: [Meeting; 5] =
 
 impl Meeting {
     /// Whether the first request is on an item whose document changes with it.
-    fn is_by_touch(self) -> bool {
+    pub fn is_by_touch(self) -> bool {
         matches!(self, Self::ByTouch | Self::OnDisk)
     }
 

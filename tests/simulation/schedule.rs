@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use ifmatch::{
-    core::record::Snapshot,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+    },
     store::{StoreError, Swapped},
     upstream::Failure,
 };
@@ -82,7 +85,9 @@ impl Run {
         if self.faults.left > 0 {
             for pending in &inner.pending {
                 let number = pending.number;
-                events.extend([Event::Lose(number), Event::Miss(number), Event::Stop(number)]);
+                events.extend([Event::Lose(number), Event::Stop(number)]);
+                // A read that never arrives is told the same as one whose answer is lost, and neither leaves a trace.
+                events.extend(pending.what.changes_something().then_some(Event::Miss(number)));
                 if let (What::Exchange { sent, .. }, true) = (&pending.what, self.faults.fails) {
                     events.extend([409, 500, 502].map(|status| Event::Fail(number, status)));
                     if sent.writes() {
@@ -124,7 +129,7 @@ impl Run {
             }
             Event::Arrive(place) => {
                 let (key, expected, next) = self.world.lock().stray.remove(place);
-                let _ = complete(self.cellar.store.swap(&key, expected, next));
+                let _ = self.swap(&key, expected, next);
             }
             Event::GiveUp(request) => {
                 self.world.lock().ledger.requests[request].is_given_up = true;
@@ -183,7 +188,7 @@ impl Run {
                 }
                 let result = complete(self.cellar.store.read(&key));
                 let result = if fate == Fate::Answered { result } else { Err(StoreError::Unavailable) };
-                self.tell(request, &result.as_ref().map(state_of).map_err(ToString::to_string));
+                self.tell_of(request, result.as_ref());
                 let _ = reply.send(result);
             }
             What::Swap { key, expected, next, reply } => {
@@ -194,7 +199,7 @@ impl Run {
                     return;
                 }
                 let before = complete(self.cellar.store.read(&key));
-                let result = complete(self.cellar.store.swap(&key, expected, (*next).clone()));
+                let result = self.swap(&key, expected, (*next).clone());
                 if let (Some(request), Ok(before), Ok(Swapped::Done(_))) = (request, &before, &result) {
                     let mut inner = self.world.lock();
                     if let Some(other) = inner.served(request, &key, before, &next) {
@@ -204,7 +209,9 @@ impl Run {
                     }
                 }
                 let result = if fate == Fate::Answered { result } else { Err(StoreError::Unavailable) };
-                self.tell(request, &format!("{result:?}"));
+                let is_done = matches!(result, Ok(Swapped::Done(_)));
+                self.tell(request, &is_done);
+                self.tell_of(request, result.as_ref().map(|(Swapped::Done(now) | Swapped::Conflict(now))| now));
                 let _ = reply.send(result);
             }
             What::Exchange { sent, reply } => {
@@ -259,8 +266,23 @@ impl Run {
         }
     }
 
+    fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        let result = complete(self.cellar.store.swap(key, expected, next));
+        if let Ok(Swapped::Done(now)) = &result {
+            self.world.lock().names.of_swap(key, now.revision);
+        }
+        result
+    }
+
     fn tell(&self, request: Option<usize>, what: &impl std::hash::Hash) {
         self.world.lock().tell(request, what);
+    }
+
+    /// Records that a request was told this record, or why not.
+    fn tell_of(&self, request: Option<usize>, snapshot: Result<&Snapshot, &StoreError>) {
+        let mut inner = self.world.lock();
+        let told = snapshot.map(|snapshot| inner.names.snapshot(snapshot)).map_err(ToString::to_string);
+        inner.tell(request, &told);
     }
 
     /// Returns the time until the owner of every mark must be dead.
@@ -347,9 +369,4 @@ enum Fate {
     Stopped,
     Failed(u16),
     FailedAfter(u16),
-}
-
-/// Returns all of a record that its readers can tell apart.
-fn state_of(snapshot: &Snapshot) -> String {
-    format!("{snapshot:?}")
 }

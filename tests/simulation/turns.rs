@@ -45,6 +45,12 @@ impl Turns {
     pub fn looks(&mut self, request: usize, key: &ResourceKey) {
         self.keys.entry(request).or_insert_with(|| key.clone());
     }
+
+    /// Returns the requests that stood in line before this moment, and have not had their turn.
+    pub fn standing_before(&self, moment: u64) -> Vec<usize> {
+        let stood = self.standing.iter().filter(|(request, since)| **since < moment && !self.served.contains(*request));
+        stood.map(|(request, _)| *request).collect()
+    }
 }
 
 impl Inner {

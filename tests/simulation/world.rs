@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -24,6 +24,7 @@ use tokio::{
 use crate::{
     backend::{Backend, resource_of},
     judge::Ledger,
+    names::{Names, hash},
 };
 
 /// The world, shared by everything that stands at a seam.
@@ -51,6 +52,7 @@ pub struct Inner {
     pub held_until: Vec<Instant>,
     /// A hash of the answers that each request got at the seams: equal hashes behave alike from here on.
     pub told: BTreeMap<usize, u64>,
+    pub names: Names,
     next: u64,
     /// The number of questions and ends so far.
     pub stirs: u64,
@@ -100,6 +102,17 @@ pub struct Sent {
     pub request: Option<usize>,
 }
 
+impl What {
+    /// Whether the action can change a record or the backend.
+    pub fn changes_something(&self) -> bool {
+        match self {
+            Self::Read { .. } => false,
+            Self::Swap { .. } => true,
+            Self::Exchange { sent, .. } => sent.writes(),
+        }
+    }
+}
+
 impl Sent {
     pub fn writes(&self) -> bool {
         !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS)
@@ -131,6 +144,7 @@ impl Shared {
             alive: Vec::new(),
             held_until: Vec::new(),
             told: BTreeMap::new(),
+            names: Names::default(),
             next: 0,
             stirs: 0,
             story: story.then(Vec::new),
@@ -155,8 +169,11 @@ impl Shared {
             let mut inner = self.lock();
             if inner.alive[process] {
                 inner.next += 1;
-                let number = inner.next;
-                inner.pending.push(Pending { number, process, request, what: what(reply) });
+                let (number, what) = (inner.next, what(reply));
+                if let What::Swap { next, .. } = &what {
+                    inner.names.of_request(request, next);
+                }
+                inner.pending.push(Pending { number, process, request, what });
             }
         }
         self.stir();
@@ -188,21 +205,20 @@ impl Inner {
             What::Read { .. } | What::Swap { .. } => None,
         });
         let mut writes = waiting.chain(self.late.iter().map(|late| &late.sent)).filter(|sent| sent.writes());
-        let write = writes.find(|sent| {
-            let own = resource_of(&sent.target);
-            own == resource || self.backend.touched(&own).is_some_and(|other| other == resource)
-        });
-        write.and_then(|sent| sent.request)
+        writes.find(|sent| self.reaches(&sent.target, resource)).and_then(|sent| sent.request)
+    }
+
+    /// Whether a request with this target concerns a resource, or a write with it changes that one too.
+    pub fn reaches(&self, target: &str, resource: &str) -> bool {
+        let own = resource_of(target);
+        own == resource || self.backend.touched(&own).is_some_and(|other| other == resource)
     }
 
     /// Records an answer that a request got at a seam.
     pub fn tell(&mut self, request: Option<usize>, what: &impl Hash) {
         let Some(request) = request else { return };
         let told = self.told.entry(request).or_default();
-        let mut hasher = DefaultHasher::new();
-        told.hash(&mut hasher);
-        what.hash(&mut hasher);
-        *told = hasher.finish();
+        *told = hash(&(*told, what));
     }
 }
 
