@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    sync::LazyLock,
 };
 
 use http::StatusCode;
@@ -42,7 +43,8 @@ struct LastTag {
 
 /// The tags seen in responses, and counts of those that changed without a write.
 pub(crate) struct UnstableTags {
-    seen: Vec<Mutex<LastTag>>,
+    /// The slots. A process that answers no read takes no memory for them.
+    seen: LazyLock<Box<[Mutex<LastTag>]>>,
     /// The number of changes without a write on each route.
     counts: Mutex<BTreeMap<String, u64>>,
 }
@@ -50,7 +52,8 @@ pub(crate) struct UnstableTags {
 impl UnstableTags {
     /// Starts without any tags.
     pub(crate) fn new() -> Self {
-        Self { seen: (0..SLOTS).map(|_| Mutex::default()).collect(), counts: Mutex::default() }
+        let none = || (0..SLOTS).map(|_| Mutex::default()).collect();
+        Self { seen: LazyLock::new(none), counts: Mutex::default() }
     }
 
     /// Notes a tag, and returns the number of changes in a row with no write between them.
