@@ -41,11 +41,12 @@ simulate: setup-build ## Run the production guard through every schedule of two 
 	SIMULATE=full $(CARGO) test --locked --profile simulation --test simulation -- --nocapture --test-threads=1
 
 # The second clippy looks at what `make run` builds.
-lint: setup-build ## Check the format, the lints, the documentation and its English, warnings denied
+lint: setup-build ## Check the format, the lints, the mutants' code, the documentation and its English, warnings denied
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	MUTANTS=compile $(CARGO) test --locked --test mutants all_mutants_compile
 	$(CARGO) clippy --locked --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
 	$(CARGO) test --locked --test documents -- links prose

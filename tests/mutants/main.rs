@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Every run of the tests checks the list. `MUTANTS` chooses the mutants to try: `full`, or parts of their names or
-//! files.
+//! files. `compile` only compiles the code with all switches.
 
 #![allow(
     clippy::unwrap_used,
@@ -74,10 +74,19 @@ fn doubled(mutants: &[Mutant]) -> Vec<&str> {
     names.clone().filter(|name| names.clone().filter(|other| other == name).count() > 1).collect()
 }
 
+/// Part of `make lint`, after which the check of the copy takes half a minute.
+#[test]
+fn all_mutants_compile() {
+    if env::var("MUTANTS").is_ok_and(|chosen| chosen == "compile") {
+        copy::make(root(), &list::all());
+        program::check(root());
+    }
+}
+
 /// Takes hours if all mutants are tried.
 #[test]
 fn a_test_finds_each_mutant() {
-    let Ok(chosen) = env::var("MUTANTS") else { return };
+    let Some(chosen) = env::var("MUTANTS").ok().filter(|chosen| chosen != "compile") else { return };
     let is_named = |mutant: &Mutant, part: &str| mutant.name.contains(part) || mutant.file.contains(part);
     let is_chosen = |mutant: &Mutant| chosen == "full" || chosen.split(',').any(|part| is_named(mutant, part));
     let all = list::all();

@@ -25,32 +25,41 @@ pub fn exists(root: &Path, target: &str) -> bool {
 
 /// Builds these targets, in their own directory of artefacts: the program in it can be broken.
 pub fn build(root: &Path, targets: &BTreeSet<String>) -> Programs {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
     // The simulation takes most of the time, and needs only a tenth of it in the profile that is made for it.
-    command.args(["test", "--locked", "--no-run", "--message-format=json", "--profile", "simulation"]);
+    let mut words = vec!["test", "--no-run", "--profile", "simulation", "--target-dir", "target/mutants/build"];
+    for target in targets {
+        if target == LIBRARY {
+            words.push("--lib")
+        } else {
+            words.extend(["--test", target])
+        };
+    }
+    let programs: Programs = cargo(root, &words).iter().filter_map(program).collect();
+    let missing: Vec<_> = targets.iter().filter(|target| !programs.contains_key(*target)).collect();
+    assert!(missing.is_empty(), "cargo has not built {missing:?}");
+    programs
+}
+
+/// Checks that the library of the copy compiles. The dependencies are those that the lints have checked.
+pub fn check(root: &Path) {
+    cargo(root, &["check", "--lib", "--target-dir", "target"]);
+}
+
+/// Lets cargo work on the copy, and returns its messages.
+fn cargo(root: &Path, words: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).args(["--locked", "--message-format=json"]).current_dir(root);
     command.arg("--manifest-path").arg(copy::directory(root).join("Cargo.toml"));
-    command.arg("--target-dir").arg(root.join("target/mutants/build"));
     // The outer cargo's variables about this package: some build scripts run again if they name another one.
     for (name, _) in env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy())) {
         command.env_remove(name);
-    }
-    for target in targets {
-        if target == LIBRARY {
-            command.arg("--lib")
-        } else {
-            command.args(["--test", target])
-        };
     }
     let output = command.stderr(Stdio::inherit()).output().expect("cargo starts");
     let printed = String::from_utf8_lossy(&output.stdout);
     let messages: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let errors: Vec<&str> = messages.iter().filter_map(error).collect();
     assert!(output.status.success(), "the copy cannot be built:\n{}", errors.join("\n"));
-    let programs: Programs = messages.iter().filter_map(program).collect();
-    let missing: Vec<_> = targets.iter().filter(|target| !programs.contains_key(*target)).collect();
-    assert!(missing.is_empty(), "cargo has not built {missing:?}");
-    programs
+    messages
 }
 
 fn is_of_package(variable: &str) -> bool {
