@@ -18,6 +18,7 @@ mod call;
 mod read;
 
 pub use answer::{done, grant_fields, refuse, refuse_use, show};
+pub(super) use answer::{id_value, rounded_up};
 pub use call::{DEFAULTS, DEMANDS, Native, QUIRKS, call, problem};
 pub use read::{presented_id, read, read_on_get, wait};
 
