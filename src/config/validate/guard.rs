@@ -44,7 +44,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let dialect: Dialect = check.word("dialect", keys.get(|raw| raw.dialect.as_ref())).unwrap_or_default();
-    let defaults = dialect.grammar().defaults();
+    let defaults = dialect.grammar().facts().defaults;
     let on_write_default = match etag {
         _ if defaults.probes_after_write => OnWrite::Probe,
         TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
@@ -105,7 +105,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
 /// Reports settings that do not suit the dialect.
 fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, guard: &GuardRules) {
     const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
-    let (name, demands) = (guard.dialect.word(), guard.dialect.grammar().demands());
+    let (name, demands) = (guard.dialect.word(), guard.dialect.grammar().facts().demands);
     if let (true, Some(dialect)) =
         (demands.leases && policy != Policy::Pessimistic, keys.get(|raw| raw.dialect.as_ref()))
     {

@@ -24,7 +24,7 @@ pub(crate) const DEFAULT_PREFIX: &str = "/.leases";
 pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
     let problems_before = check.problems.len();
     let mut rules = values(check, keys, dialect);
-    let demands = dialect.grammar().demands();
+    let demands = dialect.grammar().facts().demands;
     if demands.idle_lease_keys.iter().any(|(key, _)| *key == "default") {
         rules.default = rules.default.max(rules.min).min(rules.max);
     }
@@ -39,7 +39,7 @@ pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect
 /// Returns the values of the keys, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
     let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
-    let defaults = dialect.grammar().defaults();
+    let defaults = dialect.grammar().facts().defaults;
     let per_principal = lease(keys, |raw| raw.max_per_principal.as_ref());
     let max_per_principal = check.count(per_principal, limits::LEASE_MAX_PER_PRINCIPAL);
     LeaseRules {
@@ -156,7 +156,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
 /// Reports settings that the clients of the dialect do not expect, and keys without effect in it.
 fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules, dialect: Dialect) {
     const NO_READ: &str = "leave it out, or write dialect = \"native\"";
-    let (name, demands, own) = (dialect.word(), dialect.grammar().demands(), &keys.own.lease);
+    let (name, demands, own) = (dialect.word(), dialect.grammar().facts().demands, &keys.own.lease);
     let written = [
         ("prefix", own.prefix.as_ref().map(Written::span)),
         ("default", own.default.as_ref().map(Written::span)),

@@ -39,7 +39,8 @@ pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<Js
 
 /// Returns whether no two states of a resource on this route have the same tag.
 pub(super) fn are_unique(keys: RouteKeys<'_>, dialect: Dialect) -> bool {
-    keys.get(|raw| raw.unique_tags.as_ref()).map_or(dialect.grammar().defaults().unique_tags, |flag| *flag.get_ref())
+    keys.get(|raw| raw.unique_tags.as_ref())
+        .map_or(dialect.grammar().facts().defaults.unique_tags, |flag| *flag.get_ref())
 }
 
 /// Returns how intermediaries change tags on this route.
