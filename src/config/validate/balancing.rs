@@ -50,10 +50,12 @@ pub(super) fn weights(check: &mut Check<'_>, raw: &raw::Upstream, servers: &[Str
 pub(super) fn balance(check: &mut Check<'_>, raw: &raw::Upstream) -> (Balance, HashBy) {
     let balance = check.word("balance", raw.balance.as_ref()).unwrap_or_default();
     let hash_by = check.word("hash_by", raw.hash_by.as_ref()).unwrap_or_default();
-    if let Some(text) = raw.hash_by.as_ref().filter(|text| balance == Balance::RoundRobin && text.get_ref() != "path") {
-        let hint = format!("write balance = {:?}, or leave hash_by out", Balance::ConsistentHash.word());
-        check.hinted(text.span(), "hash_by has no effect on servers that take turns", hint);
-    }
+    check.refuse(
+        raw.hash_by.as_ref().filter(|text| text.get_ref() != "path"),
+        balance == Balance::RoundRobin,
+        "hash_by has no effect on servers that take turns",
+        format!("write balance = {:?}, or leave hash_by out", Balance::ConsistentHash.word()),
+    );
     (balance, hash_by)
 }
 

@@ -123,14 +123,13 @@ fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
 pub(super) fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     let password_file = path(check, "password_file", raw.password_file.as_ref());
     let user = raw.user.as_ref().filter(|user| !user.get_ref().is_empty());
-    match (user, &raw.password_file) {
-        (Some(user), _) => Some(Login { user: user.get_ref().clone(), password_file }),
-        (None, Some(value)) if password_file.is_some() => {
-            check.hinted(value.span(), "password_file without user", "add user = \"...\"; it is \"default\" in Redis");
-            None
-        }
-        (None, _) => None,
-    }
+    check.refuse(
+        raw.password_file.as_ref(),
+        user.is_none() && password_file.is_some(),
+        "password_file without user",
+        "add user = \"...\"; it is \"default\" in Redis",
+    );
+    user.map(|user| Login { user: user.get_ref().clone(), password_file })
 }
 
 pub(super) fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
@@ -152,10 +151,8 @@ pub(super) fn client_tls(
     let certificate = path(check, &format!("{name}.cert"), raw.cert.as_ref());
     let key = path(check, &format!("{name}.key"), raw.key.as_ref());
     let alone = if certificate.is_some() { raw.cert.as_ref() } else { raw.key.as_ref() };
-    if let Some(alone) = alone.filter(|_| certificate.is_some() != key.is_some()) {
-        let message = format!("{name}.cert and {name}.key belong together");
-        check.hinted(alone.span(), message, "write both, or neither");
-    }
+    let message = format!("{name}.cert and {name}.key belong together");
+    check.refuse(alone, certificate.is_some() != key.is_some(), message, "write both, or neither");
     let identity = certificate.zip(key);
     let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
     let span = [&raw.ca, &raw.cert].into_iter().flatten().map(Written::span).next();
@@ -167,10 +164,5 @@ pub(super) fn client_tls(
 
 pub(super) fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
     let value = value.filter(|text| !text.get_ref().is_empty())?;
-    let path = PathBuf::from(value.get_ref());
-    if !path.is_absolute() {
-        let message = format!("{key} is {:?}, which is no absolute path", value.get_ref());
-        check.hinted(value.span(), message, "write the path from the root on, \"/etc/ifmatch/...\"");
-    }
-    Some(path)
+    Some(check.absolute_path(key, value, "write the path from the root on, \"/etc/ifmatch/...\""))
 }
