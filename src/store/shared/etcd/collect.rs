@@ -38,7 +38,7 @@ pub(super) struct KeyPage {
 /// Counts and collects forever.
 pub(super) async fn run(shared: Arc<EtcdShared>) {
     let pass_interval = shared.limits.idle_ttl / PASSES;
-    let mut turn = CollectTurn::default();
+    let mut last_turn = Revision::default();
     let mut since_look = Duration::ZERO;
     loop {
         let wait = jittered(COUNT_INTERVAL.min(pass_interval.max(FULL_PAUSE)));
@@ -56,30 +56,23 @@ pub(super) async fn run(shared: Arc<EtcdShared>) {
             sleep(FULL_PAUSE).await;
         } else if since_look >= pass_interval {
             since_look = Duration::ZERO;
-            if turn.take(&shared).await {
+            if take_turn(&shared, &mut last_turn).await {
                 let _ = shared.collect(shared.limits.idle_ttl, usize::MAX).await;
             }
         }
     }
 }
 
-/// The turn to look through the records. In each interval, only one of all processes takes it.
-#[derive(Default)]
-struct CollectTurn {
-    seen: Revision,
-}
-
-impl CollectTurn {
-    /// Takes the turn, unless another process has since the last call.
-    async fn take(&mut self, shared: &EtcdShared) -> bool {
-        let key = shared.keys.collected();
-        let Ok(answer) = shared.engine.ask(txn::put_next(&key, self.seen, "")).await else { return false };
-        let is_ours = answer.response.succeeded();
-        let last = txn::last_get(&answer.response);
-        let others = last.and_then(|got| got.kvs().first().map(|pair| txn::revision(pair.mod_revision())));
-        self.seen = if is_ours { answer.at } else { others.unwrap_or_default() };
-        is_ours
-    }
+/// Takes the turn to look through the records, unless another process has since the last one that was seen. In each
+/// interval, only one of all processes takes it.
+async fn take_turn(shared: &EtcdShared, seen: &mut Revision) -> bool {
+    let key = shared.keys.collected();
+    let Ok(answer) = shared.engine.ask(txn::put_next(&key, *seen, "")).await else { return false };
+    let is_ours = answer.response.succeeded();
+    let last = txn::last_get(&answer.response);
+    let others = last.and_then(|got| got.kvs().first().map(|pair| txn::revision(pair.mod_revision())));
+    *seen = if is_ours { answer.at } else { others.unwrap_or_default() };
+    is_ours
 }
 
 impl EtcdShared {
