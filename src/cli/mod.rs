@@ -5,6 +5,7 @@ mod admin_listener;
 mod check;
 mod demo;
 mod doctor;
+mod exchange;
 mod explain;
 mod health;
 mod help;

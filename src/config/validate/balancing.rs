@@ -83,10 +83,9 @@ pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<HealthC
     for (key, text, default) in
         [("health.path", &raw.path, DEFAULT_PATH), ("health.status", &raw.status, DEFAULT_STATUS)]
     {
-        if let Some(text) = text.as_ref().filter(|text| kind != CheckWord::Http && text.get_ref() != default) {
-            let message = format!("{key} has no effect if health.check is {:?}", kind.word());
-            check.hinted(text.span(), message, "write check = \"http\"");
-        }
+        let text = text.as_ref().filter(|text| text.get_ref() != default);
+        let message = format!("{key} has no effect if health.check is {:?}", kind.word());
+        check.refuse(text, kind != CheckWord::Http, message, "write check = \"http\"");
     }
     let health = HealthCheck {
         question: match kind {

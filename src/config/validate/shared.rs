@@ -13,6 +13,8 @@ const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 const DEFAULT_PREFIX: &str = "ifmatch";
 pub(super) const DEFAULT_SCHEMA: &str = "ifmatch";
+/// The hint for a URL that holds a user or a password.
+pub(super) const LOGIN_APART: &str = "write user = \"...\" and password_file = \"...\" instead";
 
 pub(super) fn etcd(check: &mut Check<'_>, raw: &raw::Store) -> Etcd {
     let endpoints = endpoints(check, raw);
@@ -67,8 +69,7 @@ fn endpoints(check: &mut Check<'_>, raw: &raw::Store) -> Vec<String> {
         let is_server =
             parsed(endpoint, &["http", "https"]).is_some_and(|uri| uri.path() == "/" && uri.query().is_none());
         if endpoint.contains('@') {
-            let hint = "write user = \"...\" and password_file = \"...\" instead";
-            check.whole("an endpoint of the store holds a user or a password", hint);
+            check.whole("an endpoint of the store holds a user or a password", LOGIN_APART);
         } else if !is_server {
             check.hinted(text.span(), format!("endpoint {endpoint:?} is not the URL of an etcd member"), HINT);
         }
@@ -89,8 +90,7 @@ fn url(check: &mut Check<'_>, value: Option<&Text>) -> String {
     let is_url = parsed(url, &["redis", "rediss"]).is_some_and(|uri| is_database(uri.path()) && uri.query().is_none());
     if url.contains('@') {
         // The report has no position, because the excerpt would show the password.
-        let hint = "write user = \"...\" and password_file = \"...\" instead";
-        check.whole("the url of the store holds a user or a password", hint);
+        check.whole("the url of the store holds a user or a password", LOGIN_APART);
     } else if !is_url {
         check.hinted(value.span(), format!("url {url:?} is not a Redis URL"), HINT);
     }
