@@ -3,7 +3,7 @@
 use std::{
     env,
     error::Error,
-    fmt::Write as _,
+    fmt::{Display, Write as _},
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Exit, exchange::exchange, run::fail};
+use super::{Exit, exchange::exchange, print, run::fail};
 use crate::admin::ADMIN_FIELD;
 
 /// Where the commands look for the admin listener if they are told nothing else.
@@ -48,13 +48,18 @@ pub(super) struct AdminOptions {
     token_file: Option<PathBuf>,
     /// Print JSON, as the admin listener returns it.
     #[arg(long, global = true)]
-    pub(super) json: bool,
+    json: bool,
 }
 
 impl AdminOptions {
     /// Creates the client of the listener that the options name.
     pub(super) fn client(&self) -> Result<AdminClient, CommandFailure> {
         AdminClient::new(&self.admin, self.token_file.as_deref())
+    }
+
+    /// Prints a document as it is, or for people.
+    pub(super) fn show(&self, document: impl Display, for_people: impl FnOnce()) {
+        if self.json { print(document) } else { for_people() }
     }
 }
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
 mod outcome;
 
-use super::{Exit, ExplainOptions, complain, print, report};
+use super::{Exit, ExplainOptions, give_up, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
@@ -44,10 +44,7 @@ pub(super) fn execute(options: &ExplainOptions) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Err(what) => {
-            complain(format_args!("ifmatch explain: {what}"));
-            Exit::Usage.into()
-        }
+        Err(what) => give_up(format_args!("ifmatch explain: {what}"), Exit::Usage),
     }
 }
 
