@@ -75,9 +75,7 @@ impl Lost {
     const fn timed_out() -> Self {
         Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
     }
-}
 
-impl Lost {
     /// Returns the failure's name in metrics.
     const fn word(&self) -> &'static str {
         match self.failure {
@@ -321,11 +319,8 @@ impl Link {
 
     /// Whether the upstream has answered with an error.
     fn refused(&self) -> bool {
-        self.answered
-            && self
-                .session
-                .response_header()
-                .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
+        let head = self.session.response_header().filter(|_| self.answered);
+        head.is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
     /// Returns the next bytes of the response's body. Waits no longer than the upstream's `read_timeout`.
