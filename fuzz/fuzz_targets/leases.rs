@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ifmatch::{
     config,
     core::{lease::LeaseId, policy::LeaseRules},
-    dialect::{azure, native},
+    dialect::{Incoming, azure, native},
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -67,6 +67,6 @@ fuzz_target!(|input: &[u8]| {
     let _wait = native::wait(&headers);
     for (containers, metadata_suffix) in [(false, None), (false, Some(".metadata")), (true, None)] {
         let route = azure::BlobRoute { containers, metadata_suffix };
-        let _call = azure::BlobCall::read(method, &target, &headers, route);
+        let _call = azure::read(Incoming { method, target: &target, headers: &headers }, route);
     }
 });

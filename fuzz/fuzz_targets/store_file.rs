@@ -14,7 +14,7 @@ use std::{
 use ifmatch::{
     clock::BootClock,
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
         policy::LeaseGuards,
         record::{Record, Revision, Stamp},
         resource::ResourceKey,
@@ -73,7 +73,7 @@ fn leased(fence: u8) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { leases: lease.into(), fence: Stamp::Itself, ..Record::absent(Revision(0)) }
+    Record { leases: LeaseSet::from_iter([lease]), fence: Stamp::Itself, ..Record::absent(Revision(0)) }
 }
 
 fn path(name: &str) -> PathBuf {

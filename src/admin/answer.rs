@@ -68,21 +68,17 @@ impl IntoResponse for AdminProblem {
 
 impl From<StoreError> for AdminProblem {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Full => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "store-full",
-                "the store has no room for another record: set store.capacity or store.max_size higher",
-            ),
-            StoreError::Unavailable => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store does not answer; try again")
+        let (code, detail) = match error {
+            StoreError::Full => {
+                ("store-full", "the store has no room for another record: set store.capacity or store.max_size higher")
             }
-            StoreError::LostWrites => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+            StoreError::Unavailable => ("store-unavailable", "the store does not answer; try again"),
+            StoreError::LostWrites => (
                 "store-unavailable",
                 "the store has lost acknowledged writes: delete its incarnation key, and restart this process",
             ),
-        }
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The page for people, and the activity and metrics that it and other tools read.
 
-use std::fmt::Write as _;
-
 use axum::{
     Json,
     extract::State,
@@ -29,11 +27,8 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Serves the console. Only its own script may run in it, and it may load nothing from anywhere else.
 pub(super) async fn page() -> AdminAnswer {
     let no_randomness = |_error| AdminProblem::new(StatusCode::SERVICE_UNAVAILABLE, "no-randomness", "try again");
-    let mut nonce = String::new();
-    for _ in 0..2 {
-        // Writing to a string cannot fail.
-        let _ = write!(nonce, "{:016x}", random_u64().map_err(no_randomness)?);
-    }
+    let random = || random_u64().map_err(no_randomness);
+    let nonce = format!("{:016x}{:016x}", random()?, random()?);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

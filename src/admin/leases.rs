@@ -76,13 +76,8 @@ pub(super) struct Filter {
     limit: Option<usize>,
 }
 
-/// The words for the states of a lease that is held or remembered.
-const STATES: [(&str, LeaseState); 4] = [
-    ("leased", LeaseState::Leased),
-    ("breaking", LeaseState::Breaking),
-    ("broken", LeaseState::Broken),
-    ("expired", LeaseState::Expired),
-];
+/// The states of a lease that is held or remembered.
+const STATES: [LeaseState; 4] = [LeaseState::Leased, LeaseState::Breaking, LeaseState::Broken, LeaseState::Expired];
 
 /// Lists the leases that match the filter.
 pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>, QueryRejection>) -> AdminAnswer {
@@ -110,9 +105,9 @@ pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>,
 /// Returns the states in a list of words, or all states if there is no list.
 fn states(words: Option<&str>) -> Result<Vec<LeaseState>, AdminProblem> {
     let Some(words) = words.filter(|words| !words.is_empty()) else {
-        return Ok(STATES.iter().map(|(_, state)| *state).collect());
+        return Ok(STATES.to_vec());
     };
-    let state = |word: &str| STATES.iter().find(|(each, _)| *each == word).map(|(_, state)| *state);
+    let state = |word: &str| STATES.into_iter().find(|state| state.word() == word);
     let states = words.split(',').map(|word| state(word.trim())).collect::<Option<_>>();
     states.ok_or_else(|| {
         AdminProblem::malformed("state is a comma-separated list of leased, breaking, broken and expired")
@@ -132,24 +127,19 @@ pub(super) fn views(snapshot: &Snapshot, incarnation: Incarnation) -> impl Itera
 
 fn view(lease: &Lease, snapshot: &Snapshot, incarnation: Incarnation) -> Option<LeaseView> {
     let state = lease.state(snapshot.now);
-    let (state, _) = STATES.iter().find(|(_, each)| *each == state)?;
-    Some(LeaseView {
-        state,
+    STATES.contains(&state).then(|| LeaseView {
+        state: state.word(),
         mode: lease.mode.word(),
         holder: lease.holder.as_ref().map(HolderLabel::as_str).map(str::to_owned),
         principal: lease.principal.map(|principal| pseudonym(principal, incarnation)),
         fence: lease.fence.resolve(snapshot.revision).0,
         age_ms: milliseconds(lease.granted.until(snapshot.now)),
         remaining_ms: lease.remaining(snapshot.now).map(milliseconds),
-        duration_ms: duration(lease).map(milliseconds),
+        duration_ms: match lease.duration {
+            LeaseDuration::Fixed(duration) => Some(milliseconds(duration)),
+            LeaseDuration::Infinite => None,
+        },
     })
-}
-
-fn duration(lease: &Lease) -> Option<Duration> {
-    match lease.duration {
-        LeaseDuration::Fixed(duration) => Some(duration),
-        LeaseDuration::Infinite => None,
-    }
 }
 
 /// Returns a short name for a client, the same in all processes of a store and different in every other store. It is

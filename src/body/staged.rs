@@ -191,7 +191,7 @@ impl Uploads {
             let counted = self.by_name.values().filter(|upload| !own_alone || upload.client == client);
             counted.fold(wanted, |sum, upload| Taken {
                 uploads: sum.uploads + 1,
-                blocks: sum.blocks + upload.blocks.len(),
+                blocks: sum.blocks + upload.blocks.count(),
                 bytes: sum.bytes.saturating_add(upload.file.len()),
             })
         };

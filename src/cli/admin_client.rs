@@ -3,7 +3,7 @@
 use std::{
     env,
     error::Error,
-    fmt::Write as _,
+    fmt::{Display, Write as _},
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -12,19 +12,16 @@ use std::{
 
 use bytes::Bytes;
 use clap::Args;
-use http::{Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
+use http::{Method, Request, StatusCode, Uri, header};
+use http_body_util::Full;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
     time::timeout,
 };
 
-use super::{Exit, run::fail};
+use super::{Exit, exchange::exchange, print, run::fail};
 use crate::admin::ADMIN_FIELD;
 
 /// Where the commands look for the admin listener if they are told nothing else.
@@ -36,8 +33,6 @@ const TOKEN_VARIABLE: &str = "IFMATCH_ADMIN_TOKEN";
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long an answer may take: a little more than the listener allows itself.
 const ANSWER_MAX: Duration = Duration::from_secs(100);
-/// The largest answer, in bytes.
-const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// The characters that are percent-encoded in a query.
 const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
@@ -53,13 +48,18 @@ pub(super) struct AdminOptions {
     token_file: Option<PathBuf>,
     /// Print JSON, as the admin listener returns it.
     #[arg(long, global = true)]
-    pub(super) json: bool,
+    json: bool,
 }
 
 impl AdminOptions {
     /// Creates the client of the listener that the options name.
     pub(super) fn client(&self) -> Result<AdminClient, CommandFailure> {
         AdminClient::new(&self.admin, self.token_file.as_deref())
+    }
+
+    /// Prints a document as it is, or for people.
+    pub(super) fn show(&self, document: impl Display, for_people: impl FnOnce()) {
+        if self.json { print(document) } else { for_people() }
     }
 }
 
@@ -139,14 +139,14 @@ impl AdminClient {
         let request =
             self.request(method, target, document).map_err(|error| CommandFailure::NoAnswer(Some(error.into())))?;
         let answered = async {
-            match &self.place {
+            let answer = match &self.place {
                 AdminAddress::Tcp(address) => exchange(self.reach(TcpStream::connect(address)).await?, request).await,
                 AdminAddress::Unix(path) => exchange(self.reach(UnixStream::connect(path)).await?, request).await,
-            }
+            };
+            answer.map_err(|error| CommandFailure::NoAnswer(Some(error)))
         };
-        let (status, body) =
-            timeout(ANSWER_MAX, answered).await.map_err(|_elapsed| CommandFailure::NoAnswer(None))??;
-        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+        let answer = timeout(ANSWER_MAX, answered).await.map_err(|_elapsed| CommandFailure::NoAnswer(None))??;
+        Ok((answer.status(), serde_json::from_slice(answer.body()).unwrap_or_default()))
     }
 
     async fn reach<S>(&self, connection: impl Future<Output = io::Result<S>>) -> Result<S, CommandFailure> {
@@ -193,21 +193,6 @@ fn place(address: &str) -> Option<AdminAddress> {
     let uri = with_scheme.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http") && uri.path() == "/")?;
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
     Some(AdminAddress::Tcp(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))))
-}
-
-/// Sends a request and reads its answer up to a limit.
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CommandFailure>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let lost = |error: hyper::Error| CommandFailure::NoAnswer(Some(error.into()));
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-    // The connection ends with the answer; the request reports how it ended.
-    tokio::spawn(async move { drop(connection.await) });
-    let response: Response<Incoming> = sender.send_request(request).await.map_err(lost)?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
-    Ok((status, body.map_err(|error| CommandFailure::NoAnswer(Some(error)))?.to_bytes()))
 }
 
 /// Runs a command, and reports its failure.

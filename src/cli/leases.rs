@@ -77,32 +77,20 @@ async fn act(options: &LeasesOptions) -> Result<(), CommandFailure> {
     match &options.action {
         LeaseCommand::List { prefix, state, holder } => {
             let leases = list(&client, prefix, state, holder.as_deref()).await?;
-            if options.admin.json {
-                print(json!({ "leases": leases }));
-            } else {
-                print_table(&leases);
-            }
+            options.admin.show(json!({ "leases": leases }), || print_table(&leases));
         }
         LeaseCommand::Break { key, fence, period } => {
             let wish = json!({ "key": key, "fence": fence, "period": period });
             let done = client.post("/leases/break", &wish).await?;
-            if options.admin.json {
-                print(done);
-            } else {
-                print(broken(key, &done));
-            }
+            options.admin.show(&done, || print(broken(key, &done)));
         }
         LeaseCommand::Show { key } => {
             let record = client.get(&query("/records", &[("key", key)])).await?;
-            print(if options.admin.json { record.to_string() } else { format!("{record:#}") });
+            options.admin.show(&record, || print(format_args!("{record:#}")));
         }
         LeaseCommand::Forget { key, prefix } => {
             let done = forget(&client, key.as_deref(), prefix.as_deref()).await?;
-            if options.admin.json {
-                print(json!(done));
-            } else {
-                print_forgotten(&done);
-            }
+            options.admin.show(json!(done), || print_forgotten(&done));
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ mod admin_listener;
 mod check;
 mod demo;
 mod doctor;
+mod exchange;
 mod explain;
 mod health;
 mod help;
@@ -219,8 +220,13 @@ fn complain(line: impl Display) {
 
 /// Reports all problems of a configuration.
 pub fn report(problems: &Problems) -> ExitCode {
-    complain(problems);
-    Exit::Configuration.into()
+    give_up(problems, Exit::Configuration)
+}
+
+/// Complains, and returns the exit code.
+fn give_up(line: impl Display, exit: Exit) -> ExitCode {
+    complain(line);
+    exit.into()
 }
 
 #[cfg(test)]

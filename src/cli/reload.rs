@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use super::{Exit, ReloadOptions, complain, print, report};
+use super::{Exit, ReloadOptions, give_up, print, report};
 use crate::{
     config,
     reload::control::{self, ControlAnswer},
@@ -16,11 +16,11 @@ pub(super) fn execute(options: &ReloadOptions) -> ExitCode {
             Err(problems) => return report(&problems),
             Ok(loaded) => {
                 let Some(socket) = loaded.config.server.control_socket else {
-                    complain(format_args!(
+                    let line = format_args!(
                         "ifmatch: {} names no server.control_socket: set it and start the process again, or send it SIGHUP",
                         file.display()
-                    ));
-                    return Exit::Configuration.into();
+                    );
+                    return give_up(line, Exit::Configuration);
                 };
                 socket
             }
@@ -31,17 +31,12 @@ pub(super) fn execute(options: &ReloadOptions) -> ExitCode {
             print(text);
             ExitCode::SUCCESS
         }
-        Ok(ControlAnswer::Problems(text)) => {
-            complain(text);
-            Exit::Configuration.into()
-        }
+        Ok(ControlAnswer::Problems(text)) => give_up(text, Exit::Configuration),
         Ok(ControlAnswer::Refused(text)) => {
-            complain(format_args!("ifmatch: not reloaded, the old configuration stays: {text}"));
-            Exit::Runtime.into()
+            give_up(format_args!("ifmatch: not reloaded, the old configuration stays: {text}"), Exit::Runtime)
         }
         Err(error) => {
-            complain(format_args!("ifmatch: no process answers at {}: {error}", socket.display()));
-            Exit::Unavailable.into()
+            give_up(format_args!("ifmatch: no process answers at {}: {error}", socket.display()), Exit::Unavailable)
         }
     }
 }

@@ -37,22 +37,18 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&error, Exit::Configuration),
     };
-    let signer = match reload::signer(&config) {
-        Ok(signer) => signer,
-        Err(error) => return fail(&error, Exit::Configuration),
-    };
-    let tls = match tls(&config) {
-        Ok(tls) => tls,
-        Err(error) => return fail(&error, Exit::Configuration),
-    };
-    let doors = match Doors::open(&config, tls) {
-        Ok(doors) => doors,
-        Err((error, exit)) => return fail(error.as_ref(), exit),
-    };
-    match serve(options.path().map(|file| (file, stamp)), &Arc::new(config), doors, signer) {
+    match open_and_serve(options.path().map(|file| (file, stamp)), config) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(error.as_ref(), Exit::Runtime),
+        Err((error, exit)) => fail(error.as_ref(), exit),
     }
+}
+
+/// Serves until the process ends. The error has the exit code of the process.
+fn open_and_serve(file: Option<(&Path, FileStamp)>, config: Config) -> Result<(), (Box<dyn Error>, Exit)> {
+    let signer = reload::signer(&config).map_err(|error| (error.into(), Exit::Configuration))?;
+    let tls = tls(&config).map_err(|error| (error.into(), Exit::Configuration))?;
+    let doors = Doors::open(&config, tls)?;
+    serve(file, &Arc::new(config), doors, signer).map_err(|error| (error, Exit::Runtime))
 }
 
 /// All ways in which the process can be reached.

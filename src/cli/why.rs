@@ -38,23 +38,16 @@ async fn act(options: &WhyOptions) -> Result<(), CommandFailure> {
         // The listener says how an id is written, so it gets a word that is none.
         let id = RequestId::parse(id).map_or_else(|| "none".to_owned(), |id| id.to_string());
         let refusal = client.get(&format!("/refusals/{id}")).await?;
-        if options.admin.json {
-            print(refusal);
-        } else {
-            story(&refusal).iter().for_each(print);
-        }
+        options.admin.show(&refusal, || story(&refusal).iter().for_each(print));
         return Ok(());
     }
     let parameters: Vec<_> = options.key.as_deref().map(|key| ("key", key)).into_iter().collect();
     let document = client.get(&query("/refusals", &parameters)).await?;
     let refusals = document.get("refusals").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if options.admin.json {
-        print(&document);
-    } else if refusals.is_empty() {
-        complain("no refusals");
-    } else {
-        timeline(refusals).iter().for_each(print);
-    }
+    options.admin.show(&document, || match refusals {
+        [] => complain("no refusals"),
+        _ => timeline(refusals).iter().for_each(print),
+    });
     Ok(())
 }
 

@@ -8,7 +8,11 @@ use serde::Deserialize;
 
 use super::{
     Balance, Forwarded, HashBy, LogForm, LogLevel, OtlpProtocol, Signal,
-    section::{Section, Shape, clean},
+    section::{
+        Section,
+        Shape::{ListOfTables, NamedTables, Table},
+        Tables, clean,
+    },
     words::{CheckWord, StoreWord},
     written::{DurationForm, SizeForm, WordForm},
 };
@@ -291,36 +295,23 @@ pub(super) struct Lease {
 }
 
 impl Section for File {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "server" => Shape::Table(clean::<Server>),
-            "admin" => Shape::Table(clean::<Admin>),
-            "store" => Shape::Table(clean::<Store>),
-            "telemetry" => Shape::Table(clean::<Telemetry>),
-            "defaults" => Shape::Table(clean::<Route>),
-            "upstreams" => Shape::NamedTables(clean::<Upstream>),
-            "routes" => Shape::ListOfTables(clean::<Route>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables = &[
+        ("server", Table(clean::<Server>)),
+        ("admin", Table(clean::<Admin>)),
+        ("store", Table(clean::<Store>)),
+        ("telemetry", Table(clean::<Telemetry>)),
+        ("defaults", Table(clean::<Route>)),
+        ("upstreams", NamedTables(clean::<Upstream>)),
+        ("routes", ListOfTables(clean::<Route>)),
+    ];
 }
 
 impl Section for Server {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "tls" => Shape::Table(clean::<ServerTls>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables = &[("tls", Table(clean::<ServerTls>))];
 }
 
 impl Section for ServerTls {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "certificates" => Shape::ListOfTables(clean::<Certificate>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables = &[("certificates", ListOfTables(clean::<Certificate>))];
 }
 
 impl Section for Certificate {}
@@ -328,43 +319,22 @@ impl Section for Certificate {}
 impl Section for Admin {}
 
 impl Section for Store {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "tls" => Shape::Table(clean::<Tls>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables = &[("tls", Table(clean::<Tls>))];
 }
 
 impl Section for Tls {}
 
 impl Section for Telemetry {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "otlp" => Shape::Table(clean::<Otlp>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables = &[("otlp", Table(clean::<Otlp>))];
 }
 
 impl Section for Otlp {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "tls" => Shape::Table(clean::<Tls>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables = &[("tls", Table(clean::<Tls>))];
 }
 
 impl Section for Upstream {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "tls" => Shape::Table(clean::<UpstreamTls>),
-            "queue" => Shape::Table(clean::<Queue>),
-            "health" => Shape::Table(clean::<Health>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables =
+        &[("tls", Table(clean::<UpstreamTls>)), ("queue", Table(clean::<Queue>)), ("health", Table(clean::<Health>))];
 }
 
 impl Section for Queue {}
@@ -374,14 +344,8 @@ impl Section for Health {}
 impl Section for UpstreamTls {}
 
 impl Section for Route {
-    fn shape(key: &str) -> Shape {
-        match key {
-            "claim" => Shape::Table(clean::<Claim>),
-            "probe" => Shape::Table(clean::<Probe>),
-            "lease" => Shape::Table(clean::<Lease>),
-            _ => Shape::Value,
-        }
-    }
+    const TABLES: Tables =
+        &[("claim", Table(clean::<Claim>)), ("probe", Table(clean::<Probe>)), ("lease", Table(clean::<Lease>))];
 }
 
 impl Section for Claim {}

@@ -72,16 +72,10 @@ fn property<'a>(schema: &'a mut Value, path: &[String]) -> Option<&'a mut Map<St
     for step in path {
         place = resolved(schema, &place)?;
         let within = schema.pointer(&place)?;
-        place += match () {
-            () if within.pointer(&format!("/properties/{step}")).is_some() => format!("/properties/{step}"),
-            () if within.pointer(&format!("/items/properties/{step}")).is_some() => format!("/items/properties/{step}"),
-            // The name of an upstream.
-            () if within.get("additionalProperties").is_some_and(Value::is_object) => {
-                "/additionalProperties".to_owned()
-            }
-            () => return None,
-        }
-        .as_str();
+        let (property, of_element) = (format!("/properties/{step}"), format!("/items/properties/{step}"));
+        // The last one is for the name of an upstream.
+        let ways = [&property, &of_element, "/additionalProperties"];
+        place += ways.into_iter().find(|way| within.pointer(way).is_some_and(Value::is_object))?;
     }
     schema.pointer_mut(&place)?.as_object_mut()
 }

@@ -19,15 +19,15 @@ use super::{
 
 /// A table of the raw mirror.
 pub(super) trait Section: DeserializeOwned {
-    /// The shape of the value under a key.
-    fn shape(_key: &str) -> Shape {
-        Shape::Value
-    }
+    /// The keys whose values have tables in them.
+    const TABLES: Tables = &[];
 }
 
-/// The shape of the value under a key: a plain value, or tables whose keys are also checked one by one.
+/// Keys, each with the shape of the tables in its value.
+pub(super) type Tables = &'static [(&'static str, Shape)];
+
+/// The shape of tables whose keys are also checked one by one.
 pub(super) enum Shape {
-    Value,
     Table(Clean),
     NamedTables(Clean),
     ListOfTables(Clean),
@@ -145,7 +145,9 @@ fn renamed(path: &[String]) -> Option<&'static str> {
 impl Reader<'_> {
     /// Returns whether the value of a known key could be read.
     fn value<T: Section>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
-        T::shape(key.get_ref()).clean(self, value, path);
+        if let Some((_, shape)) = T::TABLES.iter().find(|(name, _)| name == key.get_ref()) {
+            shape.clean(self, value, path);
+        }
         let alone = [(key.clone(), value.clone())].into_iter().collect::<DeTable<'_>>();
         let read = T::deserialize(toml::de::Deserializer::from(Spanned::new(key.span(), alone)));
         read.map_err(|error| self.problems.push(wrong_value(self.source, key.get_ref(), &error))).is_ok()

@@ -41,6 +41,7 @@ pub struct ConnectionLimits {
     pub idle_timeout: Duration,
 }
 
+#[cfg(test)]
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {

@@ -88,13 +88,8 @@ impl Blocks {
     }
 
     /// The number of blocks.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.extents.len()
-    }
-
-    /// Whether there are no blocks.
-    pub fn is_empty(&self) -> bool {
-        self.extents.is_empty()
     }
 }
 

@@ -113,7 +113,7 @@ impl Spelling {
         if except == Some(ShortName::of_tag(presented)) {
             return presented.clone();
         }
-        let stripped = presented.opaque().strip_suffix(suffix).and_then(|opaque| respelled(presented, opaque));
+        let stripped = presented.opaque().strip_suffix(suffix).and_then(|opaque| presented.respelled(opaque));
         let issued = stripped.filter(|tag| self.issued(tag).as_ref() == Some(presented));
         issued.or_else(|| extended(presented, suffix)).unwrap_or_else(|| presented.clone())
     }
@@ -121,23 +121,15 @@ impl Spelling {
     /// Returns the conditions of a write in the form that the backend gets. `If-None-Match` excludes every state that
     /// the backend shows with one of the tags. After a doubt, that may be the very state that the tag was given for.
     pub fn conditions_of_write_at_backend(&self, conditions: &Preconditions) -> Preconditions {
-        let if_none_match = match &conditions.if_none_match {
-            Some(TagCondition::Tags(tags)) => {
-                let bare = |tag: &EntityTag| respelled(tag, bare(tag.opaque())).unwrap_or_else(|| tag.clone());
-                Some(TagCondition::Tags(tags.iter().map(bare).collect()))
-            }
-            other => other.clone(),
-        };
+        let bare = |tag: &EntityTag| tag.respelled(bare(tag.opaque())).unwrap_or_else(|| tag.clone());
+        let if_none_match = conditions.if_none_match.as_ref().map(|condition| condition.with_tags(bare));
         Preconditions { if_none_match, ..self.conditions_at_backend(conditions) }
     }
 
     /// Returns a client's conditions in the form that the backend gets.
     pub fn conditions_at_backend(&self, conditions: &Preconditions) -> Preconditions {
-        let list = |condition: &Option<TagCondition>| match condition {
-            Some(TagCondition::Tags(tags)) => {
-                Some(TagCondition::Tags(tags.iter().map(|tag| self.at_backend(tag)).collect()))
-            }
-            other => other.clone(),
+        let list = |condition: &Option<TagCondition>| {
+            condition.as_ref().map(|condition| condition.with_tags(|tag| self.at_backend(tag)))
         };
         let if_range = match &conditions.if_range {
             Some(RangeCondition::Tag(tag)) => Some(RangeCondition::Tag(self.at_backend(tag))),
@@ -169,12 +161,7 @@ pub fn bare(opaque: &[u8]) -> &[u8] {
 
 /// Returns the tag with `suffix` appended to its opaque bytes.
 fn extended(tag: &EntityTag, suffix: &[u8]) -> Option<EntityTag> {
-    respelled(tag, &[tag.opaque(), suffix].concat())
-}
-
-/// Returns a tag of these opaque bytes that is weak if `tag` is.
-fn respelled(tag: &EntityTag, opaque: &[u8]) -> Option<EntityTag> {
-    if tag.is_weak() { EntityTag::weak(opaque) } else { EntityTag::strong(opaque) }.ok()
+    tag.respelled(&[tag.opaque(), suffix].concat())
 }
 
 #[cfg(test)]

@@ -115,6 +115,11 @@ impl EntityTag {
         Ok(Self { weak, spelling })
     }
 
+    /// Returns the tag of the same strength with these opaque bytes, if a tag can have them.
+    pub fn respelled(&self, opaque: &[u8]) -> Option<Self> {
+        Self::new(self.weak, opaque).ok()
+    }
+
     /// Whether the tag is weak.
     pub fn is_weak(&self) -> bool {
         self.weak

@@ -215,27 +215,19 @@ pub fn missing() -> Refusal {
     Refusal::new(Code::IdempotencyKeyMissing, detail)
 }
 
-/// The memory that an ended write leaves, with its answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttemptEnd {
-    /// No memory: a retry is a new write.
+/// The memory that an ended write leaves, with its answer or the status of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptEnd<Answer = Success> {
+    /// No memory: the write was not applied, or its answer does not tell. A retry is a write like any other.
     Nothing,
     /// That the write is in doubt.
     Doubt,
     /// The answer of the write.
-    Success(Success),
+    Success(Answer),
 }
 
-/// The memory of a write that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Nothing: the write was not applied, or its answer does not tell. A retry is a write like any other.
-    Nothing,
-    /// That the write is in doubt.
-    Doubt,
-    /// The answer of the write, with this status.
-    Success(StatusCode),
-}
+/// The memory that an ended write leaves, before its answer is read.
+pub type End = AttemptEnd<StatusCode>;
 
 impl End {
     /// What the proxy remembers of a write that the upstream answered with a status, or that ended without an answer.

@@ -60,12 +60,9 @@ pub fn judge_write(
     current: &Representation,
     rule: MatchRule,
 ) -> Verdict {
-    if guard.require_methods.contains(method) {
-        match requirement(guard.require, guard.allow_any, conditions, current) {
-            Requirement::Satisfied => {}
-            Requirement::Missing => return Verdict::Refused(required(guard, conditions)),
-            Requirement::NeedsExistence => return Verdict::AskUpstream,
-        }
+    let demanded = judge_requirement(guard, method, conditions, current);
+    if demanded != Verdict::Pass {
+        return demanded;
     }
     match judge(method, conditions, current, rule) {
         Judgement::Pass | Judgement::NotModified => Verdict::Pass,
@@ -97,7 +94,7 @@ pub fn judge_from_memory<'a>(
     evidence: &'a [Evidence],
 ) -> (Verdict, Option<&'a Evidence>) {
     if guard.etag == TagSource::Delegate {
-        return (judge_requirement(guard, method, conditions), None);
+        return (judge_requirement(guard, method, conditions, &Representation::Unknown), None);
     }
     let without_knowledge = judge_write(guard, method, conditions, &Representation::Unknown, MatchRule::Strong);
     if without_knowledge != Verdict::AskUpstream {
@@ -117,12 +114,17 @@ pub fn judge_from_memory<'a>(
     verdict
 }
 
-/// Judges only whether a write carries what its route demands. The upstream judges the rest.
-fn judge_requirement(guard: &GuardRules, method: &Method, conditions: &Preconditions) -> Verdict {
+/// Judges only whether a write carries what its route demands.
+fn judge_requirement(
+    guard: &GuardRules,
+    method: &Method,
+    conditions: &Preconditions,
+    current: &Representation,
+) -> Verdict {
     if !guard.require_methods.contains(method) {
         return Verdict::Pass;
     }
-    match requirement(guard.require, guard.allow_any, conditions, &Representation::Unknown) {
+    match requirement(guard.require, guard.allow_any, conditions, current) {
         Requirement::Satisfied => Verdict::Pass,
         Requirement::Missing => Verdict::Refused(required(guard, conditions)),
         Requirement::NeedsExistence => Verdict::AskUpstream,

@@ -3,7 +3,7 @@
 //! # Design
 //!
 //! *Which code depends on the dialect of a route?* Only [`Dialect::grammar`]. All other code calls the [`Grammar`] to
-//! read or write something, or looks at its data: [`Quirks`] to judge a request, [`Defaults`] and [`Demands`] to read a
+//! read or write something, or looks at its data: [`Quirks`] to judge a request, and the rest of its [`Facts`] to read a
 //! configuration. A new dialect is a variant of [`Dialect`] with its name, and a file with its grammar.
 //!
 //! *Why is a grammar native by default?* S3 differs from plain HTTP in only a few places, and so does any other storage
@@ -39,7 +39,7 @@ pub mod xml;
 use blocks::{BlockGrammar, SentContent};
 use lists::ListGrammar;
 use metadata::{MetadataGrammar, MetadataUse};
-use settings::{Defaults, Demands};
+use settings::{Defaults, Demands, Facts};
 
 impl Dialect {
     /// Each dialect with its name in the configuration.
@@ -66,7 +66,7 @@ impl Dialect {
 
     /// Returns the differences between the dialect and plain HTTP.
     pub fn quirks(self) -> &'static Quirks {
-        self.grammar().quirks()
+        &self.grammar().facts().quirks
     }
 }
 
@@ -212,19 +212,9 @@ pub enum CallOutcome {
 
 /// The grammar of a dialect. Methods that a grammar does not define work as in [`native`].
 pub trait Grammar: Sync {
-    /// Returns the differences from plain HTTP that count when a request is judged.
-    fn quirks(&self) -> &'static Quirks {
-        &native::QUIRKS
-    }
-
-    /// Returns the defaults of routes in the dialect.
-    fn defaults(&self) -> &'static Defaults {
-        &native::DEFAULTS
-    }
-
-    /// Returns the demands on routes in the dialect.
-    fn demands(&self) -> &'static Demands {
-        &native::DEMANDS
+    /// Returns the data of the dialect.
+    fn facts(&self) -> &'static Facts {
+        &native::FACTS
     }
 
     /// Reads a request to a route with these rules. `is_lease`: whether its path is the path of a lease.

@@ -2,6 +2,19 @@
 
 use std::time::Duration;
 
+use crate::core::quirks::Quirks;
+
+/// The data of a dialect.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// The differences from plain HTTP that count when a request is judged.
+    pub quirks: Quirks,
+    /// The defaults of routes in the dialect.
+    pub defaults: Defaults,
+    /// The demands on routes in the dialect.
+    pub demands: Demands,
+}
+
 /// The configuration defaults that depend on the dialect.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is the default of a separate switch")]

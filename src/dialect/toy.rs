@@ -7,20 +7,22 @@ use http::{HeaderName, Method};
 
 use crate::{
     core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse, native},
+    dialect::{
+        Call, ErrorDocument, Facts, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse, native,
+    },
 };
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
 
-static QUIRKS: Quirks = Quirks { always_dated: true, ..native::QUIRKS };
+static FACTS: Facts = Facts { quirks: Quirks { always_dated: true, ..native::FACTS.quirks }, ..native::FACTS };
 
 /// The dialect of the tests.
 #[derive(Debug)]
 pub(super) struct Toy;
 
 impl Grammar for Toy {
-    fn quirks(&self) -> &'static Quirks {
-        &QUIRKS
+    fn facts(&self) -> &'static Facts {
+        &FACTS
     }
 
     fn read(&self, request: Incoming<'_>, _rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {

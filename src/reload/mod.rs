@@ -143,8 +143,7 @@ impl Reloader {
     }
 
     async fn load_and_swap(&self, force: bool) -> Result<Reloaded, NotReloaded> {
-        let file = self.file.as_deref().ok_or(NotReloaded::NoFile)?;
-        let file = file.to_owned();
+        let file = self.file.clone().ok_or(NotReloaded::NoFile)?;
         // Loading blocks, because it resolves the names of servers; this thread also watches the signals.
         let loaded = spawn_blocking(move || config::load(&file)).await?;
         let Loaded { config, warnings } = loaded.map_err(NotReloaded::Problems)?;
@@ -276,18 +275,15 @@ impl fmt::Display for Reloaded {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ReloadPlan { added, removed, changed, needs_restart, .. } = &self.plan;
         let parts = [("added", added), ("removed", removed), ("changed", changed)];
-        let mut parts: Vec<_> = parts.iter().filter(|(_, names)| !names.is_empty()).collect();
+        let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+        let mut parts: Vec<_> = parts.map(|(what, names)| format!("routes {what}: {}", list(names))).collect();
         if parts.is_empty() {
-            formatter.write_str("no route has changed")?;
-        }
-        for (index, (what, names)) in parts.drain(..).enumerate() {
-            let comma = if index > 0 { "; " } else { "" };
-            write!(formatter, "{comma}routes {what}: {}", list(names))?;
+            parts.push("no route has changed".to_owned());
         }
         if !needs_restart.is_empty() {
-            write!(formatter, "; left as it was until the next start: {}", needs_restart.join(", "))?;
+            parts.push(format!("left as it was until the next start: {}", needs_restart.join(", ")));
         }
-        Ok(())
+        formatter.write_str(&parts.join("; "))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::core::{
     entity_tag::EntityTag,
     first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess, Success},
     http_date::HttpDate,
-    lease::{HolderLabel, LeaseDuration, LeaseId, TargetName, Term},
+    lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
     record::{Known, VariantName},
     validators::{Modified, Representation, Validators},
@@ -100,7 +100,7 @@ fn lease_sets() -> impl Strategy<Value = LeaseSet> {
     let shared = prop::collection::vec((leases(LeaseMode::Shared), any::<u64>()), 0..4);
     prop_oneof![
         Just(LeaseSet::NONE),
-        leases(LeaseMode::Exclusive).prop_map(LeaseSet::from),
+        leases(LeaseMode::Exclusive).prop_map(|lease| LeaseSet::from_iter([lease])),
         shared.prop_map(|all| {
             all.into_iter().map(|(lease, fence)| Lease { fence: Stamp::At(Revision(fence)), ..lease }).collect()
         }),
@@ -211,8 +211,8 @@ fn a_record_has_the_earliest_format_that_can_say_it() {
     let shared = Lease { mode: LeaseMode::Shared, ..lease };
     let awaited = Some(StoreTime::from_milliseconds(5));
     for unknown in [
-        Record { leases: earlier.into(), ..record.clone() },
-        Record { leases: shared.into(), ..record.clone() },
+        Record { leases: LeaseSet::from_iter([earlier]), ..record.clone() },
+        Record { leases: LeaseSet::from_iter([shared]), ..record.clone() },
         Record { exclusive_awaited_until: awaited, ..record },
     ] {
         let text = encode(&unknown, StoreTime::default());

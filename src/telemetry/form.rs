@@ -43,17 +43,12 @@ pub(super) fn begin(line: &mut Vec<u8>, form: Form, now: SystemTime) {
 
 /// Adds a field.
 pub(super) fn field(line: &mut Vec<u8>, form: Form, name: &str, value: FieldValue<'_>) {
-    match form {
-        Form::Text => {
-            line.push(b' ');
-            line.extend_from_slice(name.as_bytes());
-            line.push(b'=');
-        }
-        Form::Json => {
-            line.extend_from_slice(b",\"");
-            line.extend_from_slice(name.as_bytes());
-            line.extend_from_slice(b"\":");
-        }
+    let (before, after) = match form {
+        Form::Text => (" ", "="),
+        Form::Json => (",\"", "\":"),
+    };
+    for part in [before, name, after] {
+        line.extend_from_slice(part.as_bytes());
     }
     match value {
         FieldValue::Word(word) => quoted(line, word.as_bytes()),

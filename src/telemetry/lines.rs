@@ -18,8 +18,6 @@ use std::{
     time::Duration,
 };
 
-use tracing_subscriber::fmt::MakeWriter;
-
 /// How long a line of the access log may wait for others.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// The number of waiting bytes from which on lines are written at once.
@@ -147,21 +145,9 @@ impl Lines {
     }
 }
 
-/// Makes writers of single records.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LineBuffers;
-
 /// A buffer for the lines of one record, which are pushed when it is dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LineBuffer(Vec<u8>);
-
-impl<'a> MakeWriter<'a> for LineBuffers {
-    type Writer = LineBuffer;
-
-    fn make_writer(&'a self) -> LineBuffer {
-        LineBuffer(Vec::new())
-    }
-}
 
 impl io::Write for LineBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

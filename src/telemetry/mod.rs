@@ -129,7 +129,7 @@ impl Drop for TelemetryEnd {
 fn log(settings: &config::Telemetry, collector: Option<&SdkLoggerProvider>) -> Result<(), TryInitError> {
     lines::start();
     let lines = fmt::layer()
-        .with_writer(lines::LineBuffers)
+        .with_writer(lines::LineBuffer::default)
         // A failure to write the log must not end requests: by default the report of that failure panics.
         .log_internal_errors(false)
         .with_ansi(settings.log_format == LogForm::Text && std::io::stderr().is_terminal());

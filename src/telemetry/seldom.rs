@@ -9,19 +9,13 @@ use std::{
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Decides when a line is due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Seldom(Mutex<LastReport>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct LastReport {
     last: Option<Instant>,
     left_out: u64,
-}
-
-impl Default for Seldom {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Seldom {

@@ -1,8 +1,9 @@
 //! A connection with one request and response on it.
 
-use std::{future::poll_fn, io, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::{StatusCode, header};
 use pingora::{
     ErrorType,
@@ -74,9 +75,7 @@ impl Lost {
     const fn timed_out() -> Self {
         Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
     }
-}
 
-impl Lost {
     /// Returns the failure's name in metrics.
     const fn word(&self) -> &'static str {
         match self.failure {
@@ -185,7 +184,7 @@ impl Connected {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.
             Err(_) if self.link.uploading && !self.link.answered => {
-                at_once(self.link.final_head()).await.unwrap_or(Err(Lost::timed_out()))?;
+                self.link.final_head().now_or_never().unwrap_or(Err(Lost::timed_out()))?;
             }
             Err(_) => return Err(Lost::timed_out()),
         }
@@ -271,7 +270,7 @@ impl Link {
         let (mut reader, mut sent) = (body.reader(), false);
         while let Some(chunk) = reader.next_chunk().await? {
             if sent && !self.answered {
-                at_once(self.final_head()).await.unwrap_or(Ok(()))?;
+                self.final_head().now_or_never().unwrap_or(Ok(()))?;
             }
             if self.refused() {
                 return Ok(());
@@ -280,7 +279,7 @@ impl Link {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return self.answer_despite(error).await,
                 // The upstream's answer, if one is on the connection, may tell why it stopped reading.
-                Err(_) => return at_once(self.final_head()).await.unwrap_or(Err(Lost::timed_out())),
+                Err(_) => return self.final_head().now_or_never().unwrap_or(Err(Lost::timed_out())),
             }
             sent = true;
         }
@@ -320,11 +319,8 @@ impl Link {
 
     /// Whether the upstream has answered with an error.
     fn refused(&self) -> bool {
-        self.answered
-            && self
-                .session
-                .response_header()
-                .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
+        let head = self.session.response_header().filter(|_| self.answered);
+        head.is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
     /// Returns the next bytes of the response's body. Waits no longer than the upstream's `read_timeout`.
@@ -345,7 +341,7 @@ impl Link {
     async fn put_back(mut self: Box<Self>) {
         if let HttpSession::H2(session) = &mut self.session {
             // Trailers are not forwarded, but the response is not over before them.
-            let _ = at_once(session.read_trailers()).await;
+            let _ = session.read_trailers().now_or_never();
         }
         if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
             let Self { connector, session, peer, reuse_idle, .. } = *self;
@@ -381,18 +377,6 @@ fn is_framed(head: &ResponseHeader) -> bool {
         (Some(coding), None) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"),
         (Some(_), Some(_)) => false,
     }
-}
-
-/// Returns the output that a future yields without waiting.
-async fn at_once<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        Poll::Ready(match future.as_mut().poll(context) {
-            Poll::Ready(output) => Some(output),
-            Poll::Pending => None,
-        })
-    })
-    .await
 }
 
 #[cfg(test)]

@@ -95,27 +95,11 @@ pub struct Exchanger {
     upstreams: Arc<Upstreams>,
 }
 
-impl Default for Exchanger {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Exchanger {
-    /// Creates two empty pools, with an empty set of upstreams.
-    pub fn new() -> Self {
-        Self::to(Arc::default())
-    }
-
     /// Creates two empty pools for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
         let (reads, writes) = (connector(POOLED_CONNECTIONS), connector(POOLED_CONNECTIONS));
         Self { reads, writes, resolver: Resolver::new(), upstreams }
-    }
-
-    /// The upstreams that this exchanger connects to.
-    pub fn upstreams(&self) -> &Arc<Upstreams> {
-        &self.upstreams
     }
 
     /// Opens a connection to the first reachable server of this choice. The upstream's connect timeout bounds each

@@ -21,6 +21,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The upstream's timeout in tests that wait for it.
 pub(super) const SHORT: Duration = Duration::from_millis(100);
 
+impl Exchanger {
+    /// Creates two empty pools, with an empty set of upstreams.
+    pub(super) fn new() -> Self {
+        Self::to(Arc::default())
+    }
+}
+
 pub(super) async fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let server = listener.local_addr().unwrap().to_string();

@@ -96,7 +96,7 @@ async fn an_unreachable_server_is_passed_over_for_the_next() {
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&refusing, &server])));
     let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
     assert_eq!(connected.server(), 1);
-    assert!(exchanger.upstreams().states().iter().any(|state| state.server == refusing && state.comes_last));
+    assert!(exchanger.upstreams.states().iter().any(|state| state.server == refusing && state.comes_last));
 }
 
 #[tokio::test]

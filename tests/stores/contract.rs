@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ifmatch::{
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
         policy::LeaseGuards,
         record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
@@ -99,7 +99,7 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { leases: lease.into(), fence: Stamp::Itself, ..idle() }
+    Record { leases: LeaseSet::from_iter([lease]), fence: Stamp::Itself, ..idle() }
 }
 
 /// Swaps a record in for whatever is there.

@@ -4,22 +4,13 @@ use std::{error::Error, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header, uri::Scheme};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
 use rustls::pki_types::ServerName;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
 
 use super::received::ReceivedAnswer;
-use crate::tls;
-
-/// The largest body that is read, in bytes.
-const BODY_BYTES: usize = 16 * 1024 * 1024;
+use crate::{cli::exchange::exchange, tls};
 
 /// The resource that is asked for, and how to reach its server.
 pub(super) struct DoctorClient {
@@ -85,27 +76,12 @@ impl DoctorClient {
         let (host, port) = &self.address;
         let unreachable = |error| DoctorFailure::Unreachable(format!("{host}:{port}"), error);
         let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
-        match &self.tls {
-            Some((tls, name)) => {
-                let secured = tls.connect(name.clone(), stream).await.map_err(unreachable)?;
-                self.speak(secured, request).await
-            }
-            None => self.speak(stream, request).await,
-        }
-    }
-
-    async fn speak<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<ReceivedAnswer, DoctorFailure>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let connected = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = connected.map_err(|error| self.no_answer(error))?;
-        // The request reports how the connection ended.
-        tokio::spawn(async move { drop(connection.await) });
-        let response = sender.send_request(request).await.map_err(|error| self.no_answer(error))?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, BODY_BYTES).collect().await.map_err(|error| self.no_answer(error))?;
-        Ok(ReceivedAnswer { status: head.status, fields: head.headers, body: body.to_bytes() })
+        let answer = match &self.tls {
+            Some((tls, name)) => exchange(tls.connect(name.clone(), stream).await.map_err(unreachable)?, request).await,
+            None => exchange(stream, request).await,
+        };
+        let (head, body) = answer.map_err(|error| self.no_answer(error))?.into_parts();
+        Ok(ReceivedAnswer { status: head.status, fields: head.headers, body })
     }
 
     fn no_answer(&self, error: impl Into<Box<dyn Error + Send + Sync>>) -> DoctorFailure {

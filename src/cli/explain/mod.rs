@@ -2,13 +2,13 @@
 //!
 //! The door decides, as it does for a request that comes over the network; this module only reports its decision.
 
-use std::{fmt::Write as _, process::ExitCode, slice, sync::Arc};
+use std::{process::ExitCode, slice, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
 mod outcome;
 
-use super::{Exit, ExplainOptions, complain, print, report};
+use super::{Exit, ExplainOptions, give_up, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
@@ -44,10 +44,7 @@ pub(super) fn execute(options: &ExplainOptions) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Err(what) => {
-            complain(format_args!("ifmatch explain: {what}"));
-            Exit::Usage.into()
-        }
+        Err(what) => give_up(format_args!("ifmatch explain: {what}"), Exit::Usage),
     }
 }
 
@@ -90,14 +87,12 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
         client: ClientAddress::Local,
     };
     let door = decide(&table, &head);
-    let mut lines = vec![("request", format!("{} {}{}", request.method, request.host, request.target))];
-    lines.push((
-        "normal form",
-        match &normal {
-            Ok(normal) => normal.as_str().to_owned(),
-            Err(ambiguous) => format!("none: {ambiguous}"),
-        },
-    ));
+    let normal_form = match &normal {
+        Ok(normal) => normal.as_str().to_owned(),
+        Err(ambiguous) => format!("none: {ambiguous}"),
+    };
+    let received = format!("{} {}{}", request.method, request.host, request.target);
+    let mut lines = vec![("request", received), ("normal form", normal_form)];
     let taken = match &door {
         Door::Refuse { route_index, .. } => *route_index,
         Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
@@ -164,17 +159,14 @@ fn policy(route: &Route) -> String {
 
 /// Lists the settings that differ between clients, unless they have their defaults.
 fn clients(guard: &GuardRules) -> String {
-    let mut text = String::new();
     let words = [
         ("dialect", guard.dialect.word(), Dialect::default().word()),
         ("probe_auth", guard.probe_auth.word(), ProbeAuth::Client.word()),
         ("idempotency", guard.idempotency.word(), Idempotency::Off.word()),
     ];
-    // Writing to a string cannot fail.
-    for (key, word, _) in words.iter().filter(|(_, word, default)| word != default) {
-        let _ = write!(text, ", {key} = {word:?}");
-    }
-    text
+    let others = words.into_iter().filter(|(_, word, default)| word != default);
+    let shown = others.map(|(key, word, _)| format!(", {key} = {word:?}"));
+    shown.collect()
 }
 
 fn leases(rules: &LeaseRules) -> String {

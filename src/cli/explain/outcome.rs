@@ -47,23 +47,23 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
         Err(refusal) => return vec![("outcome", refused_in(guard, incoming, &refusal))],
     };
     let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
-    if call.intent == Intent::Lease {
-        lines.push(("outcome", "the lease is judged after the backend has been asked for the resource".to_owned()));
-        return lines;
-    }
     let usage = usage(guarded, guard.class_of(&guarded.method));
-    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage))
+        && call.intent != Intent::Lease
+    {
         lines.push(("lease", lease_needs(guard, rules)));
     }
-    if call.intent == Intent::StageBlock {
-        lines.push(("outcome", "the block waits in this process for the list that joins it".to_owned()));
-        return lines;
-    }
-    let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
-    let (method, target) =
-        call.forwarded.as_ref().map_or((incoming.method, incoming.target), |sent| (&sent.method, &sent.target));
-    let target = String::from_utf8_lossy(target);
-    lines.push(("outcome", format!("the backend gets {method} {target}{outcome}")));
+    let outcome = match call.intent {
+        Intent::Lease => "the lease is judged after the backend has been asked for the resource".to_owned(),
+        Intent::StageBlock => "the block waits in this process for the list that joins it".to_owned(),
+        _ => {
+            let condition = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
+            let (method, target) =
+                call.forwarded.as_ref().map_or((incoming.method, incoming.target), |sent| (&sent.method, &sent.target));
+            format!("the backend gets {method} {}{condition}", String::from_utf8_lossy(target))
+        }
+    };
+    lines.push(("outcome", outcome));
     lines
 }
 

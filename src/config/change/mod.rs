@@ -75,13 +75,8 @@ pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan 
         let meets = after.of(route).any(|(_, to)| !exclude_alike(route, to));
         meets.then_some(old.routes.len() + place)
     };
-    let must_settle: Vec<usize> = old
-        .routes
-        .iter()
-        .enumerate()
-        .filter_map(must_settle)
-        .chain(lingering.iter().enumerate().filter_map(lingers))
-        .collect();
+    let mut must_settle: Vec<usize> = old.routes.iter().enumerate().filter_map(must_settle).collect();
+    must_settle.extend(lingering.iter().enumerate().filter_map(lingers));
     let has_leases = |place: &usize| old.routes.get(*place).is_some_and(|route| has_leases(route));
     let tells = |from: &Route, to: &Route| trusts(from) && exclude_alike(from, to);
     let is_untrusted =

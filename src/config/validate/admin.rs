@@ -40,15 +40,13 @@ pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {
 
 /// Reports keys of an admin listener if there is none: their author meant to have one.
 fn refuse_without_listener(check: &mut Check<'_>, raw: &raw::Admin) {
-    let texts = [("token_file", &raw.token_file), ("token_env", &raw.token_env)];
-    let said = texts.iter().filter_map(|(key, text)| {
-        let text = text.as_ref().filter(|text| !text.get_ref().is_empty())?;
-        Some((*key, text.span()))
-    });
-    let hosts = raw.hosts.as_ref().filter(|hosts| !hosts.get_ref().is_empty()).map(|hosts| ("hosts", hosts.span()));
-    for (key, span) in said.chain(hosts).collect::<Vec<_>>() {
-        check.hinted(span, format!("{key} without listen"), "add listen = \"127.0.0.1:9901\"");
+    const HINT: &str = "add listen = \"127.0.0.1:9901\"";
+    for (key, text) in [("token_file", &raw.token_file), ("token_env", &raw.token_env)] {
+        let is_said = text.as_ref().is_some_and(|text| !text.get_ref().is_empty());
+        check.refuse(text.as_ref(), is_said, format!("{key} without listen"), HINT);
     }
+    let has_hosts = raw.hosts.as_ref().is_some_and(|hosts| !hosts.get_ref().is_empty());
+    check.refuse(raw.hosts.as_ref(), has_hosts, "hosts without listen", HINT);
 }
 
 fn token(check: &mut Check<'_>, raw: &raw::Admin) -> Option<TokenSource> {

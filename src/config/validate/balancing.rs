@@ -50,10 +50,12 @@ pub(super) fn weights(check: &mut Check<'_>, raw: &raw::Upstream, servers: &[Str
 pub(super) fn balance(check: &mut Check<'_>, raw: &raw::Upstream) -> (Balance, HashBy) {
     let balance = check.word("balance", raw.balance.as_ref()).unwrap_or_default();
     let hash_by = check.word("hash_by", raw.hash_by.as_ref()).unwrap_or_default();
-    if let Some(text) = raw.hash_by.as_ref().filter(|text| balance == Balance::RoundRobin && text.get_ref() != "path") {
-        let hint = format!("write balance = {:?}, or leave hash_by out", Balance::ConsistentHash.word());
-        check.hinted(text.span(), "hash_by has no effect on servers that take turns", hint);
-    }
+    check.refuse(
+        raw.hash_by.as_ref().filter(|text| text.get_ref() != "path"),
+        balance == Balance::RoundRobin,
+        "hash_by has no effect on servers that take turns",
+        format!("write balance = {:?}, or leave hash_by out", Balance::ConsistentHash.word()),
+    );
     (balance, hash_by)
 }
 
@@ -81,10 +83,9 @@ pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<HealthC
     for (key, text, default) in
         [("health.path", &raw.path, DEFAULT_PATH), ("health.status", &raw.status, DEFAULT_STATUS)]
     {
-        if let Some(text) = text.as_ref().filter(|text| kind != CheckWord::Http && text.get_ref() != default) {
-            let message = format!("{key} has no effect if health.check is {:?}", kind.word());
-            check.hinted(text.span(), message, "write check = \"http\"");
-        }
+        let text = text.as_ref().filter(|text| text.get_ref() != default);
+        let message = format!("{key} has no effect if health.check is {:?}", kind.word());
+        check.refuse(text, kind != CheckWord::Http, message, "write check = \"http\"");
     }
     let health = HealthCheck {
         question: match kind {

@@ -1,6 +1,6 @@
 //! The checks that all parts of the file use. Each returns a value within its range, or the default.
 
-use std::{fmt::Display, ops::Range, time::Duration};
+use std::{fmt::Display, ops::Range, path::PathBuf, time::Duration};
 
 use http::{HeaderName, Method};
 use toml::Spanned;
@@ -31,6 +31,27 @@ impl Check<'_> {
     /// Reports a problem with a hint on how to solve it.
     pub(super) fn hinted(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push(self.source.problem(span, message).hint(hint));
+    }
+
+    /// Reports a key if it is written, and wrong.
+    pub(super) fn refuse<T, F>(
+        &mut self,
+        value: Option<&Written<T, F>>,
+        is_wrong: bool,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        if let Some(value) = value.filter(|_| is_wrong) {
+            self.hinted(value.span(), message, hint);
+        }
+    }
+
+    /// Reads the path of a file or directory, which is absolute.
+    pub(super) fn absolute_path(&mut self, key: &str, text: &Text, hint: impl Into<String>) -> PathBuf {
+        let path = PathBuf::from(text.get_ref());
+        let message = format!("{key} is {:?}, which is no absolute path", text.get_ref());
+        self.refuse(Some(text), !path.is_absolute(), message, hint);
+        path
     }
 
     /// Warns of a setting that is allowed but rarely meant.

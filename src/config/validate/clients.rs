@@ -11,11 +11,11 @@ pub(super) const PROBE_REGION: &str = "us-east-1";
 
 /// Reports settings under which the proxy would have to change requests that S3 clients have signed.
 pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    let (name, Some(dialect)) = (guard.dialect.word(), keys.get(|raw| raw.dialect.as_ref())) else { return };
+    let (name, Some(dialect)) = (guard.dialect.word(), keys.get(|raw| &raw.dialect)) else { return };
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which other tag sources would have to remove; S3 \
                             servers send their own tags";
-        let span = keys.get(|raw| raw.etag.as_ref()).map_or_else(|| dialect.span(), Written::span);
+        let span = keys.get(|raw| &raw.etag).map_or_else(|| dialect.span(), Written::span);
         let message = format!("dialect = {name:?} needs etag = \"upstream\" or \"delegate\"");
         check.hinted(span, message, HINT);
     }
@@ -24,14 +24,14 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Rout
     if guard.probe_auth == ProbeAuth::Client && probes {
         const HINT: &str = "a client's signature covers only its own request; write probe_auth = \"sigv4\" for the \
                             proxy's own credentials, or \"none\" if everyone may read";
-        let span = keys.get(|raw| raw.probe_auth.as_ref()).map_or_else(|| dialect.span(), Written::span);
+        let span = keys.get(|raw| &raw.probe_auth).map_or_else(|| dialect.span(), Written::span);
         check.hinted(span, format!("dialect = {name:?} cannot probe with the client's credentials"), HINT);
     }
 }
 
 /// Returns the region that probes are signed for.
 pub(super) fn probe_region(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Box<str> {
-    let Some(region) = keys.get(|raw| raw.probe_region.as_ref()) else { return PROBE_REGION.into() };
+    let Some(region) = keys.get(|raw| &raw.probe_region) else { return PROBE_REGION.into() };
     check.name("probe_region", region);
     region.get_ref().as_str().into()
 }

@@ -31,7 +31,12 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
     let mut guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
         guard.lease = Some(lease::rules(check, keys, guard.dialect));
-        leases_cannot_be_watched(check, keys, &guard);
+        check.refuse(
+            keys.get(|raw| &raw.observe),
+            guard.observe,
+            "a pessimistic route cannot only observe: no client holds a lease that is not granted",
+            "to observe what its preconditions would do, write policy = \"optimistic\" and require = \"never\"",
+        );
     }
     suits_dialect(check, keys, policy, &guard);
     tags::go_together(check, keys, &guard);
@@ -42,9 +47,9 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
 
 /// Returns the values of the keys except those for leases, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
-    let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
-    let dialect: Dialect = check.word("dialect", keys.get(|raw| raw.dialect.as_ref())).unwrap_or_default();
-    let defaults = dialect.grammar().defaults();
+    let etag = check.word("etag", keys.get(|raw| &raw.etag)).unwrap_or(TagSource::Content);
+    let dialect: Dialect = check.word("dialect", keys.get(|raw| &raw.dialect)).unwrap_or_default();
+    let defaults = dialect.grammar().facts().defaults;
     let on_write_default = match etag {
         _ if defaults.probes_after_write => OnWrite::Probe,
         TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
@@ -53,47 +58,43 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
     let is_known_after_write = defaults.version_after_write && etag == TagSource::Version;
     let tag_after_write_default = if is_known_after_write { TagAfterWrite::Always } else { TagAfterWrite::Verbatim };
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
-    let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
+    let identity_headers = keys.get(|raw| &raw.identity_headers);
     GuardRules {
         etag,
         ignored_json: tags::ignored_json(check, keys),
         unique_tags: tags::are_unique(keys, dialect),
         intermediaries: tags::intermediaries(check, keys),
-        compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
-        other_writers: keys.get(|raw| raw.other_writers.as_ref()).is_none_or(|flag| *flag.get_ref()),
-        require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(require_default),
-        require_methods: check.methods(
-            "require_methods",
-            keys.get(|raw| raw.require_methods.as_ref()),
-            &CHANGING_METHODS,
-        ),
-        allow_any: keys.get(|raw| raw.allow_any.as_ref()).is_some_and(|flag| *flag.get_ref()),
-        on_write: check.word("on_write", keys.get(|raw| raw.on_write.as_ref())).unwrap_or(on_write_default),
+        compare: check.word("compare", keys.get(|raw| &raw.compare)).unwrap_or(Compare::Strong),
+        other_writers: keys.get(|raw| &raw.other_writers).is_none_or(|flag| *flag.get_ref()),
+        require: check.word("require", keys.get(|raw| &raw.require)).unwrap_or(require_default),
+        require_methods: check.methods("require_methods", keys.get(|raw| &raw.require_methods), &CHANGING_METHODS),
+        allow_any: keys.get(|raw| &raw.allow_any).is_some_and(|flag| *flag.get_ref()),
+        on_write: check.word("on_write", keys.get(|raw| &raw.on_write)).unwrap_or(on_write_default),
         tag_after_write: check
-            .word("etag_after_write", keys.get(|raw| raw.etag_after_write.as_ref()))
+            .word("etag_after_write", keys.get(|raw| &raw.etag_after_write))
             .unwrap_or(tag_after_write_default),
-        safe_methods: check.methods("safe_methods", keys.get(|raw| raw.safe_methods.as_ref()), &[]),
-        append_methods: check.methods("append_methods", keys.get(|raw| raw.append_methods.as_ref()), &[Method::POST]),
-        reads: check.word("reads", keys.get(|raw| raw.reads.as_ref())).unwrap_or(ReadConsistency::Any),
+        safe_methods: check.methods("safe_methods", keys.get(|raw| &raw.safe_methods), &[]),
+        append_methods: check.methods("append_methods", keys.get(|raw| &raw.append_methods), &[Method::POST]),
+        reads: check.word("reads", keys.get(|raw| &raw.reads)).unwrap_or(ReadConsistency::Any),
         method_override: check
-            .word("method_override", keys.get(|raw| raw.method_override.as_ref()))
+            .word("method_override", keys.get(|raw| &raw.method_override))
             .unwrap_or(MethodOverride::Refuse),
-        websocket: keys.get(|raw| raw.websocket.as_ref()).is_some_and(|flag| *flag.get_ref()),
-        guarantee: check.word("guarantee", keys.get(|raw| raw.guarantee.as_ref())).unwrap_or(Guarantee::Store),
-        observe: keys.get(|raw| raw.observe.as_ref()).is_some_and(|flag| *flag.get_ref()),
-        max_hash_size_bytes: check.memory(keys.get(|raw| raw.max_hash_size.as_ref()), limits::MAX_HASH_SIZE),
-        hash_wait: keys.get(|raw| raw.hash_wait.as_ref()).map(|text| check.duration(Some(text), limits::HASH_WAIT)),
-        identity_cookies: identity_cookies(check, keys.get(|raw| raw.identity_cookies.as_ref())),
+        websocket: keys.get(|raw| &raw.websocket).is_some_and(|flag| *flag.get_ref()),
+        guarantee: check.word("guarantee", keys.get(|raw| &raw.guarantee)).unwrap_or(Guarantee::Store),
+        observe: keys.get(|raw| &raw.observe).is_some_and(|flag| *flag.get_ref()),
+        max_hash_size_bytes: check.memory(keys.get(|raw| &raw.max_hash_size), limits::MAX_HASH_SIZE),
+        hash_wait: keys.get(|raw| &raw.hash_wait).map(|text| check.duration(Some(text), limits::HASH_WAIT)),
+        identity_cookies: identity_cookies(check, keys.get(|raw| &raw.identity_cookies)),
         identity_headers: identity_headers
             .map_or_else(|| IDENTITY_HEADERS.to_vec(), |names| check.header_names("identity_headers", names)),
-        identity_ttl: check.duration(keys.get(|raw| raw.identity_ttl.as_ref()), limits::IDENTITY_TTL),
-        claim_max_wait: check.duration(keys.get(|raw| raw.claim.max_wait.as_ref()), limits::CLAIM_MAX_WAIT),
-        claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
-        probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
-        probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        identity_ttl: check.duration(keys.get(|raw| &raw.identity_ttl), limits::IDENTITY_TTL),
+        claim_max_wait: check.duration(keys.get(|raw| &raw.claim.max_wait), limits::CLAIM_MAX_WAIT),
+        claim_max_waiters: check.count(keys.get(|raw| &raw.claim.max_waiters), limits::CLAIM_MAX_WAITERS),
+        probe_timeout: check.duration(keys.get(|raw| &raw.probe.timeout), limits::PROBE_TIMEOUT),
+        probe_auth: check.word("probe_auth", keys.get(|raw| &raw.probe_auth)).unwrap_or(ProbeAuth::Client),
         probe_region: probe_region(check, keys),
-        idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
-        idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
+        idempotency: check.word("idempotency", keys.get(|raw| &raw.idempotency)).unwrap_or(Idempotency::Off),
+        idempotency_ttl: check.duration(keys.get(|raw| &raw.idempotency_ttl), limits::IDEMPOTENCY_TTL),
         metadata_suffix: metadata::suffix(check, keys, dialect),
         dialect,
         quirks: dialect.quirks(),
@@ -105,14 +106,13 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
 /// Reports settings that do not suit the dialect.
 fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, guard: &GuardRules) {
     const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
-    let (name, demands) = (guard.dialect.word(), guard.dialect.grammar().demands());
-    if let (true, Some(dialect)) =
-        (demands.leases && policy != Policy::Pessimistic, keys.get(|raw| raw.dialect.as_ref()))
-    {
-        let message = format!("dialect = {name:?} needs policy = \"pessimistic\"");
-        let hint = "leases are part of it; a client that requests none writes as under policy = \"optimistic\"";
-        check.hinted(dialect.span(), message, hint);
-    }
+    let (name, demands) = (guard.dialect.word(), guard.dialect.grammar().facts().demands);
+    check.refuse(
+        keys.get(|raw| &raw.dialect),
+        demands.leases && policy != Policy::Pessimistic,
+        format!("dialect = {name:?} needs policy = \"pessimistic\""),
+        "leases are part of it; a client that requests none writes as under policy = \"optimistic\"",
+    );
     let own = [
         ("safe_methods", keys.own.safe_methods.as_ref().map(Written::span)),
         ("append_methods", keys.own.append_methods.as_ref().map(Written::span)),
@@ -128,20 +128,9 @@ fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, gua
     }
 }
 
-fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    const HINT: &str =
-        "to observe what its preconditions would do, write policy = \"optimistic\" and require = \"never\"";
-    if let Some(observe) = keys.get(|raw| raw.observe.as_ref())
-        && guard.observe
-    {
-        let message = "a pessimistic route cannot only observe: no client holds a lease that is not granted";
-        check.hinted(observe.span(), message, HINT);
-    }
-}
-
 fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    let unclaimed = keys.get(|raw| raw.append_methods.as_ref());
-    refuse_methods(check, keys.get(|raw| raw.safe_methods.as_ref()), |method| {
+    let unclaimed = keys.get(|raw| &raw.append_methods);
+    refuse_methods(check, keys.get(|raw| &raw.safe_methods), |method| {
         if FIXED_METHODS.contains(&method) {
             Some(format!("the meaning of {method} is fixed: it cannot be in safe_methods"))
         } else if CHANGING_METHODS.iter().any(|changing| changing == method) {
@@ -159,7 +148,7 @@ fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
             None
         }
     });
-    refuse_methods(check, keys.get(|raw| raw.require_methods.as_ref()), |method| {
+    refuse_methods(check, keys.get(|raw| &raw.require_methods), |method| {
         let fixed_or_safe = FIXED_METHODS.contains(&method) || guard.safe_methods.iter().any(|safe| safe == method);
         fixed_or_safe.then(|| format!("{method} is not a write: it cannot be in require_methods"))
     });

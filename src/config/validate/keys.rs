@@ -37,8 +37,8 @@ pub(super) struct RouteKeys<'a> {
 }
 
 impl<'a> RouteKeys<'a> {
-    pub(super) fn get<T>(self, key: fn(&'a raw::Route) -> Option<&'a T>) -> Option<&'a T> {
-        key(self.own).or_else(|| key(self.defaults))
+    pub(super) fn get<T>(self, key: fn(&'a raw::Route) -> &'a Option<T>) -> Option<&'a T> {
+        key(self.own).as_ref().or(key(self.defaults).as_ref())
     }
 }
 

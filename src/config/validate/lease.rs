@@ -24,7 +24,7 @@ pub(crate) const DEFAULT_PREFIX: &str = "/.leases";
 pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
     let problems_before = check.problems.len();
     let mut rules = values(check, keys, dialect);
-    let demands = dialect.grammar().demands();
+    let demands = dialect.grammar().facts().demands;
     if demands.idle_lease_keys.iter().any(|(key, _)| *key == "default") {
         rules.default = rules.default.max(rules.min).min(rules.max);
     }
@@ -38,30 +38,30 @@ pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect
 
 /// Returns the values of the keys, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
-    let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
-    let defaults = dialect.grammar().defaults();
-    let per_principal = lease(keys, |raw| raw.max_per_principal.as_ref());
+    let flag = |key: fn(&Lease) -> &Option<Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
+    let defaults = dialect.grammar().facts().defaults;
+    let per_principal = lease(keys, |raw| &raw.max_per_principal);
     let max_per_principal = check.count(per_principal, limits::LEASE_MAX_PER_PRINCIPAL);
     LeaseRules {
-        prefix: prefix(check, lease(keys, |raw| raw.prefix.as_ref())),
-        guards: guards(check, lease(keys, |raw| raw.guards.as_ref())),
-        auth: check.word("lease.auth", lease(keys, |raw| raw.auth.as_ref())).unwrap_or(LeaseAuth::Probe),
-        bind: flag(|raw| raw.bind.as_ref(), false),
-        shared: flag(|raw| raw.shared.as_ref(), false),
-        acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
-        client_break: flag(|raw| raw.client_break.as_ref(), defaults.client_break),
-        absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
-        remember_time: check.duration(lease(keys, |raw| raw.remember_time.as_ref()), limits::LEASE_REMEMBER_TIME),
+        prefix: prefix(check, lease(keys, |raw| &raw.prefix)),
+        guards: guards(check, lease(keys, |raw| &raw.guards)),
+        auth: check.word("lease.auth", lease(keys, |raw| &raw.auth)).unwrap_or(LeaseAuth::Probe),
+        bind: flag(|raw| &raw.bind, false),
+        shared: flag(|raw| &raw.shared, false),
+        acquire_on_read: flag(|raw| &raw.acquire_on_read, false),
+        client_break: flag(|raw| &raw.client_break, defaults.client_break),
+        absent: check.word("lease.absent", lease(keys, |raw| &raw.absent)).unwrap_or(AbsentLease::Refuse),
+        remember_time: check.duration(lease(keys, |raw| &raw.remember_time), limits::LEASE_REMEMBER_TIME),
         max_per_principal,
         max_per_address: max_per_address(check, keys, max_per_principal),
-        default: whole_seconds(check, lease(keys, |raw| raw.default.as_ref()), limits::LEASE_DEFAULT),
-        min: whole_seconds(check, lease(keys, |raw| raw.min.as_ref()), limits::LEASE_MIN),
-        max: whole_seconds(check, lease(keys, |raw| raw.max.as_ref()), limits::LEASE_MAX),
-        infinite: flag(|raw| raw.infinite.as_ref(), defaults.infinite),
-        required: flag(|raw| raw.required.as_ref(), false),
-        max_wait: check.duration(lease(keys, |raw| raw.max_wait.as_ref()), limits::LEASE_MAX_WAIT),
-        max_waiters: check.count(lease(keys, |raw| raw.max_waiters.as_ref()), limits::LEASE_MAX_WAITERS),
-        max_hold_time: check.duration(lease(keys, |raw| raw.max_hold_time.as_ref()), limits::LEASE_MAX_HOLD_TIME),
+        default: whole_seconds(check, lease(keys, |raw| &raw.default), limits::LEASE_DEFAULT),
+        min: whole_seconds(check, lease(keys, |raw| &raw.min), limits::LEASE_MIN),
+        max: whole_seconds(check, lease(keys, |raw| &raw.max), limits::LEASE_MAX),
+        infinite: flag(|raw| &raw.infinite, defaults.infinite),
+        required: flag(|raw| &raw.required, false),
+        max_wait: check.duration(lease(keys, |raw| &raw.max_wait), limits::LEASE_MAX_WAIT),
+        max_waiters: check.count(lease(keys, |raw| &raw.max_waiters), limits::LEASE_MAX_WAITERS),
+        max_hold_time: check.duration(lease(keys, |raw| &raw.max_hold_time), limits::LEASE_MAX_HOLD_TIME),
     }
 }
 
@@ -70,12 +70,12 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
 fn max_per_address(check: &mut Check<'_>, keys: RouteKeys<'_>, max_per_principal: usize) -> usize {
     let limit = limits::LEASE_MAX_PER_ADDRESS;
     let default = max_per_principal.saturating_mul(10).clamp(limit.default, limit.max);
-    check.count(lease(keys, |raw| raw.max_per_address.as_ref()), Limit { default, ..limit })
+    check.count(lease(keys, |raw| &raw.max_per_address), Limit { default, ..limit })
 }
 
 /// Returns the value of a key of the lease table. Key by key, the route takes precedence over the defaults.
-fn lease<'a, T>(keys: RouteKeys<'a>, key: fn(&'a Lease) -> Option<&'a T>) -> Option<&'a T> {
-    key(&keys.own.lease).or_else(|| key(&keys.defaults.lease))
+fn lease<'a, T>(keys: RouteKeys<'a>, key: fn(&'a Lease) -> &'a Option<T>) -> Option<&'a T> {
+    key(&keys.own.lease).as_ref().or(key(&keys.defaults.lease).as_ref())
 }
 
 /// Reads the path below which the leases lie: in normal form, and never the root.
@@ -135,10 +135,10 @@ fn whole_seconds(check: &mut Check<'_>, value: Option<&Time>, limit: Limit<Durat
 
 fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules) {
     let ascending = [
-        ("min", lease(keys, |raw| raw.min.as_ref()), rules.min),
-        ("default", lease(keys, |raw| raw.default.as_ref()), rules.default),
-        ("max", lease(keys, |raw| raw.max.as_ref()), rules.max),
-        ("max_hold_time", lease(keys, |raw| raw.max_hold_time.as_ref()), rules.max_hold_time),
+        ("min", lease(keys, |raw| &raw.min), rules.min),
+        ("default", lease(keys, |raw| &raw.default), rules.default),
+        ("max", lease(keys, |raw| &raw.max), rules.max),
+        ("max_hold_time", lease(keys, |raw| &raw.max_hold_time), rules.max_hold_time),
     ];
     for pair in ascending.windows(2) {
         if let [(low_key, low_text, low), (high_key, high_text, high)] = pair
@@ -155,8 +155,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
 
 /// Reports settings that the clients of the dialect do not expect, and keys without effect in it.
 fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules, dialect: Dialect) {
-    const NO_READ: &str = "leave it out, or write dialect = \"native\"";
-    let (name, demands, own) = (dialect.word(), dialect.grammar().demands(), &keys.own.lease);
+    let (name, demands, own) = (dialect.word(), dialect.grammar().facts().demands, &keys.own.lease);
     let written = [
         ("prefix", own.prefix.as_ref().map(Written::span)),
         ("default", own.default.as_ref().map(Written::span)),
@@ -171,27 +170,20 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRule
             check.hinted(span, message, format!("leave it out: {reason}"));
         }
     }
-    if let Some(flag) = lease(keys, |raw| raw.acquire_on_read.as_ref())
-        && rules.acquire_on_read
-        && !demands.acquires_on_read
-    {
-        check.hinted(flag.span(), format!("the {name} dialect cannot acquire a lease with a read"), NO_READ);
-    }
+    check.refuse(
+        lease(keys, |raw| &raw.acquire_on_read),
+        rules.acquire_on_read && !demands.acquires_on_read,
+        format!("the {name} dialect cannot acquire a lease with a read"),
+        "leave it out, or write dialect = \"native\"",
+    );
     let Some((shortest, longest)) = demands.lease_durations else { return };
     let (least, most) = (show_duration(shortest), show_duration(longest));
     let range = format!(
         "the clients of the {name} dialect request leases from {least} to {most}; lease.infinite allows those without end"
     );
-    if let Some(min) = lease(keys, |raw| raw.min.as_ref())
-        && rules.min < shortest
-    {
-        let shown = show_duration(rules.min);
-        check.hinted(min.span(), format!("lease.min is {shown}: the least in the {name} dialect is {least}"), &range);
-    }
-    if let Some(max) = lease(keys, |raw| raw.max.as_ref())
-        && rules.max > longest
-    {
-        let shown = show_duration(rules.max);
-        check.hinted(max.span(), format!("lease.max is {shown}: the limit in the {name} dialect is {most}"), &range);
-    }
+    let (min, max) = (show_duration(rules.min), show_duration(rules.max));
+    let too_short = format!("lease.min is {min}: the least in the {name} dialect is {least}");
+    check.refuse(lease(keys, |raw| &raw.min), rules.min < shortest, too_short, &range);
+    let too_long = format!("lease.max is {max}: the limit in the {name} dialect is {most}");
+    check.refuse(lease(keys, |raw| &raw.max), rules.max > longest, too_long, &range);
 }

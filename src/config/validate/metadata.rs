@@ -12,7 +12,7 @@ const SUFFIX_BYTES_MAX: usize = 64;
 /// Returns the end of the names of the documents, if the route keeps metadata.
 pub(super) fn suffix(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> Option<Box<str>> {
     // An empty suffix stands for no metadata, so that a route can override `[defaults]`.
-    let text = keys.get(|raw| raw.metadata_suffix.as_ref()).filter(|text| !text.get_ref().is_empty())?;
+    let text = keys.get(|raw| &raw.metadata_suffix).filter(|text| !text.get_ref().is_empty())?;
     if !is_suffix(text.get_ref()) {
         let message = format!("metadata_suffix cannot be {:?}", text.get_ref());
         let hint =
@@ -33,25 +33,19 @@ fn is_suffix(text: &str) -> bool {
 
 /// Reports a suffix that does not suit the other keys of its route.
 pub(super) fn suits_route(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    let own = keys.own.metadata_suffix.as_ref().filter(|text| !text.get_ref().is_empty());
-    if let (Some(text), None) = (own, guard.dialect.grammar().metadata()) {
-        let message = format!("metadata_suffix has no effect with dialect = {:?}", guard.dialect.word());
-        check.hinted(text.span(), message, "leave it out: only clients of dialect = \"azure\" send metadata");
-    }
-    needs_versions(check, keys, guard);
-}
-
-/// Reports tags that stay the same if metadata change. A route of containers writes no metadata.
-fn needs_versions(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
+    check.refuse(
+        keys.own.metadata_suffix.as_ref().filter(|text| !text.get_ref().is_empty()),
+        guard.dialect.grammar().metadata().is_none(),
+        format!("metadata_suffix has no effect with dialect = {:?}", guard.dialect.word()),
+        "leave it out: only clients of dialect = \"azure\" send metadata",
+    );
+    // Other tags stay the same if metadata change. A route of containers writes no metadata.
     let has_containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
-    if let Some(text) = keys.get(|raw| raw.metadata_suffix.as_ref())
-        && guard.metadata_suffix.is_some()
-        && guard.etag != TagSource::Version
-        && !has_containers
-    {
-        const MESSAGE: &str = "metadata_suffix needs etag = \"version\"";
-        const HINT: &str = "a change of the metadata alone must change the tag, and only the version counts it; \
-                            etag = \"version\" needs other_writers = false";
-        check.hinted(text.span(), MESSAGE, HINT);
-    }
+    check.refuse(
+        keys.get(|raw| &raw.metadata_suffix),
+        guard.metadata_suffix.is_some() && guard.etag != TagSource::Version && !has_containers,
+        "metadata_suffix needs etag = \"version\"",
+        "a change of the metadata alone must change the tag, and only the version counts it; etag = \"version\" needs \
+         other_writers = false",
+    );
 }

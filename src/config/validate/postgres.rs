@@ -5,7 +5,7 @@ use http::Uri;
 use super::{
     super::{Postgres, raw, raw::Text},
     check::Check,
-    shared::{self, DEFAULT_SCHEMA},
+    shared::{self, DEFAULT_SCHEMA, LOGIN_APART},
 };
 
 const DEFAULT_PORT: u16 = 5_432;
@@ -45,8 +45,7 @@ fn url(check: &mut Check<'_>, raw: &raw::Store) -> (String, ParsedUrl) {
     let url = value.get_ref();
     if url.contains('@') {
         // The report has no position, because the excerpt would show the password.
-        let hint = "write user = \"...\" and password_file = \"...\" instead";
-        check.whole("the url of the store holds a user or a password", hint);
+        check.whole("the url of the store holds a user or a password", LOGIN_APART);
         return (url.clone(), nowhere);
     }
     let place = parsed(url).unwrap_or_else(|| {

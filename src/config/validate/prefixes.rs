@@ -17,9 +17,9 @@ pub(super) fn mapping(
     keys: RouteKeys<'_>,
     path: &PathPattern,
 ) -> Option<(PathMapping, PathPattern)> {
-    let strip = keys.get(|raw| raw.strip_prefix.as_ref());
+    let strip = keys.get(|raw| &raw.strip_prefix);
     let stripped = prefix(check, "strip_prefix", strip)?;
-    let added = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()))?;
+    let added = prefix(check, "add_prefix", keys.get(|raw| &raw.add_prefix))?;
     let Some(rest) = path.without(&stripped) else {
         if let Some(text) = strip {
             let message = format!("the path {path} does not begin with strip_prefix {:?}", text.get_ref());
@@ -33,24 +33,18 @@ pub(super) fn mapping(
 
 /// Checks the prefixes of `[defaults]` alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) {
-    let _ = prefix(check, "strip_prefix", keys.get(|raw| raw.strip_prefix.as_ref()));
-    let _ = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()));
+    let _ = prefix(check, "strip_prefix", keys.get(|raw| &raw.strip_prefix));
+    let _ = prefix(check, "add_prefix", keys.get(|raw| &raw.add_prefix));
 }
 
 /// Reports signed probes if each server has its own `Host`: the signature covers the host, before a server is chosen.
 pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upstream: &Upstream, guard: &GuardRules) {
-    if guard.probe_auth == ProbeAuth::SigV4
-        && upstream.host_header == HostHeader::Upstream
-        && let Some(text) = keys.get(|raw| raw.probe_auth.as_ref())
-    {
-        let message =
-            format!("probes are signed for a host, and upstream {:?} has host_header = \"upstream\"", upstream.name);
-        check.hinted(
-            text.span(),
-            message,
-            "write the host that the servers answer to: host_header = \"s3.example.com\"",
-        );
-    }
+    check.refuse(
+        keys.get(|raw| &raw.probe_auth),
+        guard.probe_auth == ProbeAuth::SigV4 && upstream.host_header == HostHeader::Upstream,
+        format!("probes are signed for a host, and upstream {:?} has host_header = \"upstream\"", upstream.name),
+        "write the host that the servers answer to: host_header = \"s3.example.com\"",
+    );
 }
 
 /// Returns a prefix, by default the root; `None` if a problem with it was reported.

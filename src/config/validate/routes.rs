@@ -110,11 +110,11 @@ fn route(
     let path_text = table.required(check, "path", keys.own.path.as_ref(), "path = \"/documents/{id}\"");
     let path = path_text.and_then(|text| pattern(check, text, PathPattern::parse(text.get_ref())));
     let upstream = table
-        .required(check, "upstream", keys.get(|raw| raw.upstream.as_ref()), "upstream = \"NAME\"")
+        .required(check, "upstream", keys.get(|raw| &raw.upstream), "upstream = \"NAME\"")
         .and_then(|name| upstream(check, name, upstreams));
-    let policy_text = table.required(check, "policy", keys.get(|raw| raw.policy.as_ref()), "policy = \"optimistic\"");
+    let policy_text = table.required(check, "policy", keys.get(|raw| &raw.policy), "policy = \"optimistic\"");
     let policy = check.word::<Policy>("policy", policy_text);
-    let path_params = check.word("path_params", keys.get(|raw| raw.path_params.as_ref()));
+    let path_params = check.word("path_params", keys.get(|raw| &raw.path_params));
     let guard = if policy == Some(Policy::LastWriterWins) {
         table.refuse_guard_keys(check);
         None
@@ -150,7 +150,7 @@ fn route(
         beside_guarded: false,
         reads_may_be_leased: false,
     });
-    let guarantee = keys.get(|raw| raw.guarantee.as_ref()).map(Written::span);
+    let guarantee = keys.get(|raw| &raw.guarantee).map(Written::span);
     Some(Placed {
         name: name(keys.own),
         host,
@@ -223,7 +223,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &NamedUpstreams) -> O
 
 fn key(check: &mut Check<'_>, keys: RouteKeys<'_>, guarded: bool, path: &PathPattern) -> Option<KeyTemplate> {
     let names = path.names().collect::<Vec<_>>();
-    match keys.get(|raw| raw.key.as_ref()) {
+    match keys.get(|raw| &raw.key) {
         Some(text) if guarded => pattern(check, text, KeyTemplate::parse(text.get_ref(), &names)),
         // Without a name in reach, {path} is the whole path, even if a capture has that name.
         _ => KeyTemplate::parse(DEFAULT_KEY, &[]).ok(),

@@ -40,7 +40,10 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         max_connections_per_client: check
             .count(raw.max_connections_per_client.as_ref(), limits::CONNECTIONS_PER_CLIENT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
-        control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
+        control_socket: raw
+            .control_socket
+            .as_ref()
+            .map(|value| check.absolute_path("control_socket", value, r#"write "/run/ifmatch/control.sock""#)),
         watch: raw.watch.as_ref().is_some_and(|flag| *flag.get_ref()),
         tls: tls::server(check, &raw.tls),
     };
@@ -102,21 +105,7 @@ pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
     }
 }
 
-fn control_socket(check: &mut Check<'_>, value: &Text) -> PathBuf {
-    let path = PathBuf::from(value.get_ref());
-    if !path.is_absolute() {
-        let message = format!("control_socket is {:?}, which is no absolute path", value.get_ref());
-        check.hinted(value.span(), message, r#"write "/run/ifmatch/control.sock""#);
-    }
-    path
-}
-
 fn spool_dir(check: &mut Check<'_>, value: Option<&Text>) -> PathBuf {
     let Some(value) = value else { return PathBuf::from(DEFAULT_SPOOL_DIR) };
-    let path = PathBuf::from(value.get_ref());
-    if !path.is_absolute() {
-        let message = format!("spool_dir is {:?}, which is no absolute path", value.get_ref());
-        check.hinted(value.span(), message, format!("write {DEFAULT_SPOOL_DIR:?}, or another directory on a disk"));
-    }
-    path
+    check.absolute_path("spool_dir", value, format!("write {DEFAULT_SPOOL_DIR:?}, or another directory on a disk"))
 }

@@ -13,6 +13,8 @@ const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 const DEFAULT_PREFIX: &str = "ifmatch";
 pub(super) const DEFAULT_SCHEMA: &str = "ifmatch";
+/// The hint for a URL that holds a user or a password.
+pub(super) const LOGIN_APART: &str = "write user = \"...\" and password_file = \"...\" instead";
 
 pub(super) fn etcd(check: &mut Check<'_>, raw: &raw::Store) -> Etcd {
     let endpoints = endpoints(check, raw);
@@ -67,8 +69,7 @@ fn endpoints(check: &mut Check<'_>, raw: &raw::Store) -> Vec<String> {
         let is_server =
             parsed(endpoint, &["http", "https"]).is_some_and(|uri| uri.path() == "/" && uri.query().is_none());
         if endpoint.contains('@') {
-            let hint = "write user = \"...\" and password_file = \"...\" instead";
-            check.whole("an endpoint of the store holds a user or a password", hint);
+            check.whole("an endpoint of the store holds a user or a password", LOGIN_APART);
         } else if !is_server {
             check.hinted(text.span(), format!("endpoint {endpoint:?} is not the URL of an etcd member"), HINT);
         }
@@ -89,8 +90,7 @@ fn url(check: &mut Check<'_>, value: Option<&Text>) -> String {
     let is_url = parsed(url, &["redis", "rediss"]).is_some_and(|uri| is_database(uri.path()) && uri.query().is_none());
     if url.contains('@') {
         // The report has no position, because the excerpt would show the password.
-        let hint = "write user = \"...\" and password_file = \"...\" instead";
-        check.whole("the url of the store holds a user or a password", hint);
+        check.whole("the url of the store holds a user or a password", LOGIN_APART);
     } else if !is_url {
         check.hinted(value.span(), format!("url {url:?} is not a Redis URL"), HINT);
     }
@@ -123,14 +123,13 @@ fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
 pub(super) fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     let password_file = path(check, "password_file", raw.password_file.as_ref());
     let user = raw.user.as_ref().filter(|user| !user.get_ref().is_empty());
-    match (user, &raw.password_file) {
-        (Some(user), _) => Some(Login { user: user.get_ref().clone(), password_file }),
-        (None, Some(value)) if password_file.is_some() => {
-            check.hinted(value.span(), "password_file without user", "add user = \"...\"; it is \"default\" in Redis");
-            None
-        }
-        (None, _) => None,
-    }
+    check.refuse(
+        raw.password_file.as_ref(),
+        user.is_none() && password_file.is_some(),
+        "password_file without user",
+        "add user = \"...\"; it is \"default\" in Redis",
+    );
+    user.map(|user| Login { user: user.get_ref().clone(), password_file })
 }
 
 pub(super) fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
@@ -152,10 +151,8 @@ pub(super) fn client_tls(
     let certificate = path(check, &format!("{name}.cert"), raw.cert.as_ref());
     let key = path(check, &format!("{name}.key"), raw.key.as_ref());
     let alone = if certificate.is_some() { raw.cert.as_ref() } else { raw.key.as_ref() };
-    if let Some(alone) = alone.filter(|_| certificate.is_some() != key.is_some()) {
-        let message = format!("{name}.cert and {name}.key belong together");
-        check.hinted(alone.span(), message, "write both, or neither");
-    }
+    let message = format!("{name}.cert and {name}.key belong together");
+    check.refuse(alone, certificate.is_some() != key.is_some(), message, "write both, or neither");
     let identity = certificate.zip(key);
     let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
     let span = [&raw.ca, &raw.cert].into_iter().flatten().map(Written::span).next();
@@ -167,10 +164,5 @@ pub(super) fn client_tls(
 
 pub(super) fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
     let value = value.filter(|text| !text.get_ref().is_empty())?;
-    let path = PathBuf::from(value.get_ref());
-    if !path.is_absolute() {
-        let message = format!("{key} is {:?}, which is no absolute path", value.get_ref());
-        check.hinted(value.span(), message, "write the path from the root on, \"/etc/ifmatch/...\"");
-    }
-    Some(path)
+    Some(check.absolute_path(key, value, "write the path from the root on, \"/etc/ifmatch/...\""))
 }

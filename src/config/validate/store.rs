@@ -21,16 +21,19 @@ pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> StoreSettings {
 
 fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
     let word = check.word("kind", raw.kind.as_ref()).unwrap_or(StoreWord::Memory);
-    if let (Some(path), true) = (&raw.path, word != StoreWord::Disk) {
-        let message = "path is the file of the disk store, but this is another kind".to_owned();
-        check.hinted(path.span(), message, "write kind = \"disk\", or leave path out".to_owned());
-    }
-    if let (Some(size), StoreWord::Etcd | StoreWord::Postgres | StoreWord::Redis) = (&raw.max_size, word)
-        && check.bytes(Some(size), limits::STORE_MAX_SIZE) != limits::STORE_MAX_SIZE.default
-    {
-        let message = "max_size limits the memory of records in this process, but this kind keeps them elsewhere";
-        check.hinted(size.span(), message, "leave it out, and limit the space of that engine");
-    }
+    check.refuse(
+        raw.path.as_ref(),
+        word != StoreWord::Disk,
+        "path is the file of the disk store, but this is another kind",
+        "write kind = \"disk\", or leave path out",
+    );
+    let max_bytes = check.bytes(raw.max_size.as_ref(), limits::STORE_MAX_SIZE);
+    check.refuse(
+        raw.max_size.as_ref(),
+        !matches!(word, StoreWord::Memory | StoreWord::Disk) && max_bytes != limits::STORE_MAX_SIZE.default,
+        "max_size limits the memory of records in this process, but this kind keeps them elsewhere",
+        "leave it out, and limit the space of that engine",
+    );
     shared::refuse_unused(check, raw, word);
     match word {
         StoreWord::Memory => StoreKind::Memory,
@@ -69,13 +72,6 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
 /// Returns the file of the disk store. It has no default, because its operator must know where the leases are.
 fn file(check: &mut Check<'_>, raw: &raw::Store) -> PathBuf {
     const EXAMPLE: &str = "write path = \"/var/lib/ifmatch/leases\", or another file on a disk of this machine";
-    let path = PathBuf::from(raw.path.as_ref().map_or("", |path| path.get_ref()));
-    if let (None, Some(kind)) = (&raw.path, &raw.kind) {
-        check.hinted(kind.span(), "kind = \"disk\" needs a path".to_owned(), EXAMPLE.to_owned());
-    }
-    if let (Some(text), false) = (&raw.path, path.is_absolute()) {
-        let message = format!("path is {:?}, which is no absolute path", text.get_ref());
-        check.hinted(text.span(), message, EXAMPLE.to_owned());
-    }
-    path
+    check.refuse(raw.kind.as_ref(), raw.path.is_none(), "kind = \"disk\" needs a path", EXAMPLE);
+    raw.path.as_ref().map(|path| check.absolute_path("path", path, EXAMPLE)).unwrap_or_default()
 }

@@ -26,7 +26,7 @@ const NO_MIRRORS: [HeaderName; 12] = [
 
 /// Reads `ignore_json`: the members of a JSON body that its tag leaves out.
 pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<JsonPointer> {
-    let Some(list) = keys.get(|raw| raw.ignore_json.as_ref()) else { return Vec::new() };
+    let Some(list) = keys.get(|raw| &raw.ignore_json) else { return Vec::new() };
     check.each(list, |check, text| {
         let pointer = JsonPointer::parse(text.get_ref());
         if pointer.is_none() {
@@ -39,12 +39,12 @@ pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<Js
 
 /// Returns whether no two states of a resource on this route have the same tag.
 pub(super) fn are_unique(keys: RouteKeys<'_>, dialect: Dialect) -> bool {
-    keys.get(|raw| raw.unique_tags.as_ref()).map_or(dialect.grammar().defaults().unique_tags, |flag| *flag.get_ref())
+    keys.get(|raw| &raw.unique_tags).map_or(dialect.grammar().facts().defaults.unique_tags, |flag| *flag.get_ref())
 }
 
 /// Returns how intermediaries change tags on this route.
 pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Intermediaries {
-    let suffixes = keys.get(|raw| raw.etag_suffixes.as_ref()).map(|list| {
+    let suffixes = keys.get(|raw| &raw.etag_suffixes).map(|list| {
         check.each(list, |check, text| {
             let suffix = text.get_ref();
             let is_suffix = suffix.starts_with(|first: char| first.is_ascii_punctuation())
@@ -61,7 +61,7 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
         })
     });
     // An empty name stands for no mirror, so that a route can override `[defaults]`.
-    let mirror = keys.get(|raw| raw.mirror_header.as_ref()).filter(|text| !text.get_ref().is_empty());
+    let mirror = keys.get(|raw| &raw.mirror_header).filter(|text| !text.get_ref().is_empty());
     let mirror = mirror.and_then(|text| {
         let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
         let name = name.filter(|name| !NO_MIRRORS.contains(name));
@@ -71,83 +71,47 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
         }
         name
     });
-    let weakens = keys.get(|raw| raw.accept_weak_own.as_ref()).is_some_and(|flag| *flag.get_ref());
+    let weakens = keys.get(|raw| &raw.accept_weak_own).is_some_and(|flag| *flag.get_ref());
     Intermediaries { suffixes: suffixes.unwrap_or_default(), weakens, mirror }
 }
 
 /// Reports combinations of keys that have no meaning.
 pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    version_needs_no_other_writers(check, keys, guard);
-    opaque_needs_tags_of_the_upstream(check, keys, guard);
-    opaque_tags_stay_weak(check, keys, guard);
-    only_content_has_ignored_members(check, keys, guard);
-    only_the_backend_repeats_tags(check, keys, guard);
-    delegate_remembers_nothing(check, keys, guard);
-}
-
-fn version_needs_no_other_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
-        && guard.etag == TagSource::Version
-        && guard.other_writers
-    {
-        const MESSAGE: &str = "etag = \"version\" needs other_writers = false";
-        const HINT: &str = "the store's version does not count writes that bypass ifmatch; if there are such writers, \
-                            use etag = \"content\"";
-        check.hinted(etag.span(), MESSAGE, HINT);
-    }
-}
-
-fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
-        && guard.compare == Compare::Opaque
-        && matches!(guard.etag, TagSource::Content | TagSource::Version)
-    {
-        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\", \"header:NAME\" or \"json:/pointer\"";
-        const HINT: &str = "leave it out: the tags that ifmatch makes are strong";
-        check.hinted(compare.span(), MESSAGE, HINT);
-    }
-}
-
-fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(weak) = keys.get(|raw| raw.accept_weak_own.as_ref())
-        && guard.intermediaries.weakens
-        && guard.compare == Compare::Opaque
-    {
-        const MESSAGE: &str = "accept_weak_own has no effect with compare = \"opaque\"";
-        const HINT: &str = "leave it out: with compare = \"opaque\" a weak tag and its strong form are two tags";
-        check.hinted(weak.span(), MESSAGE, HINT);
-    }
-}
-
-fn only_content_has_ignored_members(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(ignored) = keys.own.ignore_json.as_ref()
-        && guard.etag != TagSource::Content
-        && !guard.ignored_json.is_empty()
-    {
-        const HINT: &str = "leave it out: no other tag is made of the whole body";
-        check.hinted(ignored.span(), "ignore_json needs etag = \"content\"", HINT);
-    }
-}
-
-fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(unique) = keys.own.unique_tags.as_ref()
-        && guard.unique_tags
-        && !guard.etag.is_backends()
-    {
-        const MESSAGE: &str =
-            "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"";
-        const HINT: &str = "leave it out: ifmatch makes the tags of this route itself, and no two states share one";
-        check.hinted(unique.span(), MESSAGE, HINT);
-    }
-}
-
-fn delegate_remembers_nothing(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(writers) = keys.get(|raw| raw.other_writers.as_ref())
-        && guard.etag == TagSource::Delegate
-        && !guard.other_writers
-    {
-        const MESSAGE: &str = "other_writers = false has no effect with etag = \"delegate\"";
-        const HINT: &str = "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"";
-        check.hinted(writers.span(), MESSAGE, HINT);
-    }
+    check.refuse(
+        keys.get(|raw| &raw.etag),
+        guard.etag == TagSource::Version && guard.other_writers,
+        "etag = \"version\" needs other_writers = false",
+        "the store's version does not count writes that bypass ifmatch; if there are such writers, use etag = \
+         \"content\"",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.compare),
+        guard.compare == Compare::Opaque && matches!(guard.etag, TagSource::Content | TagSource::Version),
+        "compare = \"opaque\" needs etag = \"upstream\", \"header:NAME\" or \"json:/pointer\"",
+        "leave it out: the tags that ifmatch makes are strong",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.accept_weak_own),
+        guard.intermediaries.weakens && guard.compare == Compare::Opaque,
+        "accept_weak_own has no effect with compare = \"opaque\"",
+        "leave it out: with compare = \"opaque\" a weak tag and its strong form are two tags",
+    );
+    check.refuse(
+        keys.own.ignore_json.as_ref(),
+        guard.etag != TagSource::Content && !guard.ignored_json.is_empty(),
+        "ignore_json needs etag = \"content\"",
+        "leave it out: no other tag is made of the whole body",
+    );
+    check.refuse(
+        keys.own.unique_tags.as_ref(),
+        guard.unique_tags && !guard.etag.is_backends(),
+        "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"",
+        "leave it out: ifmatch makes the tags of this route itself, and no two states share one",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.other_writers),
+        guard.etag == TagSource::Delegate && !guard.other_writers,
+        "other_writers = false has no effect with etag = \"delegate\"",
+        "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"",
+    );
 }

@@ -75,13 +75,12 @@ fn client_ca(check: &mut Check<'_>, raw: &raw::ServerTls, auth: ClientAuth) -> O
                 report(check, text, &error);
             }
         }
-        _ if auth != ClientAuth::Off => {
-            if let Some(text) = &raw.client_auth {
-                let hint = "write client_ca = \"/etc/...\", the authority of your clients' certificates";
-                check.hinted(text.span(), "clients are asked for a certificate, but there is no client_ca", hint);
-            }
-        }
-        _ => {}
+        _ => check.refuse(
+            raw.client_auth.as_ref(),
+            auth != ClientAuth::Off,
+            "clients are asked for a certificate, but there is no client_ca",
+            "write client_ca = \"/etc/...\", the authority of your clients' certificates",
+        ),
     }
     file
 }
@@ -94,10 +93,9 @@ pub(super) fn upstream(check: &mut Check<'_>, raw: &raw::Upstream) -> Option<Arc
     let tls = &raw.tls;
     if secure == 0 {
         let written = [&tls.server_name, &tls.ca, &tls.cert, &tls.key].into_iter().flatten();
-        if let Some(text) = written.into_iter().find(|text| !text.get_ref().is_empty()) {
-            let hint = "begin its servers with https://";
-            check.hinted(text.span(), "tls is set, but the servers are reached without it", hint);
-        }
+        let text = written.into_iter().find(|text| !text.get_ref().is_empty());
+        let hint = "begin its servers with https://";
+        check.refuse(text, true, "tls is set, but the servers are reached without it", hint);
         return None;
     }
     if secure < servers.get_ref().len() {

@@ -121,12 +121,6 @@ impl<'a> IntoIterator for &'a mut LeaseSet {
     }
 }
 
-impl From<Lease> for LeaseSet {
-    fn from(lease: Lease) -> Self {
-        Self(vec![lease])
-    }
-}
-
 impl FromIterator<Lease> for LeaseSet {
     fn from_iter<Source: IntoIterator<Item = Lease>>(leases: Source) -> Self {
         Self(leases.into_iter().collect())

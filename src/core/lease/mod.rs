@@ -126,6 +126,17 @@ pub enum LeaseState {
 }
 
 impl LeaseState {
+    /// Returns the word for the state.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Leased => "leased",
+            Self::Breaking => "breaking",
+            Self::Broken => "broken",
+            Self::Expired => "expired",
+        }
+    }
+
     /// Whether a client holds the lease.
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Leased | Self::Breaking)

@@ -68,6 +68,9 @@ pub fn await_exclusive(snapshot: &Snapshot, until: StoreTime) -> Record {
     Record { exclusive_awaited_until: record.exclusive_awaited_until.max(Some(until)), ..record }
 }
 
+/// The leases after an operation that succeeded, and what it did.
+type Changed = (LeaseSet, Done);
+
 /// The leases as they were read.
 struct Current<'a> {
     snapshot: &'a Snapshot,
@@ -99,7 +102,7 @@ impl<'a> Current<'a> {
         principal: Option<PrincipalName>,
         target: TargetName,
         rules: &LeaseRules,
-    ) -> Result<(LeaseSet, Done), Denied> {
+    ) -> Result<Changed, Denied> {
         let id = wanted.proposed.unwrap_or(wanted.fresh);
         let own = wanted.proposed.and_then(|id| self.leases.proved_by(id, principal));
         let own = own.filter(|lease| lease.state(self.now).is_held());
@@ -138,12 +141,7 @@ impl<'a> Current<'a> {
         Ok((leases, Done::Acquired { id, duration: wanted.duration, is_new }))
     }
 
-    fn renew(
-        &self,
-        id: LeaseId,
-        principal: Option<PrincipalName>,
-        rules: &LeaseRules,
-    ) -> Result<(LeaseSet, Done), Denied> {
+    fn renew(&self, id: LeaseId, principal: Option<PrincipalName>, rules: &LeaseRules) -> Result<Changed, Denied> {
         if self.leases.state(self.now) == LeaseState::Available {
             return Err(Denied::NotPresent);
         }
@@ -159,12 +157,7 @@ impl<'a> Current<'a> {
         Ok((self.changed(lease, |lease| lease.term = term), Done::Renewed { duration: lease.duration }))
     }
 
-    fn change(
-        &self,
-        id: LeaseId,
-        proposed: LeaseId,
-        principal: Option<PrincipalName>,
-    ) -> Result<(LeaseSet, Done), Denied> {
+    fn change(&self, id: LeaseId, proposed: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {
         if !self.leases.state(self.now).is_held() {
             return Err(Denied::NotPresent);
         }
@@ -185,7 +178,7 @@ impl<'a> Current<'a> {
         Ok((self.changed(lease, |lease| lease.id = proposed), done))
     }
 
-    fn release(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<(LeaseSet, Done), Denied> {
+    fn release(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {
         let Some(lease) = self.leases.proved_by(id, principal) else {
             let is_over = self.leases.iter().all(|lease| matches!(lease.term, Term::Released(_)));
             return Err(if is_over { Denied::NotPresent } else { Denied::IdMismatch });
@@ -197,7 +190,7 @@ impl<'a> Current<'a> {
     }
 
     /// Breaks these leases. A break can bring an end forward, but never put it off.
-    fn end(&self, period: Option<Duration>, is_meant: impl Fn(&Lease) -> bool) -> Result<(LeaseSet, Done), Denied> {
+    fn end(&self, period: Option<Duration>, is_meant: impl Fn(&Lease) -> bool) -> Result<Changed, Denied> {
         let asked = period.map(|period| self.now.plus(period));
         let (mut leases, mut last) = (self.leases.clone(), None);
         let is_there = |lease: &Lease| lease.state(self.now) != LeaseState::Available;

@@ -28,6 +28,16 @@ pub enum TagCondition {
     Tags(Vec<EntityTag>),
 }
 
+impl TagCondition {
+    /// Returns the condition with another tag for each of its tags.
+    pub(super) fn with_tags(&self, other: impl Fn(&EntityTag) -> EntityTag) -> Self {
+        match self {
+            Self::Any => Self::Any,
+            Self::Tags(tags) => Self::Tags(tags.iter().map(other).collect()),
+        }
+    }
+}
+
 /// The value of `If-Range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeCondition {

@@ -30,10 +30,7 @@ fn earlier_forms(tag: &EntityTag, suffixes: &[String], strengthens: bool) -> Vec
     let without = |suffix: &String| tag.opaque().strip_suffix(suffix.as_bytes()).filter(|opaque| !opaque.is_empty());
     let opaques = suffixes.iter().filter_map(without);
     if !strengthens || !tag.is_weak() {
-        let spelled = |opaque: &[u8]| {
-            if tag.is_weak() { EntityTag::weak(opaque) } else { EntityTag::strong(opaque) }
-        };
-        return opaques.filter_map(|opaque| spelled(opaque).ok()).collect();
+        return opaques.filter_map(|opaque| tag.respelled(opaque)).collect();
     }
     opaques.chain([tag.opaque()]).filter_map(|opaque| EntityTag::strong(opaque).ok()).collect()
 }

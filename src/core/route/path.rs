@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
-    super::target::{NormalPath, PathParameters, normal_segment},
+    super::target::{NormalPath, PathParameters, normal_segment, normalize},
     PatternProblem,
 };
 
@@ -93,6 +93,20 @@ impl PathPattern {
             }
         }
         Some(Self { segments: segments.cloned().collect() })
+    }
+
+    /// Returns the path that matches if its captures have these values, in normal form.
+    pub(super) fn filled<'v>(&self, mut value: impl FnMut(&str) -> Option<Cow<'v, str>>) -> Option<NormalPath> {
+        let mut path = String::new();
+        for segment in &self.segments {
+            path.push('/');
+            match segment {
+                Segment::Literal(text) => path.push_str(text),
+                Segment::Capture(name) | Segment::Rest(name) => path.push_str(&value(name)?),
+            }
+        }
+        let path = if path.is_empty() { "/" } else { &path };
+        normalize(path.as_bytes(), PathParameters::Keep).ok()
     }
 
     pub(super) fn segments(&self) -> &[Segment] {

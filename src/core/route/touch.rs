@@ -1,7 +1,9 @@
 //! Path templates of `also_changes`: the other resources that a write on a route changes (DESIGN, section 6).
 
+use std::borrow::Cow;
+
 use super::{
-    super::target::{NormalPath, PathParameters, normalize},
+    super::target::NormalPath,
     PatternProblem,
     path::{PathPattern, Segment},
     table::Captures,
@@ -41,16 +43,7 @@ impl TouchTemplate {
 
     /// The path for a request whose own path has these captures.
     pub fn path(&self, captures: &Captures<'_>) -> Option<NormalPath> {
-        let mut path = String::new();
-        for segment in self.0.segments() {
-            path.push('/');
-            match segment {
-                Segment::Literal(text) => path.push_str(text),
-                Segment::Capture(name) | Segment::Rest(name) => path.push_str(captures.get(name)?),
-            }
-        }
-        let path = if path.is_empty() { "/" } else { &path };
-        normalize(path.as_bytes(), PathParameters::Keep).ok()
+        self.0.filled(|name| captures.get(name).map(Cow::Borrowed))
     }
 }
 
@@ -73,6 +66,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
+    use crate::core::target::{PathParameters, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")

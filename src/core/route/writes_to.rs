@@ -1,13 +1,13 @@
 //! Path templates of `writes_to`: the resource that the body of a write names (DESIGN, section 9).
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use percent_encoding::utf8_percent_encode;
 
 use super::{
     super::{
         json::JsonPointer,
-        target::{ENCODED, NormalPath, PathParameters, normalize},
+        target::{ENCODED, NormalPath},
     },
     PatternProblem, TouchTemplate,
     path::{PathPattern, Segment},
@@ -67,19 +67,13 @@ impl WritesTo {
     /// members. `None` if the values make no path with one reading.
     pub fn path(&self, captures: &Captures<'_>, values: &[String]) -> Option<NormalPath> {
         let mut values = values.iter();
-        let mut path = String::new();
-        for segment in self.pattern.segments() {
-            path.push('/');
-            match segment {
-                Segment::Literal(text) => path.push_str(text),
-                Segment::Capture(name) if is_member(&self.members, name) => {
-                    let value = values.next().filter(|value| !matches!(value.as_str(), "" | "." | ".."))?;
-                    path.extend(utf8_percent_encode(value, ENCODED));
-                }
-                Segment::Capture(name) | Segment::Rest(name) => path.push_str(captures.get(name)?),
+        self.pattern.filled(|name| {
+            if !is_member(&self.members, name) {
+                return captures.get(name).map(Cow::Borrowed);
             }
-        }
-        normalize(path.as_bytes(), PathParameters::Keep).ok()
+            let value = values.next().filter(|value| !matches!(value.as_str(), "" | "." | ".."))?;
+            Some(utf8_percent_encode(value, ENCODED).into())
+        })
     }
 }
 
@@ -114,6 +108,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
+    use crate::core::target::{PathParameters, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")

@@ -180,30 +180,12 @@ pub(super) fn normal_segment(spelled: &[u8], parameters: PathParameters) -> Resu
 }
 
 /// Whether an octet is its own normal form on every route.
-const fn is_plain(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric()
-        || matches!(
-            octet,
-            b'-' | b'.'
-                | b'_'
-                | b'~'
-                | b'!'
-                | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b'='
-                | b':'
-                | b'@'
-        )
+fn is_plain(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&octet)
 }
 
 /// Whether a normal segment can hold this octet.
-pub(super) const fn is_segment_character(octet: u8) -> bool {
+pub(super) fn is_segment_character(octet: u8) -> bool {
     is_plain(octet) || matches!(octet, b';' | b'%')
 }
 

@@ -16,14 +16,13 @@ use super::{
 use crate::{
     core::{
         checksum::Checksum,
-        folders::Listing,
         lease::LeaseId,
         metadata::names_document,
         precondition::{Preconditions, TagCondition},
         refusal::Refusal,
         target::{join_query, split_query},
     },
-    dialect::{blocks::SentContent, metadata::MetadataUse},
+    dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, metadata::MetadataUse},
 };
 
 /// The refusal of an operation on a container by a route of blobs.
@@ -40,121 +39,105 @@ pub struct BlobRoute<'a> {
     pub metadata_suffix: Option<&'a str>,
 }
 
-/// A request that the dialect serves.
-#[derive(Clone, Debug)]
-pub struct BlobCall {
-    /// The operation.
-    pub operation: AzureOperation,
-    /// The id of the lease that the request names.
-    pub lease_id: Option<LeaseId>,
-    /// The conditions of the request.
-    pub conditions: Preconditions,
-    /// The checksums of the body.
-    pub checksums: Vec<Checksum>,
-    /// The meaning of the body.
-    pub content: SentContent,
-    /// The blobs that a list shows.
-    pub listing: Option<Listing>,
-    /// The use that it makes of the metadata of its blob.
-    pub metadata: MetadataUse,
-    /// The method for the backend.
-    pub method: Method,
-    /// The target for the backend.
-    pub target: Vec<u8>,
+/// Reads a request to a route.
+///
+/// # Errors
+///
+/// The request is none of the operations, or part of it has no meaning or would be lost.
+pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal> {
+    let Incoming { method, target, headers } = request;
+    let BlobRoute { containers, metadata_suffix } = route;
+    let (path, query) = split_query(target);
+    let query = Query::read(query.unwrap_or_default())?;
+    let operation = AzureOperation::of(method, &query)?;
+    match (operation.is_of_container(), containers) {
+        (true, false) => return Err(not_served(NO_CONTAINER)),
+        (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
+        _ => {}
+    }
+    if query.parameters.iter().any(|(name, _)| !operation.takes(name)) {
+        return Err(unknown_query());
+    }
+    if metadata_suffix.is_none() && operation.is_of_metadata() {
+        return Err(no_metadata());
+    }
+    if metadata_suffix.is_some_and(|suffix| names_document(path, suffix)) {
+        return Err(reserved_name());
+    }
+    check_fields(operation, headers, metadata_suffix.is_some())?;
+    let conditions = conditions::read(operation, headers)?;
+    let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
+    if matches!(target.rsplit(|&octet| octet == b'/').next(), None | Some(b"" | b"." | b"..")) {
+        return Err(bad_path());
+    }
+    if operation == AzureOperation::CreateContainer {
+        container_name::check(target.rsplit(|&octet| octet == b'/').next().unwrap_or_default())?;
+    }
+    if containers {
+        // A collection (RFC 4918 section 5.2).
+        target.push(b'/');
+    }
+    let target = join_query(&target, Some(&query.forwarded[..]).filter(|query| !query.is_empty()));
+    let (checksums, content) = content(operation, &query, headers)?;
+    let method = sent(operation, method);
+    let fields = forwarded_fields(operation, &method, &conditions, headers);
+    Ok(Call {
+        intent: operation.intent(),
+        operation: Some(operation.name()),
+        lease_id: lease_id(operation, headers)?,
+        conditions,
+        checksums,
+        content,
+        listing: match operation {
+            AzureOperation::ListBlobs => Some(list::read(&query, metadata_suffix.is_some())?),
+            _ => None,
+        },
+        metadata: match metadata_suffix {
+            Some(_) => metadata::used(operation, headers)?,
+            None => MetadataUse::None,
+        },
+        forwarded: Some(ForwardedHead { method, target, fields }),
+        cuts_parts: operation == AzureOperation::ReadBlob,
+    })
 }
 
-impl BlobCall {
-    /// Reads a request to a route.
-    ///
-    /// # Errors
-    ///
-    /// The request is none of the operations, or part of it has no meaning or would be lost.
-    pub fn read(method: &Method, target: &[u8], headers: &HeaderMap, route: BlobRoute<'_>) -> Result<Self, Refusal> {
-        let BlobRoute { containers, metadata_suffix } = route;
-        let (path, query) = split_query(target);
-        let query = Query::read(query.unwrap_or_default())?;
-        let operation = AzureOperation::of(method, &query)?;
-        match (operation.is_of_container(), containers) {
-            (true, false) => return Err(not_served(NO_CONTAINER)),
-            (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
-            _ => {}
+/// Returns the fields for the backend: HTTP fields replace the Azure fields that stand for them, and all other
+/// Azure fields are removed.
+fn forwarded_fields(
+    operation: AzureOperation,
+    method: &Method,
+    conditions: &Preconditions,
+    headers: &HeaderMap,
+) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(headers.len());
+    let describes_list =
+        |name: &HeaderName| operation == AzureOperation::PutBlockList && name.as_str().starts_with("content-");
+    for (name, value) in headers {
+        if !is_of_azure(name) && !is_conditional(name) && !describes_list(name) {
+            fields.append(name.clone(), value.clone());
         }
-        if query.parameters.iter().any(|(name, _)| !operation.takes(name)) {
-            return Err(unknown_query());
-        }
-        if metadata_suffix.is_none() && operation.is_of_metadata() {
-            return Err(no_metadata());
-        }
-        if metadata_suffix.is_some_and(|suffix| names_document(path, suffix)) {
-            return Err(reserved_name());
-        }
-        check_fields(operation, headers, metadata_suffix.is_some())?;
-        let conditions = conditions::read(operation, headers)?;
-        let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
-        if matches!(target.rsplit(|&octet| octet == b'/').next(), None | Some(b"" | b"." | b"..")) {
-            return Err(bad_path());
-        }
-        if operation == AzureOperation::CreateContainer {
-            container_name::check(target.rsplit(|&octet| octet == b'/').next().unwrap_or_default())?;
-        }
-        if containers {
-            // A collection (RFC 4918 section 5.2).
-            target.push(b'/');
-        }
-        let target = join_query(&target, Some(&query.forwarded[..]).filter(|query| !query.is_empty()));
-        let (checksums, content) = content(operation, &query, headers)?;
-        Ok(Self {
-            operation,
-            lease_id: lease_id(operation, headers)?,
-            conditions,
-            checksums,
-            content,
-            listing: match operation {
-                AzureOperation::ListBlobs => Some(list::read(&query, metadata_suffix.is_some())?),
-                _ => None,
-            },
-            metadata: match metadata_suffix {
-                Some(_) => metadata::used(operation, headers)?,
-                None => MetadataUse::None,
-            },
-            method: sent(operation, method),
-            target,
-        })
     }
-
-    /// Returns the fields for the backend: HTTP fields replace the Azure fields that stand for them, and all other
-    /// Azure fields are removed.
-    pub fn forwarded_fields(&self, headers: &HeaderMap) -> HeaderMap {
-        let mut fields = HeaderMap::with_capacity(headers.len());
-        let describes_list =
-            |name: &HeaderName| self.operation == AzureOperation::PutBlockList && name.as_str().starts_with("content-");
-        for (name, value) in headers {
-            if !is_of_azure(name) && !is_conditional(name) && !describes_list(name) {
-                fields.append(name.clone(), value.clone());
-            }
+    for (name, value) in headers {
+        if let Some(field) = standing_for(name) {
+            fields.insert(field, value.clone());
         }
-        for (name, value) in headers {
-            if let Some(field) = standing_for(name) {
-                fields.insert(field, value.clone());
-            }
-        }
-        match headers.get(RANGE) {
-            Some(range) if self.operation == AzureOperation::ReadBlob => {
-                fields.insert(header::RANGE, range.clone());
-            }
-            _ => {}
-        }
-        if self.method != Method::GET {
-            fields.remove(header::RANGE);
-        }
-        // A backend that judges its own tags gets the tag in HTTP's spelling.
-        if let Some(TagCondition::Tags(tags)) = &self.conditions.if_match
-            && let [tag] = tags.as_slice()
-        {
-            fields.insert(header::IF_MATCH, tag.to_header_value());
-        }
-        fields
     }
+    match headers.get(RANGE) {
+        Some(range) if operation == AzureOperation::ReadBlob => {
+            fields.insert(header::RANGE, range.clone());
+        }
+        _ => {}
+    }
+    if *method != Method::GET {
+        fields.remove(header::RANGE);
+    }
+    // A backend that judges its own tags gets the tag in HTTP's spelling.
+    if let Some(TagCondition::Tags(tags)) = &conditions.if_match
+        && let [tag] = tags.as_slice()
+    {
+        fields.insert(header::IF_MATCH, tag.to_header_value());
+    }
+    fields
 }
 
 /// Returns the checksums of a body, and what the body is. An upload in one request is the blob.

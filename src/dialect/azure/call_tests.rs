@@ -15,9 +15,22 @@ fn route(containers: bool) -> BlobRoute<'static> {
     BlobRoute { containers, metadata_suffix: None }
 }
 
-fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<BlobCall, Refusal> {
-    let containers = target.contains("container");
-    BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), route(containers))
+fn read_on(
+    method: &str,
+    target: &str,
+    fields: &[(&'static str, &'static str)],
+    route: BlobRoute<'_>,
+) -> Result<Call, Refusal> {
+    let (method, headers) = (method.parse().unwrap(), headers(fields));
+    super::read(Incoming { method: &method, target: target.as_bytes(), headers: &headers }, route)
+}
+
+fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<Call, Refusal> {
+    read_on(method, target, fields, route(target.contains("container")))
+}
+
+fn operation(call: &Call) -> AzureOperation {
+    AzureOperation::named(call.operation.unwrap()).unwrap()
 }
 
 /// The status and the name of the error that a refused request gets.
@@ -30,7 +43,8 @@ fn refused(method: &str, target: &str, fields: &[(&'static str, &'static str)]) 
 /// The operation of a request, and the method and target for the backend.
 fn sent(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (AzureOperation, String) {
     let call = read(method, target, fields).unwrap_or_else(|refusal| panic!("{target}: {refusal:?}"));
-    (call.operation, format!("{} {}", call.method, String::from_utf8(call.target).unwrap()))
+    let forwarded = call.forwarded.as_ref().unwrap();
+    (operation(&call), format!("{} {}", forwarded.method, str::from_utf8(&forwarded.target).unwrap()))
 }
 
 fn pair(operation: AzureOperation, sent: &str) -> (AzureOperation, String) {
@@ -142,14 +156,15 @@ fn metadata_are_served_on_routes_that_keep_them() {
     assert_eq!(refused("GET", "/container?restype=container&comp=metadata", &[]), (501, "NotImplemented"));
     let keeping = |method: &str, target: &str, fields: &[(&'static str, &'static str)]| {
         let route = BlobRoute { containers: false, metadata_suffix: Some(".meta") };
-        let call = BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), route);
-        call.map_err(|refusal| refusal.service.map(|service| (service.status, service.code)))
+        read_on(method, target, fields, route)
+            .map_err(|refusal| refusal.service.map(|service| (service.status, service.code)))
     };
     let put = keeping("PUT", "/c/b", &upload).unwrap();
-    assert!(put.forwarded_fields(&headers(&upload)).keys().all(|name| !is_of_azure(name)), "the document has them");
+    assert!(put.forwarded.unwrap().fields.keys().all(|name| !is_of_azure(name)), "the document has them");
     assert!(matches!(put.metadata, MetadataUse::ReplacedWithContent(kept) if !kept.is_empty()));
     let get = keeping("GET", "/c/b?comp=metadata&sig=x", &[]).unwrap();
-    assert_eq!((get.method, get.target, get.metadata), (Method::HEAD, b"/c/b?sig=x".to_vec(), MetadataUse::Shown));
+    let head = get.forwarded.unwrap();
+    assert_eq!((head.method, head.target, get.metadata), (Method::HEAD, b"/c/b?sig=x".to_vec(), MetadataUse::Shown));
     assert!(keeping("PUT", "/c/b?comp=metadata", &[]).unwrap().metadata.is_alone());
     assert_eq!(keeping("GET", "/c/b", &[("x-ms-meta-a", "1")]).err(), Some(Some((400, "UnsupportedHeader"))));
     for target in ["/c/b.meta", "/c/b%2Emeta", "/c/b.META", "/c/b.meta/d"] {
@@ -163,7 +178,7 @@ fn metadata_are_served_on_routes_that_keep_them() {
 #[test]
 fn a_route_serves_blobs_or_containers() {
     let call = |target: &str, containers| {
-        let refusal = BlobCall::read(&Method::DELETE, target.as_bytes(), &HeaderMap::new(), route(containers)).err()?;
+        let refusal = read_on("DELETE", target, &[], route(containers)).err()?;
         refusal.service.map(|service| service.code)
     };
     assert_eq!(call("/c?restype=container", false), Some("NotImplemented"));
@@ -180,8 +195,7 @@ fn a_list_of_blocks_does_not_describe_the_blob() {
         ("x-ms-blob-content-language", "de"),
     ];
     let call = read("PUT", "/c/b?comp=blocklist", &fields).unwrap();
-    let forwarded = call.forwarded_fields(&headers(&fields));
-    assert_eq!(forwarded, headers(&[("content-language", "de")]));
+    assert_eq!(call.forwarded.unwrap().fields, headers(&[("content-language", "de")]));
     let SentContent::BlockList { checksums } = call.content else { panic!("{:?}", call.content) };
     assert_eq!((call.checksums.len(), checksums.len()), (1, 1));
     assert_ne!(call.checksums, checksums, "one is of the list, the other of the blob");
@@ -205,7 +219,9 @@ fn the_backend_gets_fields_of_http_and_none_of_azure() {
     let call = read("PUT", "/c/b", &fields).unwrap();
     assert_eq!(call.lease_id, LeaseId::parse(ID.as_bytes()).ok());
     let mut forwarded: Vec<_> = call
-        .forwarded_fields(&headers(&fields))
+        .forwarded
+        .unwrap()
+        .fields
         .iter()
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
         .collect();
@@ -224,8 +240,8 @@ fn the_backend_gets_fields_of_http_and_none_of_azure() {
 fn the_range_of_azure_goes_before_that_of_http_and_a_head_has_none() {
     let fields = [("range", "bytes=0-1"), ("x-ms-range", "bytes=2-3")];
     let range = |method: &str| {
-        let forwarded = read(method, "/c/b", &fields).unwrap().forwarded_fields(&headers(&fields));
-        forwarded.get(header::RANGE).cloned()
+        let forwarded = read(method, "/c/b", &fields).unwrap().forwarded.unwrap();
+        forwarded.fields.get(header::RANGE).cloned()
     };
     assert_eq!(range("GET"), Some(HeaderValue::from_static("bytes=2-3")));
     assert_eq!(range("HEAD"), None);
@@ -282,18 +298,19 @@ proptest! {
         }
         let target = format!("{path}?{}", pairs.join("&"));
         let method: Method = method.parse().unwrap();
-        if let Ok(call) = BlobCall::read(&method, target.as_bytes(), &headers, route(containers)) {
-            prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&call.method.as_str()));
-            let (sent, query) = split_query(&call.target);
+        let request = Incoming { method: &method, target: target.as_bytes(), headers: &headers };
+        if let Ok(call) = super::read(request, route(containers)) {
+            let ForwardedHead { method, target, fields } = call.forwarded.as_ref().unwrap();
+            prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&method.as_str()));
+            let (sent, query) = split_query(target);
             let said = String::from_utf8_lossy(query.unwrap_or_default()).to_lowercase();
             prop_assert!(["comp", "restype", "timeout", "snapshot"].iter().all(|word| !said.contains(word)), "{said}");
             prop_assert_eq!(sent.ends_with(b"/"), containers, "a collection and nothing else");
-            prop_assert_eq!(call.operation.is_of_container(), containers);
-            let fields = call.forwarded_fields(&headers);
+            prop_assert_eq!(operation(&call).is_of_container(), containers);
             let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
             prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
-            let puts = call.operation == AzureOperation::PutBlob || call.operation.is_lease();
-            prop_assert_eq!(call.method == Method::PUT, puts, "only blobs are put; a lease operation is never sent");
+            let puts = operation(&call) == AzureOperation::PutBlob || operation(&call).is_lease();
+            prop_assert_eq!(*method == Method::PUT, puts, "only blobs are put; a lease operation is never sent");
         }
     }
 }

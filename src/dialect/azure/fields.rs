@@ -30,16 +30,9 @@ pub fn common_fields(request: &HeaderMap, id: Option<String>) -> Vec<(HeaderName
 /// Returns the fields that show the lease to a reader. They never contain the id.
 pub fn lease_fields(snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
     let state = snapshot.lease_state();
-    let word = match state {
-        LeaseState::Available => "available",
-        LeaseState::Leased => "leased",
-        LeaseState::Breaking => "breaking",
-        LeaseState::Broken => "broken",
-        LeaseState::Expired => "expired",
-    };
     let status = if state.is_held() { "locked" } else { "unlocked" };
     let mut fields =
-        vec![(LEASE_STATE, HeaderValue::from_static(word)), (LEASE_STATUS, HeaderValue::from_static(status))];
+        vec![(LEASE_STATE, HeaderValue::from_static(state.word())), (LEASE_STATUS, HeaderValue::from_static(status))];
     let duration = snapshot.lease().filter(|_| state == LeaseState::Leased).map(|lease| lease.duration);
     fields.extend(duration.map(|duration| {
         let word = if duration == LeaseDuration::Infinite { "infinite" } else { "fixed" };

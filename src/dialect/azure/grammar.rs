@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use uuid::Builder;
 
 use super::{
-    AskedOperation, AzureOperation, BlobCall, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks,
-    checksums, common_fields, done, error_of, lease_fields, list::AzureLists, metadata::AzureMetadata, outcome, refuse,
+    AskedOperation, AzureOperation, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks, checksums,
+    common_fields, done, error_of, lease_fields, list::AzureLists, metadata::AzureMetadata, outcome, read, refuse,
     refuse_use,
 };
 use crate::{
@@ -21,53 +21,52 @@ use crate::{
         refusal::Refusal,
     },
     dialect::{
-        Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
-        LeaseOnRead, LeaseOperation, Random, Response, blocks::BlockGrammar, lists::ListGrammar,
-        metadata::MetadataGrammar,
+        Call, CallOutcome, Defaults, Demands, ErrorDocument, Facts, Fresh, Grammar, Incoming, LeaseOperation, Random,
+        Response, blocks::BlockGrammar, lists::ListGrammar, metadata::MetadataGrammar,
     },
 };
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
 
-static QUIRKS: Quirks = Quirks {
-    conditions_before_lease: true,
-    unknown_date_fails: true,
-    always_dated: true,
-    date_after_write: true,
-    missing_is_404: None,
-    confirms_named_tag: false,
-    idempotency_fields: &IDEMPOTENCY_FIELDS,
-    query_names_target: false,
-    removes_trees: true,
-    leases_have_paths: false,
-    lease_answers_have_validators: true,
-    head_errors_have_content: false,
-    is_closed_list: true,
-};
-
-static DEFAULTS: Defaults = Defaults {
-    unique_tags: false,
-    // The modification date needs a probe, whatever the source of tags is.
-    probes_after_write: true,
-    // There are no other writers, so the version belongs to this write, and the bytes need not be compared.
-    version_after_write: true,
-    client_break: true,
-    infinite: true,
-};
-
-static DEMANDS: Demands = Demands {
-    leases: true,
-    signed_requests: false,
-    idle_keys: &["safe_methods", "append_methods", "websocket"],
-    idle_lease_keys: &[
-        ("prefix", "a lease is requested with ?comp=lease on the URL of its resource"),
-        ("default", "its clients always name a duration"),
-        ("shared", "its clients know only exclusive leases"),
-        ("max_wait", "its clients retry, and never wait for a lease"),
-        ("max_waiters", "its clients retry, and never wait for a lease"),
-    ],
-    lease_durations: Some((Duration::from_secs(15), Duration::from_secs(60))),
-    acquires_on_read: false,
+static FACTS: Facts = Facts {
+    quirks: Quirks {
+        conditions_before_lease: true,
+        unknown_date_fails: true,
+        always_dated: true,
+        date_after_write: true,
+        missing_is_404: None,
+        confirms_named_tag: false,
+        idempotency_fields: &IDEMPOTENCY_FIELDS,
+        query_names_target: false,
+        removes_trees: true,
+        leases_have_paths: false,
+        lease_answers_have_validators: true,
+        head_errors_have_content: false,
+        is_closed_list: true,
+    },
+    defaults: Defaults {
+        unique_tags: false,
+        // The modification date needs a probe, whatever the source of tags is.
+        probes_after_write: true,
+        // There are no other writers, so the version belongs to this write, and the bytes need not be compared.
+        version_after_write: true,
+        client_break: true,
+        infinite: true,
+    },
+    demands: Demands {
+        leases: true,
+        signed_requests: false,
+        idle_keys: &["safe_methods", "append_methods", "websocket"],
+        idle_lease_keys: &[
+            ("prefix", "a lease is requested with ?comp=lease on the URL of its resource"),
+            ("default", "its clients always name a duration"),
+            ("shared", "its clients know only exclusive leases"),
+            ("max_wait", "its clients retry, and never wait for a lease"),
+            ("max_waiters", "its clients retry, and never wait for a lease"),
+        ],
+        lease_durations: Some((Duration::from_secs(15), Duration::from_secs(60))),
+        acquires_on_read: false,
+    },
 };
 
 /// The dialect of Azure Blob Storage.
@@ -75,44 +74,14 @@ static DEMANDS: Demands = Demands {
 pub struct Azure;
 
 impl Grammar for Azure {
-    fn quirks(&self) -> &'static Quirks {
-        &QUIRKS
-    }
-
-    fn defaults(&self) -> &'static Defaults {
-        &DEFAULTS
-    }
-
-    fn demands(&self) -> &'static Demands {
-        &DEMANDS
+    fn facts(&self) -> &'static Facts {
+        &FACTS
     }
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {
         let containers = rules.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
         let route = BlobRoute { containers, metadata_suffix: rules.metadata_suffix.as_deref() };
-        let call = BlobCall::read(request.method, request.target, request.headers, route)?;
-        let intent = match call.operation {
-            operation if operation.is_lease() => Intent::Lease,
-            AzureOperation::GetBlockList => Intent::ReadBlocks,
-            AzureOperation::ListBlobs => Intent::List,
-            operation if operation.is_read() => Intent::Read,
-            AzureOperation::DeleteContainer => Intent::RemoveTree,
-            AzureOperation::PutBlock => Intent::StageBlock,
-            _ => Intent::Write,
-        };
-        let fields = call.forwarded_fields(request.headers);
-        Ok(Call {
-            intent,
-            operation: Some(call.operation.name()),
-            lease_id: call.lease_id,
-            conditions: call.conditions,
-            checksums: call.checksums,
-            content: call.content,
-            listing: call.listing,
-            metadata: call.metadata,
-            forwarded: Some(ForwardedHead { method: call.method, target: call.target, fields }),
-            cuts_parts: call.operation == AzureOperation::ReadBlob,
-        })
+        read(request, route)
     }
 
     fn lease(&self, request: Incoming<'_>, rules: &LeaseRules, fresh: Fresh) -> Result<LeaseOperation, Refusal> {
@@ -133,19 +102,6 @@ impl Grammar for Azure {
 
     fn metadata(&self) -> Option<&'static dyn MetadataGrammar> {
         Some(&AzureMetadata)
-    }
-
-    fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {
-        false
-    }
-
-    fn lease_on_read(
-        &self,
-        _headers: &HeaderMap,
-        _rules: &LeaseRules,
-        _fresh: Fresh,
-    ) -> Result<Option<LeaseOnRead>, Refusal> {
-        Ok(None)
     }
 
     fn lease_done(

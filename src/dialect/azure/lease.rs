@@ -10,10 +10,13 @@ use super::{
     fields::single,
     refusals::{bad_field, missing_field, refuse, unknown_field},
 };
-use crate::core::{
-    lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, LeaseMode},
-    policy::LeaseRules,
-    refusal::{Code, Refusal},
+use crate::{
+    core::{
+        lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, LeaseMode},
+        policy::LeaseRules,
+        refusal::{Code, Refusal},
+    },
+    dialect::native::{id_value, rounded_up},
 };
 
 /// The longest time that a break can leave to the holder.
@@ -107,16 +110,9 @@ pub fn done(done: Done, held: Option<LeaseId>) -> Result<(StatusCode, Option<(He
         Done::Released => Ok((StatusCode::OK, None)),
         Done::AlreadyReleased => Err(refuse(&Denied::NotPresent)),
         Done::Broken { remaining } => {
-            let seconds = remaining.as_secs() + u64::from(remaining.subsec_nanos() > 0);
-            Ok((StatusCode::ACCEPTED, Some((LEASE_TIME, HeaderValue::from(seconds)))))
+            Ok((StatusCode::ACCEPTED, Some((LEASE_TIME, HeaderValue::from(rounded_up(remaining))))))
         }
     }
-}
-
-fn id_value(id: LeaseId) -> HeaderValue {
-    let mut value = HeaderValue::from_str(&id.reveal()).unwrap_or(HeaderValue::from_static(""));
-    value.set_sensitive(true);
-    value
 }
 
 #[cfg(test)]

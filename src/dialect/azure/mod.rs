@@ -1,7 +1,7 @@
 //! The azure dialect: the part of Azure Blob Storage's REST interface that needs only GET, PUT and DELETE of files from
 //! a backend. The proxy adds the leases (`docs/azure.md`).
 //!
-//! [`BlobCall::read`] reads a request, or refuses it. Only operations on its list reach a backend.
+//! [`read`] reads a request, or refuses it. Only operations on its list reach a backend.
 
 use http::{HeaderName, HeaderValue};
 
@@ -23,7 +23,7 @@ mod refusals;
 mod response;
 
 pub use asked::{AskedOperation, LeaseVerb};
-pub use call::{BlobCall, BlobRoute};
+pub use call::{BlobRoute, read};
 pub use error::{AzureError, error_of};
 pub use fields::{common_fields, lease_fields};
 pub use grammar::Azure;

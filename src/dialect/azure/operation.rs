@@ -8,7 +8,7 @@ use super::{
     query::{Component, Query},
     refusals::{bad_method, not_served},
 };
-use crate::core::refusal::Refusal;
+use crate::{core::refusal::Refusal, dialect::Intent};
 
 /// An operation that the dialect serves. There are no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,46 +66,46 @@ impl AzureOperation {
         }
     }
 
-    /// All operations.
-    pub(super) const ALL: [Self; 14] = [
-        Self::ReadBlob,
-        Self::PutBlob,
-        Self::PutBlock,
-        Self::PutBlockList,
-        Self::GetBlockList,
-        Self::ReadMetadata,
-        Self::SetMetadata,
-        Self::DeleteBlob,
-        Self::LeaseBlob,
-        Self::ReadContainer,
-        Self::ListBlobs,
-        Self::CreateContainer,
-        Self::DeleteContainer,
-        Self::LeaseContainer,
+    /// All operations, with their names in Azure's documentation.
+    pub(super) const ALL: [(Self, &'static str); 14] = [
+        (Self::ReadBlob, "Get Blob"),
+        (Self::PutBlob, "Put Blob"),
+        (Self::PutBlock, "Put Block"),
+        (Self::PutBlockList, "Put Block List"),
+        (Self::GetBlockList, "Get Block List"),
+        (Self::ReadMetadata, "Get Blob Metadata"),
+        (Self::SetMetadata, "Set Blob Metadata"),
+        (Self::DeleteBlob, "Delete Blob"),
+        (Self::LeaseBlob, "Lease Blob"),
+        (Self::ReadContainer, "Get Container Properties"),
+        (Self::ListBlobs, "List Blobs"),
+        (Self::CreateContainer, "Create Container"),
+        (Self::DeleteContainer, "Delete Container"),
+        (Self::LeaseContainer, "Lease Container"),
     ];
 
     /// Returns the operation with this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(operation, _)| operation)
     }
 
-    /// Returns the operation's name in Azure's documentation.
-    pub const fn name(self) -> &'static str {
+    /// Returns the operation's name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(known, _)| *known == self).map_or("", |(_, name)| name)
+    }
+
+    /// Returns the purpose of the operation.
+    pub(super) const fn intent(self) -> Intent {
         match self {
-            Self::ReadBlob => "Get Blob",
-            Self::PutBlob => "Put Blob",
-            Self::PutBlock => "Put Block",
-            Self::PutBlockList => "Put Block List",
-            Self::GetBlockList => "Get Block List",
-            Self::ReadMetadata => "Get Blob Metadata",
-            Self::SetMetadata => "Set Blob Metadata",
-            Self::DeleteBlob => "Delete Blob",
-            Self::LeaseBlob => "Lease Blob",
-            Self::ReadContainer => "Get Container Properties",
-            Self::ListBlobs => "List Blobs",
-            Self::CreateContainer => "Create Container",
-            Self::DeleteContainer => "Delete Container",
-            Self::LeaseContainer => "Lease Container",
+            Self::ReadBlob | Self::ReadMetadata | Self::ReadContainer => Intent::Read,
+            Self::PutBlob | Self::PutBlockList | Self::SetMetadata | Self::DeleteBlob | Self::CreateContainer => {
+                Intent::Write
+            }
+            Self::PutBlock => Intent::StageBlock,
+            Self::GetBlockList => Intent::ReadBlocks,
+            Self::ListBlobs => Intent::List,
+            Self::DeleteContainer => Intent::RemoveTree,
+            Self::LeaseBlob | Self::LeaseContainer => Intent::Lease,
         }
     }
 

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_an_error_of_the_same_class() {
-        for operation in AzureOperation::ALL {
+        for (operation, _) in AzureOperation::ALL {
             for status in 400..=599_u16 {
                 let told = told(operation, status, false);
                 let class = u16::from(told.as_bytes()[0] - b'0') * 100;

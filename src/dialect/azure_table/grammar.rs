@@ -12,7 +12,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{
-        Call, CallOutcome, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent, Random,
+        Call, CallOutcome, Defaults, Demands, ErrorDocument, Facts, Grammar, Incoming, Intent, Random,
         azure::{AskedOperation, CLIENT_REQUEST_ID, common_fields, error_of},
         native,
     },
@@ -20,36 +20,31 @@ use crate::{
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
 
-static QUIRKS: Quirks = Quirks {
-    missing_is_404: Some("ResourceNotFound"),
-    idempotency_fields: &IDEMPOTENCY_FIELDS,
-    // The query selects properties of an entity, whose tag stays the same.
-    query_names_target: false,
-    removes_trees: true,
-    is_closed_list: true,
-    ..native::QUIRKS
+static FACTS: Facts = Facts {
+    quirks: Quirks {
+        missing_is_404: Some("ResourceNotFound"),
+        idempotency_fields: &IDEMPOTENCY_FIELDS,
+        // The query selects properties of an entity, whose tag stays the same.
+        query_names_target: false,
+        removes_trees: true,
+        is_closed_list: true,
+        ..native::FACTS.quirks
+    },
+    defaults: Defaults { unique_tags: true, ..native::FACTS.defaults },
+    demands: Demands {
+        idle_keys: &["safe_methods", "append_methods", "websocket"],
+        acquires_on_read: false,
+        ..native::FACTS.demands
+    },
 };
-
-static DEFAULTS: Defaults = Defaults { unique_tags: true, ..native::DEFAULTS };
-
-static DEMANDS: Demands =
-    Demands { idle_keys: &["safe_methods", "append_methods", "websocket"], acquires_on_read: false, ..native::DEMANDS };
 
 /// The dialect of Azure Table Storage.
 #[derive(Debug)]
 pub struct AzureTable;
 
 impl Grammar for AzureTable {
-    fn quirks(&self) -> &'static Quirks {
-        &QUIRKS
-    }
-
-    fn defaults(&self) -> &'static Defaults {
-        &DEFAULTS
-    }
-
-    fn demands(&self) -> &'static Demands {
-        &DEMANDS
+    fn facts(&self) -> &'static Facts {
+        &FACTS
     }
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {
@@ -63,10 +58,6 @@ impl Grammar for AzureTable {
             return Err(Refusal::new(Code::PreconditionRequired, detail));
         }
         Ok(Call { intent: operation.intent(), operation: Some(operation.name()), ..call })
-    }
-
-    fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {
-        false
     }
 
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {

@@ -47,37 +47,27 @@ enum Resource {
 }
 
 impl TableOperation {
-    /// All operations.
-    pub const ALL: [Self; 9] = [
-        Self::QueryTables,
-        Self::CreateTable,
-        Self::DeleteTable,
-        Self::QueryEntities,
-        Self::InsertEntity,
-        Self::GetEntity,
-        Self::UpdateEntity,
-        Self::MergeEntity,
-        Self::DeleteEntity,
+    /// All operations, with their names in Azure's documentation.
+    const ALL: [(Self, &'static str); 9] = [
+        (Self::QueryTables, "Query Tables"),
+        (Self::CreateTable, "Create Table"),
+        (Self::DeleteTable, "Delete Table"),
+        (Self::QueryEntities, "Query Entities"),
+        (Self::InsertEntity, "Insert Entity"),
+        (Self::GetEntity, "Get Entity"),
+        (Self::UpdateEntity, "Update Entity"),
+        (Self::MergeEntity, "Merge Entity"),
+        (Self::DeleteEntity, "Delete Entity"),
     ];
 
     /// Returns the operation with this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(operation, _)| operation)
     }
 
-    /// Returns the operation's name in Azure's documentation.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::QueryTables => "Query Tables",
-            Self::CreateTable => "Create Table",
-            Self::DeleteTable => "Delete Table",
-            Self::QueryEntities => "Query Entities",
-            Self::InsertEntity => "Insert Entity",
-            Self::GetEntity => "Get Entity",
-            Self::UpdateEntity => "Update Entity",
-            Self::MergeEntity => "Merge Entity",
-            Self::DeleteEntity => "Delete Entity",
-        }
+    /// Returns the operation's name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(known, _)| *known == self).map_or("", |(_, name)| name)
     }
 
     /// Returns the purpose of the operation.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
 use crate::core::{
-    lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, LeaseState, UseDenied},
+    lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, UseDenied},
     record::Snapshot,
     refusal::{Code, Refusal},
 };
@@ -62,13 +62,13 @@ fn duration_value(duration: LeaseDuration) -> HeaderValue {
     }
 }
 
-fn id_value(id: LeaseId) -> HeaderValue {
+pub(in crate::dialect) fn id_value(id: LeaseId) -> HeaderValue {
     let mut value = HeaderValue::from_str(&id.reveal()).unwrap_or(HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
 }
 
-fn rounded_up(duration: Duration) -> u64 {
+pub(in crate::dialect) fn rounded_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
@@ -94,13 +94,7 @@ pub fn show(snapshot: &Snapshot) -> Response {
     let (state, lease) = (snapshot.lease_state(), snapshot.lease());
     let held = lease.filter(|_| state.is_held());
     let view = View {
-        state: match state {
-            LeaseState::Available => "available",
-            LeaseState::Leased => "leased",
-            LeaseState::Breaking => "breaking",
-            LeaseState::Broken => "broken",
-            LeaseState::Expired => "expired",
-        },
+        state: state.word(),
         shared_by: held.filter(|lease| lease.mode == LeaseMode::Shared).map(|_| snapshot.held_leases().count()),
         duration: held.map(|lease| if lease.duration == LeaseDuration::Infinite { "infinite" } else { "fixed" }),
         remaining: held.and_then(|lease| lease.remaining(snapshot.now)).map(rounded_up),

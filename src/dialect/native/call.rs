@@ -13,46 +13,45 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{
-        Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse,
+        Call, Defaults, Demands, ErrorDocument, Facts, Grammar, Incoming, Intent, blocks::SentContent,
+        metadata::MetadataUse,
     },
 };
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 1] = [IDEMPOTENCY_KEY];
 
-/// The quirks of plain HTTP: none.
-pub static QUIRKS: Quirks = Quirks {
-    conditions_before_lease: false,
-    unknown_date_fails: false,
-    always_dated: false,
-    date_after_write: false,
-    missing_is_404: None,
-    confirms_named_tag: false,
-    idempotency_fields: &IDEMPOTENCY_FIELDS,
-    query_names_target: true,
-    removes_trees: false,
-    leases_have_paths: true,
-    lease_answers_have_validators: false,
-    head_errors_have_content: true,
-    is_closed_list: false,
-};
-
-/// The defaults of a route in plain HTTP.
-pub static DEFAULTS: Defaults = Defaults {
-    unique_tags: false,
-    probes_after_write: false,
-    version_after_write: false,
-    client_break: false,
-    infinite: false,
-};
-
-/// No demands.
-pub static DEMANDS: Demands = Demands {
-    leases: false,
-    signed_requests: false,
-    idle_keys: &[],
-    idle_lease_keys: &[],
-    lease_durations: None,
-    acquires_on_read: true,
+/// The data of the dialect. Others differ from it in a few places.
+pub static FACTS: Facts = Facts {
+    quirks: Quirks {
+        conditions_before_lease: false,
+        unknown_date_fails: false,
+        always_dated: false,
+        date_after_write: false,
+        missing_is_404: None,
+        confirms_named_tag: false,
+        idempotency_fields: &IDEMPOTENCY_FIELDS,
+        query_names_target: true,
+        removes_trees: false,
+        leases_have_paths: true,
+        lease_answers_have_validators: false,
+        head_errors_have_content: true,
+        is_closed_list: false,
+    },
+    defaults: Defaults {
+        unique_tags: false,
+        probes_after_write: false,
+        version_after_write: false,
+        client_break: false,
+        infinite: false,
+    },
+    demands: Demands {
+        leases: false,
+        signed_requests: false,
+        idle_keys: &[],
+        idle_lease_keys: &[],
+        lease_durations: None,
+        acquires_on_read: true,
+    },
 };
 
 /// The native dialect.

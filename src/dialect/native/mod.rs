@@ -18,7 +18,8 @@ mod call;
 mod read;
 
 pub use answer::{done, grant_fields, refuse, refuse_use, show};
-pub use call::{DEFAULTS, DEMANDS, Native, QUIRKS, call, problem};
+pub(super) use answer::{id_value, rounded_up};
+pub use call::{FACTS, Native, call, problem};
 pub use read::{presented_id, read, read_on_get, wait};
 
 /// The field with the id of a lease, which proves the lease on every request that uses it.

@@ -5,7 +5,7 @@ use http::{HeaderName, HeaderValue};
 use super::{error_of, object_of, quoted, refuse_unguardable};
 use crate::{
     core::{idempotency::IDEMPOTENCY_KEY, policy::GuardRules, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, native, xml},
+    dialect::{Call, Defaults, Demands, ErrorDocument, Facts, Grammar, Incoming, native, xml},
 };
 
 /// The field with the id that the SDKs give to each operation, and repeat when they retry it.
@@ -16,34 +16,26 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
 
-static QUIRKS: Quirks = Quirks {
-    always_dated: true,
-    missing_is_404: Some("NoSuchKey"),
-    // S3 has only strong tags, so the named tag is the one that matched.
-    confirms_named_tag: true,
-    idempotency_fields: &IDEMPOTENCY_FIELDS,
-    ..native::QUIRKS
+static FACTS: Facts = Facts {
+    quirks: Quirks {
+        always_dated: true,
+        missing_is_404: Some("NoSuchKey"),
+        // S3 has only strong tags, so the named tag is the one that matched.
+        confirms_named_tag: true,
+        idempotency_fields: &IDEMPOTENCY_FIELDS,
+        ..native::FACTS.quirks
+    },
+    defaults: Defaults { unique_tags: true, ..native::FACTS.defaults },
+    demands: Demands { signed_requests: true, ..native::FACTS.demands },
 };
-
-static DEFAULTS: Defaults = Defaults { unique_tags: true, ..native::DEFAULTS };
-
-static DEMANDS: Demands = Demands { signed_requests: true, ..native::DEMANDS };
 
 /// The dialect of Amazon S3.
 #[derive(Debug)]
 pub struct S3;
 
 impl Grammar for S3 {
-    fn quirks(&self) -> &'static Quirks {
-        &QUIRKS
-    }
-
-    fn defaults(&self) -> &'static Defaults {
-        &DEFAULTS
-    }
-
-    fn demands(&self) -> &'static Demands {
-        &DEMANDS
+    fn facts(&self) -> &'static Facts {
+        &FACTS
     }
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {

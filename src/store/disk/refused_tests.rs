@@ -13,6 +13,7 @@ use super::{
 use crate::{
     clock::BootClock,
     core::{
+        lease::LeaseSet,
         record::{Record, Revision},
         resource::ResourceKey,
     },
@@ -106,7 +107,7 @@ async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
         remember_time: Duration::ZERO,
         ..held
     };
-    put(&store, "a", Record { leases: forgettable.into(), ..free() }).await.unwrap();
+    put(&store, "a", Record { leases: LeaseSet::from_iter([forgettable]), ..free() }).await.unwrap();
     assert_eq!(on_disk(&disk), ["a"]);
     disk.platter().power = Some(0);
     // Enough that some are in the same shard.

@@ -9,7 +9,7 @@ use std::{
 use super::log::Medium;
 use crate::{
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
         policy::LeaseGuards,
         record::{Record, Revision, Stamp},
         time::StoreTime,
@@ -181,7 +181,7 @@ pub(super) fn leased(now: StoreTime) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { leases: lease.into(), fence: Stamp::Itself, ..free() }
+    Record { leases: LeaseSet::from_iter([lease]), fence: Stamp::Itself, ..free() }
 }
 
 /// A record without a lease.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::{
-    lease::{Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
+    lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
     record::{Doubt, Mark, Stamp},
     steps::{Outcome, Settlement, claim, settle},
@@ -278,7 +278,7 @@ fn leased(until: Option<u64>) -> Record {
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };
-    Record { leases: lease.into(), fence: Stamp::Itself, ..idle() }
+    Record { leases: LeaseSet::from_iter([lease]), fence: Stamp::Itself, ..idle() }
 }
 
 #[tokio::test]

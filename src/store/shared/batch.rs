@@ -25,7 +25,7 @@ use tokio::{
         mpsc::{Receiver, Sender, channel},
         oneshot,
     },
-    task::AbortHandle,
+    task::JoinSet,
     time::timeout,
 };
 
@@ -59,7 +59,7 @@ pub(super) trait Carrier: Send + Sync + 'static {
 pub(super) struct Swaps<C: Carrier> {
     waiting: Sender<Job<C>>,
     timeout: Duration,
-    senders: Vec<AbortHandle>,
+    _senders: JoinSet<()>,
 }
 
 struct Job<C: Carrier> {
@@ -74,8 +74,8 @@ impl<C: Carrier> Swaps<C> {
     pub(super) fn start(engine: &Arc<C>, timeout: Duration) -> Self {
         let (waiting, queue) = channel(WAITING_MAX);
         let queue = Arc::new(Mutex::new(queue));
-        let sender = |_| tokio::spawn(send_all(Arc::clone(engine), Arc::clone(&queue))).abort_handle();
-        Self { waiting, timeout, senders: (0..SENDERS).map(sender).collect() }
+        let senders = (0..SENDERS).map(|_| send_all(Arc::clone(engine), Arc::clone(&queue))).collect();
+        Self { waiting, timeout, _senders: senders }
     }
 
     /// Carries out a swap of the record of this resource. The new record has this many bytes.
@@ -93,12 +93,6 @@ impl<C: Carrier> Swaps<C> {
         };
         // After the timeout the caller gets an error, and a swap that was not sent by then is never sent.
         timeout(self.timeout, carried_out).await.ok().flatten().unwrap_or(Err(StoreError::Unavailable))
-    }
-}
-
-impl<C: Carrier> Drop for Swaps<C> {
-    fn drop(&mut self) {
-        self.senders.iter().for_each(AbortHandle::abort);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod batch;
 mod breaker;
+mod collect;
 mod epoch;
 pub mod etcd;
 mod health;
@@ -11,13 +12,21 @@ pub mod redis;
 mod secret;
 mod waiters;
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use self::{breaker::Breaker, etcd::EtcdStore, postgres::PostgresStore, redis::RedisStore};
-use super::{OpenError, Store};
+use super::{
+    OpenError, Store, StoreError,
+    encoding::{self, Label},
+};
 use crate::{
     clock::Clock,
     config::{self, StoreSettings},
+    core::{
+        record::{Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
     entropy::random_u64,
 };
 
@@ -47,6 +56,24 @@ pub(super) async fn postgres(
 pub(super) async fn redis(redis: &config::Redis, settings: &StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
     let store = RedisStore::connect(redis, settings).await?;
     Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
+}
+
+/// Reads the text of a record with this revision, whose moments count from `base`. A damaged one is logged.
+fn decoded(
+    key: &ResourceKey,
+    revision: Revision,
+    text: &[u8],
+    base: StoreTime,
+    now: StoreTime,
+) -> Result<(Snapshot, Option<Label>), StoreError> {
+    let (record, label) = encoding::decode_labelled(text, base).map_err(|error| damaged(key, &error))?;
+    Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+}
+
+/// Logs that a record cannot be read, and returns the error of its reader.
+fn damaged(key: &ResourceKey, error: &dyn Display) -> StoreError {
+    tracing::error!(?key, %error, "writes to this resource are refused");
+    StoreError::Unavailable
 }
 
 /// Varies a wait a little, so that processes that were started together drift apart.

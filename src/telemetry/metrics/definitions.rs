@@ -66,214 +66,163 @@ pub const QUEUE: &str = "ifmatch.queue";
 /// The place where a body is kept.
 pub const PLACE: &str = "ifmatch.body.place";
 
-const fn metric(
-    name: &'static str,
-    kind: Kind,
-    unit: &'static str,
-    attributes: &'static [&'static str],
-    about: &'static str,
-) -> Metric {
-    Metric { name, kind, unit, attributes, about }
+type Attributes = &'static [&'static str];
+
+const fn counter(name: &'static str, unit: &'static str, attributes: Attributes, about: &'static str) -> Metric {
+    Metric { name, kind: Kind::Counter, unit, attributes, about }
+}
+
+const fn gauge(name: &'static str, unit: &'static str, attributes: Attributes, about: &'static str) -> Metric {
+    Metric { name, kind: Kind::Gauge, unit, attributes, about }
+}
+
+const fn seconds(name: &'static str, attributes: Attributes, about: &'static str) -> Metric {
+    Metric { name, kind: Kind::Histogram, unit: "s", attributes, about }
 }
 
 /// The duration of requests.
-pub const SERVER_DURATION: Metric = metric(
+pub const SERVER_DURATION: Metric = seconds(
     "http.server.request.duration",
-    Kind::Histogram,
-    "s",
     &[METHOD, SCHEME, STATUS, HTTP_ROUTE, ROUTE, ERROR],
     "From the end of a request's head to the end of its answer",
 );
 /// The number of requests that are being handled.
 pub const ACTIVE_REQUESTS: Metric =
-    metric("http.server.active_requests", Kind::Gauge, "{request}", &[], "Requests that are being handled");
+    gauge("http.server.active_requests", "{request}", &[], "Requests that are being handled");
 /// The duration of exchanges with servers.
-pub const CLIENT_DURATION: Metric = metric(
+pub const CLIENT_DURATION: Metric = seconds(
     "http.client.request.duration",
-    Kind::Histogram,
-    "s",
     &[METHOD, SCHEME, STATUS, SERVER, PORT, ERROR],
     "From connecting to a server to the head of its response; probes too",
 );
 /// The health of servers.
-pub const UPSTREAM_UP: Metric = metric(
+pub const UPSTREAM_UP: Metric = gauge(
     "ifmatch.upstream.up",
-    Kind::Gauge,
     "{server}",
     &[UPSTREAM, SERVER, PORT],
     "1 for a server that gets requests, 0 for one whose health checks fail",
 );
 /// The number of exchanges under way with servers.
-pub const UPSTREAM_ACTIVE: Metric = metric(
+pub const UPSTREAM_ACTIVE: Metric = gauge(
     "ifmatch.upstream.active_requests",
-    Kind::Gauge,
     "{request}",
     &[UPSTREAM, SERVER, PORT],
     "Exchanges in flight with a server",
 );
 /// The number of requests that wait for servers.
-pub const UPSTREAM_WAITERS: Metric = metric(
+pub const UPSTREAM_WAITERS: Metric = gauge(
     "ifmatch.upstream.waiters",
-    Kind::Gauge,
     "{request}",
     &[UPSTREAM, SERVER, PORT],
     "Requests that wait because a server has as many exchanges as it may",
 );
 /// The verdicts on requests.
 pub const VERDICTS: Metric =
-    metric("ifmatch.verdicts", Kind::Counter, "{request}", &[ROUTE, VERDICT], "What was decided of requests");
+    counter("ifmatch.verdicts", "{request}", &[ROUTE, VERDICT], "What was decided of requests");
 /// The verdicts that routes with `observe` would have given.
-pub const OBSERVED: Metric = metric(
+pub const OBSERVED: Metric = counter(
     "ifmatch.observed.verdicts",
-    Kind::Counter,
     "{request}",
     &[ROUTE, VERDICT],
     "What would have been decided of writes on routes that only watch",
 );
 /// The time for which writes waited for their claims.
-pub const CLAIM_WAIT: Metric = metric(
+pub const CLAIM_WAIT: Metric = seconds(
     "ifmatch.claim.wait",
-    Kind::Histogram,
-    "s",
     &[ROUTE],
     "How long a request waited for other writes on its resource; 0 where nothing was in its way",
 );
 /// The number of requests that wait.
-pub const WAITERS: Metric = metric(
+pub const WAITERS: Metric = gauge(
     "ifmatch.waiters",
-    Kind::Gauge,
     "{request}",
     &[QUEUE],
     "Requests that wait for a claim, for a lease, or as reads for the end of writes",
 );
 /// The number of probes.
-pub const PROBES: Metric = metric(
-    "ifmatch.probes",
-    Kind::Counter,
-    "{probe}",
-    &[ROUTE, FOUND],
-    "Questions to upstreams for the current state of a resource",
-);
+pub const PROBES: Metric =
+    counter("ifmatch.probes", "{probe}", &[ROUTE, FOUND], "Questions to upstreams for the current state of a resource");
 /// The number of writes whose outcome cannot be known.
-pub const DOUBTS_MADE: Metric = metric(
+pub const DOUBTS_MADE: Metric = counter(
     "ifmatch.doubts.made",
-    Kind::Counter,
     "{doubt}",
     &[],
     "Writes that ended without a known outcome, as this process recorded them",
 );
 /// The number of doubts that are over.
-pub const DOUBTS_RESOLVED: Metric = metric(
+pub const DOUBTS_RESOLVED: Metric = counter(
     "ifmatch.doubts.resolved",
-    Kind::Counter,
     "{doubt}",
     &[],
     "Doubts that were over when this process put the next write in their place",
 );
 /// The number of doubts that hold a resource.
 pub const DOUBTS: Metric =
-    metric("ifmatch.doubts", Kind::Gauge, "{doubt}", &[], "Doubts that hold a resource now, in the whole store");
+    gauge("ifmatch.doubts", "{doubt}", &[], "Doubts that hold a resource now, in the whole store");
 /// The number of records.
-pub const RECORDS: Metric = metric("ifmatch.records", Kind::Gauge, "{record}", &[], "Records in the store");
+pub const RECORDS: Metric = gauge("ifmatch.records", "{record}", &[], "Records in the store");
 /// The memory that records take.
-pub const RECORD_BYTES: Metric = metric(
+pub const RECORD_BYTES: Metric = gauge(
     "ifmatch.records.size",
-    Kind::Gauge,
     "By",
     &[],
     "Memory of this process that records take, where the store is in it; `store.max_size` is the most",
 );
 /// The number of leases.
 pub const LEASES: Metric =
-    metric("ifmatch.leases", Kind::Gauge, "{lease}", &[LEASE_STATE], "Leases in the store that are held or remembered");
+    gauge("ifmatch.leases", "{lease}", &[LEASE_STATE], "Leases in the store that are held or remembered");
 /// The number of lease events.
-pub const LEASE_EVENTS: Metric = metric(
+pub const LEASE_EVENTS: Metric = counter(
     "ifmatch.lease.events",
-    Kind::Counter,
     "{event}",
     &[ROUTE, LEASE_EVENT],
     "What was done to leases by this process; `lost` counts requests whose lease had ended",
 );
 /// The duration of store operations.
-pub const STORE_DURATION: Metric = metric(
-    "ifmatch.store.duration",
-    Kind::Histogram,
-    "s",
-    &[STORE_OPERATION],
-    "How long operations of the store took, failed ones too",
-);
+pub const STORE_DURATION: Metric =
+    seconds("ifmatch.store.duration", &[STORE_OPERATION], "How long operations of the store took, failed ones too");
 /// The number of failed store operations.
-pub const STORE_ERRORS: Metric = metric(
-    "ifmatch.store.errors",
-    Kind::Counter,
-    "{operation}",
-    &[STORE_OPERATION, ERROR],
-    "Operations of the store that failed",
-);
+pub const STORE_ERRORS: Metric =
+    counter("ifmatch.store.errors", "{operation}", &[STORE_OPERATION, ERROR], "Operations of the store that failed");
 /// The number of responses whose tag changed without a write.
-pub const FLAPPING: Metric = metric(
-    "ifmatch.tags.flapping",
-    Kind::Counter,
-    "{response}",
-    &[ROUTE],
-    "Responses whose tag had changed with no write between",
-);
+pub const FLAPPING: Metric =
+    counter("ifmatch.tags.flapping", "{response}", &[ROUTE], "Responses whose tag had changed with no write between");
 /// The memory and spool space that bodies take.
-pub const BODY_BYTES: Metric = metric(
-    "ifmatch.body.held",
-    Kind::Gauge,
-    "By",
-    &[PLACE],
-    "What bodies take of max_body_memory_total and of max_spool_size",
-);
+pub const BODY_BYTES: Metric =
+    gauge("ifmatch.body.held", "By", &[PLACE], "What bodies take of max_body_memory_total and of max_spool_size");
 /// The number of responses on guarded routes that got no tag.
-pub const UNTAGGED: Metric = metric(
+pub const UNTAGGED: Metric = counter(
     "ifmatch.responses.untagged",
-    Kind::Counter,
     "{response}",
     &[ROUTE, REASON],
     "Responses to reads on guarded routes that got no tag",
 );
 /// The number of connections that were closed because of their clients' behaviour.
-pub const CONNECTIONS_REFUSED: Metric = metric(
+pub const CONNECTIONS_REFUSED: Metric = counter(
     "ifmatch.connections.refused",
-    Kind::Counter,
     "{connection}",
     &[REASON],
     "Connections that were closed for what their clients do (docs/floods.md)",
 );
 /// The number of log lines that were not written.
-pub const LINES_DROPPED: Metric = metric(
-    "ifmatch.log.dropped",
-    Kind::Counter,
-    "{line}",
-    &[],
-    "Log lines that were dropped because standard error took no more",
-);
+pub const LINES_DROPPED: Metric =
+    counter("ifmatch.log.dropped", "{line}", &[], "Log lines that were dropped because standard error took no more");
 
 /// The time at which the process started.
-pub const START_TIME: Metric =
-    metric("ifmatch.process.start.time", Kind::Gauge, "s", &[], "Unix time at which the process started");
+pub const START_TIME: Metric = gauge("ifmatch.process.start.time", "s", &[], "Unix time at which the process started");
 /// Whether the last reload succeeded.
-pub const RELOAD_SUCCESSFUL: Metric = metric(
+pub const RELOAD_SUCCESSFUL: Metric = gauge(
     "ifmatch.config.last_reload_successful",
-    Kind::Gauge,
     "{reload}",
     &[],
     "1 if the last reload succeeded or there was none, 0 if it was refused and the old configuration stays",
 );
 /// The time at which the configuration in effect was loaded.
-pub const LOAD_TIME: Metric = metric(
-    "ifmatch.config.load.time",
-    Kind::Gauge,
-    "s",
-    &[],
-    "Unix time at which the configuration in effect was loaded",
-);
+pub const LOAD_TIME: Metric =
+    gauge("ifmatch.config.load.time", "s", &[], "Unix time at which the configuration in effect was loaded");
 /// The time at which a certificate expires.
-pub const CERTIFICATE_EXPIRY: Metric = metric(
+pub const CERTIFICATE_EXPIRY: Metric = gauge(
     "ifmatch.certificate.expiry.time",
-    Kind::Gauge,
     "s",
     &[CERTIFICATE],
     "Unix time at which a certificate of a TLS listener expires",

@@ -144,40 +144,18 @@ pub(super) fn observe(meter: &Meter) {
     gauge(meter, &define::UPSTREAM_UP, |gauge| observe_servers(gauge, |server| (!server.is_down).into()));
     gauge(meter, &define::UPSTREAM_ACTIVE, |gauge| observe_servers(gauge, |server| server.in_use as u64));
     gauge(meter, &define::UPSTREAM_WAITERS, |gauge| observe_servers(gauge, |server| server.waiting as u64));
-    gauge(meter, &define::DOUBTS, |gauge| {
-        if let Some(counts) = counted() {
-            gauge.observe(counts.doubts, &[]);
-        }
-    });
-    gauge(meter, &define::RECORDS, |gauge| {
-        if let Some(counts) = counted() {
-            gauge.observe(counts.records, &[]);
-        }
-    });
-    gauge(meter, &define::RECORD_BYTES, |gauge| {
-        if let Some(bytes) = counted().and_then(|counts| counts.bytes) {
-            gauge.observe(bytes, &[]);
-        }
-    });
+    gauge_if_known(meter, &define::DOUBTS, || Some(counted()?.doubts));
+    gauge_if_known(meter, &define::RECORDS, || Some(counted()?.records));
+    gauge_if_known(meter, &define::RECORD_BYTES, || counted()?.bytes);
     gauge(meter, &define::LEASES, |gauge| {
-        if let Some(counts) = counted() {
-            for (state, leases) in counts.leases() {
-                gauge.observe(leases, &[KeyValue::new(define::LEASE_STATE, state)]);
-            }
+        for (state, leases) in counted().iter().flat_map(Counts::leases) {
+            gauge.observe(leases, &[KeyValue::new(define::LEASE_STATE, state)]);
         }
     });
     let started_at = unix_seconds(SystemTime::now());
     gauge(meter, &define::START_TIME, move |gauge| gauge.observe(started_at, &[]));
-    gauge(meter, &define::RELOAD_SUCCESSFUL, |gauge| {
-        if let Some(load) = loaded() {
-            gauge.observe((!load.is_refused_since).into(), &[]);
-        }
-    });
-    gauge(meter, &define::LOAD_TIME, |gauge| {
-        if let Some(load) = loaded() {
-            gauge.observe(unix_seconds(load.loaded_at), &[]);
-        }
-    });
+    gauge_if_known(meter, &define::RELOAD_SUCCESSFUL, || Some((!loaded()?.is_refused_since).into()));
+    gauge_if_known(meter, &define::LOAD_TIME, || Some(unix_seconds(loaded()?.loaded_at)));
     gauge(meter, &define::CERTIFICATE_EXPIRY, |gauge| {
         for certificate in each(|owner| owner.certificates()).into_iter().flatten() {
             gauge.observe(certificate.expires_at, &[KeyValue::new(define::CERTIFICATE, certificate.file)]);
@@ -194,6 +172,11 @@ fn observe_servers(gauge: &dyn AsyncInstrument<u64>, of: impl Fn(&ServerState) -
         attributes.extend(server_attributes(&server.server));
         gauge.observe(of(server), &attributes);
     }
+}
+
+/// Creates a gauge that has a value only while this is known.
+fn gauge_if_known(meter: &Meter, metric: &Metric, read: impl Fn() -> Option<u64> + Send + Sync + 'static) {
+    gauge(meter, metric, move |gauge| read().iter().for_each(|value| gauge.observe(*value, &[])));
 }
 
 fn gauge(meter: &Meter, metric: &Metric, read: impl Fn(&dyn AsyncInstrument<u64>) + Send + Sync + 'static) {

@@ -77,9 +77,6 @@ pub fn prometheus_text() -> String {
     })
 }
 
-/// The content type of [`prometheus_text`].
-pub const PROMETHEUS_CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
-
 /// Starts the metrics: for Prometheus if they are `scraped`, and for OTLP if there is an exporter. Only the first call
 /// in a process has an effect.
 pub(super) fn start(

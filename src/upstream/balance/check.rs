@@ -41,16 +41,12 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServer>) {
     let (connector, resolver) = (connector(1), Resolver::new());
     loop {
-        let Some((upstream, health)) = upstream.upgrade().and_then(|upstream| {
-            let health = upstream.health.clone()?;
-            Some((upstream, health))
-        }) else {
-            return;
-        };
+        let Some(upstream) = upstream.upgrade() else { return };
+        let Some(health) = upstream.health.clone() else { return };
         let asked = timeout(health.timeout, ask(&connector, &resolver, &upstream, index, &health.question));
         let answer = asked.await.unwrap_or(Err("no answer in time".to_owned()));
         // The streak belongs to the server and not to this task: a reload restarts the tasks but keeps the findings.
-        let news = Streak(server.streak()).after(answer.is_ok(), server.is_down(), &health);
+        let news = count_answer(&server.streak, answer.is_ok(), server.is_down(), &health);
         if let Some(down) = news
             && server.set_down(down)
         {
@@ -96,23 +92,19 @@ fn head(host: &str, path: &str) -> pingora::Result<RequestHeader> {
     Ok(head)
 }
 
-/// The number of consecutive answers that contradict the server's current state.
-struct Streak<'a>(&'a AtomicUsize);
-
-impl Streak<'_> {
-    /// Counts another answer, and returns whether the server is now down if that changes.
-    fn after(&self, is_well: bool, is_down: bool, health: &HealthCheck) -> Option<bool> {
-        if is_well != is_down {
-            self.0.store(0, Ordering::Relaxed);
-            return None;
-        }
-        let enough = if is_well { health.healthy_after } else { health.unhealthy_after };
-        if self.0.fetch_add(1, Ordering::Relaxed) + 1 < enough {
-            return None;
-        }
-        self.0.store(0, Ordering::Relaxed);
-        Some(!is_well)
+/// Counts the consecutive answers that contradict the server's current state. Returns whether the server is now down if
+/// another answer changes that.
+fn count_answer(streak: &AtomicUsize, is_well: bool, is_down: bool, health: &HealthCheck) -> Option<bool> {
+    if is_well != is_down {
+        streak.store(0, Ordering::Relaxed);
+        return None;
     }
+    let enough = if is_well { health.healthy_after } else { health.unhealthy_after };
+    if streak.fetch_add(1, Ordering::Relaxed) + 1 < enough {
+        return None;
+    }
+    streak.store(0, Ordering::Relaxed);
+    Some(!is_well)
 }
 
 /// Varies the interval by up to a tenth, so that many proxies do not check at the same moment.
@@ -140,9 +132,8 @@ mod tests {
     /// Returns whether the server is down after each answer, beginning with a server that is up.
     fn states(answers: &[bool]) -> Vec<bool> {
         let (count, mut down) = (AtomicUsize::new(0), false);
-        let streak = Streak(&count);
         let mut after = |is_well: &bool| {
-            down = streak.after(*is_well, down, &health()).unwrap_or(down);
+            down = count_answer(&count, *is_well, down, &health()).unwrap_or(down);
             down
         };
         answers.iter().map(&mut after).collect()

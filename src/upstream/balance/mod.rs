@@ -91,7 +91,7 @@ impl Upstreams {
         let of_same_name = || known.values().map(|(_, servers)| servers).filter(|known| known.name == upstream.name);
         let servers = upstream.servers.iter().map(|name| {
             let is_same =
-                |server: &&Arc<UpstreamServer>| server.name == *name && server.max() == upstream.connections.max;
+                |server: &&Arc<UpstreamServer>| server.name == *name && server.max == upstream.connections.max;
             let same = of_same_name().flat_map(|known| &known.list).find(is_same);
             same.cloned().unwrap_or_else(|| Arc::new(UpstreamServer::new(name, upstream.connections.max)))
         });

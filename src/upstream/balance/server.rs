@@ -31,8 +31,8 @@ pub(super) struct UpstreamServer {
     /// The time until which the server comes last, in milliseconds since the start. 0 for never.
     last_until: AtomicU64,
     /// The number of consecutive check answers that contradict the server's current state.
-    streak: AtomicUsize,
-    max: usize,
+    pub(super) streak: AtomicUsize,
+    pub(super) max: usize,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -59,10 +59,6 @@ impl UpstreamServer {
         }
     }
 
-    pub(super) fn max(&self) -> usize {
-        self.max
-    }
-
     /// Returns the number of exchanges under way.
     pub(super) fn in_use(&self) -> usize {
         self.max.saturating_sub(self.slots.available_permits())
@@ -75,10 +71,6 @@ impl UpstreamServer {
 
     pub(super) fn is_down(&self) -> bool {
         self.down.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn streak(&self) -> &AtomicUsize {
-        &self.streak
     }
 
     /// Notes the result of the server's health checks. Returns true if the state changed.

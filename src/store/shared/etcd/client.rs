@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::txn;
 use crate::{
     config,
+    core::record::Revision,
     store::{
         OpenError, StoreError,
         shared::{epoch::Epoch, health::EngineHealth, secret},
@@ -37,6 +38,8 @@ pub(super) struct EtcdClient {
 /// The answer to a transaction.
 pub(super) struct TransactionReply {
     pub(super) response: TxnResponse,
+    /// The store's revision at that time. If a record was put, this is its revision.
+    pub(super) at: Revision,
     /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
@@ -83,8 +86,9 @@ impl EtcdClient {
             match timeout(left.min(self.timeout / ATTEMPTS), kv.txn(txn.clone())).await {
                 Ok(Ok(response)) => {
                     self.health.answers();
-                    self.epoch.accept(reached, txn::revision_of(&response).unwrap_or_default())?;
-                    return Ok(TransactionReply { response, is_repeated });
+                    let at = txn::revision_of(&response).unwrap_or_default();
+                    self.epoch.accept(reached, at)?;
+                    return Ok(TransactionReply { response, at, is_repeated });
                 }
                 Ok(Err(error)) => self.health.fails(&error),
                 Err(elapsed) => self.health.fails(&elapsed),

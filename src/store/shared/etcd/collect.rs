@@ -15,26 +15,17 @@ use crate::{
     },
     store::{
         StoreError,
-        shared::{jittered, labels::is_older},
+        shared::{
+            collect::{FORGET_PAUSE, FULL_PAUSE, PAGE, PASSES},
+            jittered,
+            labels::is_older,
+        },
     },
 };
-
-/// The number of records that one request reads. Together they have a few hundred KiB.
-const PAGE: usize = 500;
-
-/// The pause between two records that are forgotten. It allows at most a few hundred a second, while etcd handles
-/// thousands of changes a second.
-const FORGET_PAUSE: Duration = Duration::from_millis(2);
 
 /// The interval between two counts of the records. The capacity is no strict limit, and a count costs etcd a walk over
 /// all keys.
 const COUNT_INTERVAL: Duration = Duration::from_secs(60);
-
-/// The minimum time between two searches for room.
-const FULL_PAUSE: Duration = Duration::from_secs(1);
-
-/// The number of passes within an `idle_ttl`. One process makes each of them.
-const PASSES: u32 = 8;
 
 /// Some of the records, in the order of their keys.
 pub(super) struct KeyPage {
@@ -46,50 +37,42 @@ pub(super) struct KeyPage {
 
 /// Counts and collects forever.
 pub(super) async fn run(shared: Arc<EtcdShared>) {
-    let pass_interval = shared.idle_ttl / PASSES;
-    let mut turn = CollectTurn::default();
+    let pass_interval = shared.limits.idle_ttl / PASSES;
+    let mut last_turn = Revision::default();
     let mut since_look = Duration::ZERO;
     loop {
         let wait = jittered(COUNT_INTERVAL.min(pass_interval.max(FULL_PAUSE)));
-        let is_full = timeout(wait, shared.is_full.notified()).await.is_ok();
+        let is_full = timeout(wait, shared.limits.is_full.notified()).await.is_ok();
         since_look += if is_full { Duration::ZERO } else { wait };
         // A failure is retried at the next interval. The client logs the state of the engine.
         if shared.count().await.is_err() {
             continue;
         }
         let records = shared.records.load(Ordering::Relaxed);
-        if records >= shared.capacity {
+        if records >= shared.limits.capacity {
             // At least a tenth, so that this is not needed again at once.
-            let surplus = records - shared.capacity + shared.capacity / 10 + 1;
+            let surplus = records - shared.limits.capacity + shared.limits.capacity / 10 + 1;
             let _ = shared.collect(Duration::ZERO, surplus).await;
             sleep(FULL_PAUSE).await;
         } else if since_look >= pass_interval {
             since_look = Duration::ZERO;
-            if turn.take(&shared).await {
-                let _ = shared.collect(shared.idle_ttl, usize::MAX).await;
+            if take_turn(&shared, &mut last_turn).await {
+                let _ = shared.collect(shared.limits.idle_ttl, usize::MAX).await;
             }
         }
     }
 }
 
-/// The turn to look through the records. In each interval, only one of all processes takes it.
-#[derive(Default)]
-struct CollectTurn {
-    seen: Revision,
-}
-
-impl CollectTurn {
-    /// Takes the turn, unless another process has since the last call.
-    async fn take(&mut self, shared: &EtcdShared) -> bool {
-        let key = shared.keys.collected();
-        let Ok(answer) = shared.engine.ask(txn::put_next(&key, self.seen, "")).await else { return false };
-        let is_ours = answer.response.succeeded();
-        let last = txn::last_get(&answer.response);
-        let others = last.and_then(|got| got.kvs().first().map(|pair| txn::revision(pair.mod_revision())));
-        self.seen =
-            if is_ours { txn::revision_of(&answer.response).unwrap_or_default() } else { others.unwrap_or_default() };
-        is_ours
-    }
+/// Takes the turn to look through the records, unless another process has since the last one that was seen. In each
+/// interval, only one of all processes takes it.
+async fn take_turn(shared: &EtcdShared, seen: &mut Revision) -> bool {
+    let key = shared.keys.collected();
+    let Ok(answer) = shared.engine.ask(txn::put_next(&key, *seen, "")).await else { return false };
+    let is_ours = answer.response.succeeded();
+    let last = txn::last_get(&answer.response);
+    let others = last.and_then(|got| got.kvs().first().map(|pair| txn::revision(pair.mod_revision())));
+    *seen = if is_ours { answer.at } else { others.unwrap_or_default() };
+    is_ours
 }
 
 impl EtcdShared {

@@ -21,7 +21,6 @@
 mod client;
 mod collect;
 mod first_seen;
-mod floors;
 mod keys;
 mod txn;
 
@@ -34,15 +33,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use etcd_client::{Txn, TxnResponse, WatchOptions};
+use etcd_client::{Txn, WatchOptions};
 use tokio::{
-    sync::Notify,
-    task::AbortHandle,
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
 use super::{
     batch::{Carrier, Swaps},
+    collect::CollectLimits,
+    decoded,
     labels::Labels,
 };
 use crate::{
@@ -75,23 +75,21 @@ const WATCH_FAILED_PAUSE: Duration = Duration::from_millis(100);
 /// Records in etcd.
 pub struct EtcdStore {
     shared: Arc<EtcdShared>,
-    collector: AbortHandle,
+    swaps: Swaps<EtcdClient>,
+    incarnation: Incarnation,
+    labels: Labels,
+    /// The task that uses what is shared. It ends with the store.
+    _background: JoinSet<()>,
 }
 
 struct EtcdShared {
     engine: Arc<EtcdClient>,
-    swaps: Swaps<EtcdClient>,
     keys: EtcdKeys,
     clock: Arc<dyn Clock>,
-    incarnation: Incarnation,
     sights: FirstSeen,
-    capacity: usize,
-    idle_ttl: Duration,
+    limits: CollectLimits,
     /// The number of records at the last count, updated by those that this process has created and forgotten since.
     records: AtomicUsize,
-    /// Notified when a swap was refused for lack of room.
-    is_full: Notify,
-    labels: Labels,
 }
 
 impl EtcdStore {
@@ -109,32 +107,23 @@ impl EtcdStore {
         let keys = EtcdKeys::new(&settings.prefix);
         let incarnation = incarnation(&engine, &keys).await?;
         let shared = Arc::new(EtcdShared {
-            swaps: Swaps::start(&engine, common.timeout),
-            engine,
+            engine: Arc::clone(&engine),
             keys,
             clock,
-            incarnation,
             sights: FirstSeen::new(common.capacity),
-            capacity: common.capacity,
-            idle_ttl: common.idle_ttl,
+            limits: CollectLimits::of(common),
             records: AtomicUsize::new(0),
-            is_full: Notify::new(),
-            labels: Labels::new()?,
         });
         shared.count().await.map_err(|_unavailable| OpenError::Silent)?;
-        let collector = tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle();
-        Ok(Self { shared, collector })
+        let mut background = JoinSet::new();
+        background.spawn(collect::run(Arc::clone(&shared)));
+        let (swaps, labels) = (Swaps::start(&engine, common.timeout), Labels::new()?);
+        Ok(Self { shared, swaps, incarnation, labels, _background: background })
     }
 
     /// Forgets the idle records that were not written for `idle_ttl`, and returns their number.
     pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
         self.shared.collect(idle_ttl, usize::MAX).await
-    }
-}
-
-impl Drop for EtcdStore {
-    fn drop(&mut self) {
-        self.collector.abort();
     }
 }
 
@@ -149,27 +138,18 @@ async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation
     number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation()))
 }
 
-/// The answer to the transaction of one swap.
-struct Answered {
-    response: TxnResponse,
-    /// The store's revision at that time. If the record was put, this is its revision.
-    at: Revision,
-    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
-    is_repeated: bool,
-}
-
 #[async_trait]
 impl Carrier for EtcdClient {
     type Swap = Txn;
-    type Answer = Answered;
+    type Answer = TransactionReply;
 
-    async fn carry_out(&self, mut swaps: Vec<Txn>) -> Result<Vec<Answered>, StoreError> {
-        let is_alone = swaps.len() == 1;
-        let question = if is_alone { swaps.pop().unwrap_or_default() } else { txn::together(swaps) };
-        let TransactionReply { response, is_repeated } = self.ask(question).await?;
-        let at = txn::revision_of(&response).unwrap_or_default();
-        let responses = if is_alone { vec![response] } else { txn::each(&response) };
-        Ok(responses.into_iter().map(|response| Answered { response, at, is_repeated }).collect())
+    async fn carry_out(&self, mut swaps: Vec<Txn>) -> Result<Vec<TransactionReply>, StoreError> {
+        if swaps.len() == 1 {
+            return Ok(vec![self.ask(swaps.pop().unwrap_or_default()).await?]);
+        }
+        let TransactionReply { response, at, is_repeated } = self.ask(txn::together(swaps)).await?;
+        let of_swap = |response| TransactionReply { response, at, is_repeated };
+        Ok(txn::each(&response).into_iter().map(of_swap).collect())
     }
 }
 
@@ -192,47 +172,14 @@ impl EtcdShared {
         now: StoreTime,
     ) -> Result<(Snapshot, Option<Label>), StoreError> {
         let base = self.sights.base(key, revision, now);
-        let (record, label) = encoding::decode_labelled(text, base).map_err(|error| {
-            tracing::error!(?key, %error, "writes to this resource are refused");
-            StoreError::Unavailable
-        })?;
-        self.sights.note(key, revision, base, &record);
-        Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+        let (snapshot, label) = decoded(key, revision, text, base, now)?;
+        self.sights.note(key, revision, base, &snapshot.record);
+        Ok((snapshot, label))
     }
 
     async fn look(&self, key: &ResourceKey) -> Result<FoundKey, StoreError> {
         let answer = self.engine.ask(txn::look(&self.keys, key)).await?;
         txn::found(&answer.response).ok_or(StoreError::Unavailable)
-    }
-
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        // Taken before the swap is sent, so that no reader counts from an earlier time.
-        let base = self.clock.now();
-        let label = self.labels.next();
-        let text = encoding::encode_labelled(&next, base, Some(label.clone()));
-        let may_create = self.records.load(Ordering::Relaxed) < self.capacity;
-        let swap = txn::swap(&self.keys, key, expected, &text, may_create);
-        let Answered { response, at, is_repeated } = self.swaps.carry_out(key, swap, text.len()).await?;
-        match txn::swap_answer(&response, at, may_create).ok_or(StoreError::Unavailable)? {
-            SwapAnswer::Put { revision, is_new } => {
-                self.records.fetch_add(usize::from(is_new), Ordering::Relaxed);
-                Ok(Swapped::Done(self.put(key, revision, next, base)))
-            }
-            SwapAnswer::NoRoom => {
-                self.is_full.notify_one();
-                Err(StoreError::Full)
-            }
-            SwapAnswer::Other(found) => {
-                let (snapshot, written) = self.snapshot(key, &found)?;
-                match written {
-                    Some(written) if written == label => {
-                        Ok(Swapped::Done(self.put(key, snapshot.revision, next, base)))
-                    }
-                    _ if is_repeated => Err(StoreError::Unavailable),
-                    _ => Ok(Swapped::Conflict(snapshot)),
-                }
-            }
-        }
     }
 
     /// Returns the record that this process has put. Its moments stay unchanged, because the time of the swap is known
@@ -267,7 +214,7 @@ impl EtcdShared {
 #[async_trait]
 impl Store for EtcdStore {
     fn incarnation(&self) -> Incarnation {
-        self.shared.incarnation
+        self.incarnation
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
@@ -280,7 +227,33 @@ impl Store for EtcdStore {
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.shared.swap(key, expected, next).await
+        // Taken before the swap is sent, so that no reader counts from an earlier time.
+        let (shared, base) = (&self.shared, self.shared.clock.now());
+        let label = self.labels.next();
+        let text = encoding::encode_labelled(&next, base, Some(label.clone()));
+        let may_create = shared.records.load(Ordering::Relaxed) < shared.limits.capacity;
+        let swap = txn::swap(&shared.keys, key, expected, &text, may_create);
+        let TransactionReply { response, at, is_repeated } = self.swaps.carry_out(key, swap, text.len()).await?;
+        match txn::swap_answer(&response, at, may_create).ok_or(StoreError::Unavailable)? {
+            SwapAnswer::Put { revision, is_new } => {
+                shared.records.fetch_add(usize::from(is_new), Ordering::Relaxed);
+                Ok(Swapped::Done(shared.put(key, revision, next, base)))
+            }
+            SwapAnswer::NoRoom => {
+                shared.limits.is_full.notify_one();
+                Err(StoreError::Full)
+            }
+            SwapAnswer::Other(found) => {
+                let (snapshot, written) = shared.snapshot(key, &found)?;
+                match written {
+                    Some(written) if written == label => {
+                        Ok(Swapped::Done(shared.put(key, snapshot.revision, next, base)))
+                    }
+                    _ if is_repeated => Err(StoreError::Unavailable),
+                    _ => Ok(Swapped::Conflict(snapshot)),
+                }
+            }
+        }
     }
 
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
@@ -302,6 +275,13 @@ impl Store for EtcdStore {
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
-        self.shared.raise_floors().await
+        /// The number of operations in one transaction. It is etcd's default limit.
+        const OPERATIONS: usize = 128;
+        let buckets = (0..=u16::MAX).collect::<Vec<_>>();
+        for range in buckets.chunks(OPERATIONS) {
+            // This may be sent again: another put only raises the floors further.
+            self.shared.engine.ask(txn::raise(&self.shared.keys, range)).await?;
+        }
+        Ok(())
     }
 }

@@ -1,86 +1,27 @@
-//! Pages of records, and the background task that forgets idle ones.
+//! Finds idle records, counts all records, and forgets the idle ones.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
-use tokio::time::{sleep, timeout};
+use async_trait::async_trait;
+use tokio::time::sleep;
 use tokio_postgres::types::ToSql;
 
-use super::{
-    PostgresShared,
-    rows::{PageRow, decoded, signed},
-    statements::Ask,
-};
+use super::{PostgresShared, rows::signed, statements::Ask};
 use crate::{
     core::resource::ResourceKey,
-    store::{Scanned, StoreError, shared::jittered},
+    store::{
+        StoreError,
+        shared::collect::{CollectLimits, Collects, FORGET_PAUSE, PAGE},
+    },
 };
 
-/// The number of idle resources that one statement returns.
-const PAGE: usize = 500;
-
-/// The pause between two records that are forgotten. It allows at most a few hundred a second, while PostgreSQL handles
-/// thousands of changes a second.
-const FORGET_PAUSE: Duration = Duration::from_millis(2);
-
-/// The maximum time between two passes. A pass reads the table once.
-const PASS_INTERVAL: Duration = Duration::from_secs(60);
-
-/// The minimum time between two passes.
-const FULL_PAUSE: Duration = Duration::from_secs(1);
-
-/// The number of passes within an `idle_ttl`.
-const PASSES: u32 = 8;
-
-/// Counts and collects forever.
-pub(super) async fn run(shared: Arc<PostgresShared>) {
-    loop {
-        let interval = (shared.idle_ttl / PASSES).clamp(FULL_PAUSE, PASS_INTERVAL);
-        let is_full = timeout(jittered(interval), shared.is_full.notified()).await.is_ok();
-        // A failure is retried at the next interval. The client logs the state of the engine.
-        if is_full {
-            // At least a tenth, so that this is not needed again at once.
-            let _ = shared.collect(Duration::ZERO, shared.capacity / 10 + 1).await;
-            sleep(FULL_PAUSE).await;
-        } else {
-            let _ = shared.collect(shared.idle_ttl, usize::MAX).await;
-        }
-        let _ = shared.count().await;
-    }
-}
-
-impl PostgresShared {
-    /// Counts the records.
-    pub(super) async fn count(&self) -> Result<(), StoreError> {
-        let reply = self.engine.ask(Ask::Count, &[]).await?;
-        let count = reply.rows.first().and_then(|row| row.try_get::<_, i64>(0).ok()).ok_or(StoreError::Unavailable)?;
-        self.records.store(usize::try_from(count).unwrap_or_default(), Ordering::Relaxed);
-        Ok(())
+#[async_trait]
+impl Collects for PostgresShared {
+    fn limits(&self) -> &CollectLimits {
+        &self.limits
     }
 
-    /// Reads up to `limit` records after that of `after`. Damaged records are left out, and logged.
-    pub(super) async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
-        let (mut scanned, mut after) = (Scanned::new(), after.map(|key| key.digest().to_vec()).unwrap_or_default());
-        loop {
-            let wanted = limit - scanned.len();
-            let reached = self.epoch.reached()?;
-            let rows = self.engine.ask(Ask::Page, &[&after, &signed(wanted as u64)]).await?.rows;
-            for row in &rows {
-                let PageRow { key, revision, text, at } = PageRow::read(row).ok_or(StoreError::Unavailable)?;
-                let now = self.accept(reached, at, revision)?;
-                scanned.extend(decoded(&key, revision, text, now).ok().map(|(snapshot, _)| (key, snapshot)));
-            }
-            let Some(last) = rows.last().filter(|_| scanned.len() < limit && rows.len() == wanted) else {
-                return Ok(scanned);
-            };
-            after = last.try_get(0).map_err(|_damaged| StoreError::Unavailable)?;
-        }
-    }
-
-    /// Forgets at most `most` of the records that have been idle for `idle_ttl`, and returns their number.
-    pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
+    async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
         let idle_milliseconds = i64::try_from(idle_ttl.as_millis()).unwrap_or(i64::MAX);
         let (mut forgotten, mut after) = (0, Vec::<u8>::new());
         loop {
@@ -99,6 +40,15 @@ impl PostgresShared {
         }
     }
 
+    async fn count(&self) -> Result<(), StoreError> {
+        let reply = self.engine.ask(Ask::Count, &[]).await?;
+        let count = reply.rows.first().and_then(|row| row.try_get::<_, i64>(0).ok()).ok_or(StoreError::Unavailable)?;
+        self.records.store(usize::try_from(count).unwrap_or_default(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl PostgresShared {
     async fn forget(&self, key: &ResourceKey, idle_milliseconds: i64) -> Result<bool, StoreError> {
         let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
         let values: [&(dyn ToSql + Sync); 3] = [&digest.as_slice(), &bucket, &idle_milliseconds];

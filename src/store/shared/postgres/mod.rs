@@ -36,16 +36,23 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::task::JoinSet;
 
 use self::{
     client::PostgresClient,
-    rows::{FoundRow, Moment, decoded, moment},
+    rows::{FoundRow, Moment, PageRow, moment, signed},
     session::unusable,
     statements::Ask,
     swaps::Swap,
 };
-use super::{batch::Swaps, epoch::Epoch, labels::Labels, waiters::Waiters};
+use super::{
+    batch::Swaps,
+    collect::{CollectLimits, Collects as _},
+    decoded,
+    epoch::Epoch,
+    labels::Labels,
+    waiters::Waiters,
+};
 use crate::{
     config,
     core::{
@@ -60,22 +67,20 @@ use crate::{
 /// Records in PostgreSQL.
 pub struct PostgresStore {
     shared: Arc<PostgresShared>,
-    background: [AbortHandle; 2],
+    swaps: Swaps<PostgresClient>,
+    incarnation: Incarnation,
+    labels: Labels,
+    /// The tasks that use what is shared. They end with the store.
+    _background: JoinSet<()>,
 }
 
 struct PostgresShared {
     engine: Arc<PostgresClient>,
-    swaps: Swaps<PostgresClient>,
-    incarnation: Incarnation,
-    capacity: usize,
-    idle_ttl: Duration,
+    limits: CollectLimits,
     epoch: Epoch,
-    labels: Labels,
     waiters: Waiters,
     /// The number of records at the last count, updated by those that this process has created and forgotten since.
     records: AtomicUsize,
-    /// Notified when a swap was refused for lack of room.
-    is_full: Notify,
 }
 
 impl PostgresStore {
@@ -89,40 +94,29 @@ impl PostgresStore {
         let drawn = Incarnation(random_u64()?);
         let (engine, kept) = PostgresClient::connect(settings, common.timeout, &drawn.to_string()).await?;
         let incarnation = u64::from_str_radix(&kept, 16).map(Incarnation);
-        let engine = Arc::new(engine);
         let shared = Arc::new(PostgresShared {
-            swaps: Swaps::start(&engine, common.timeout),
-            engine,
-            incarnation: incarnation.map_err(|_foreign| OpenError::Damaged("store.incarnation".to_owned()))?,
-            capacity: common.capacity,
-            idle_ttl: common.idle_ttl,
+            engine: Arc::new(engine),
+            limits: CollectLimits::of(common),
             epoch: Epoch::default(),
-            labels: Labels::new()?,
             waiters: Waiters::default(),
             records: AtomicUsize::new(0),
-            is_full: Notify::new(),
         });
         shared.count().await.map_err(unusable)?;
-        let background = [
-            tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle(),
-            tokio::spawn({
-                let shared = Arc::clone(&shared);
-                async move { shared.waiters.listen_to(&*shared.engine).await }
-            })
-            .abort_handle(),
-        ];
-        Ok(Self { shared, background })
+        let (mut background, listener) = (JoinSet::new(), Arc::clone(&shared));
+        background.spawn(super::collect::run(Arc::clone(&shared)));
+        background.spawn(async move { listener.waiters.listen_to(&*listener.engine).await });
+        Ok(Self {
+            swaps: Swaps::start(&shared.engine, common.timeout),
+            shared,
+            incarnation: incarnation.map_err(|_foreign| OpenError::Damaged("store.incarnation".to_owned()))?,
+            labels: Labels::new()?,
+            _background: background,
+        })
     }
 
     /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
     pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
         self.shared.collect(idle_ttl, usize::MAX).await
-    }
-}
-
-impl Drop for PostgresStore {
-    fn drop(&mut self) {
-        self.background.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -133,7 +127,7 @@ impl PostgresShared {
         Ok(at.now)
     }
 
-    async fn read(&self, key: &ResourceKey) -> Result<(Snapshot, Option<Label>), StoreError> {
+    async fn look(&self, key: &ResourceKey) -> Result<(Snapshot, Option<Label>), StoreError> {
         let reached = self.epoch.reached()?;
         let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
         let reply = self.engine.ask(Ask::Read, &[&digest.as_slice(), &bucket]).await?;
@@ -141,15 +135,33 @@ impl PostgresShared {
         let FoundRow { record, floor, at } = FoundRow::read(row).ok_or(StoreError::Unavailable)?;
         let now = self.accept(reached, at, record.map_or(floor, |(revision, _)| revision))?;
         match record {
-            Some((revision, text)) => decoded(key, revision, text, now),
+            Some((revision, text)) => decoded(key, revision, text.as_bytes(), StoreTime::default(), now),
             None => Ok((Snapshot { revision: floor, record: Record::absent(floor), now }, None)),
         }
     }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        let reached = self.shared.epoch.reached()?;
+        let reply = self.shared.engine.ask(Ask::Clock, &[]).await?;
+        let at = reply.rows.first().and_then(|row| moment(row, 0)).ok_or(StoreError::Unavailable)?;
+        self.shared.accept(reached, at, Revision::default())
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        Ok(self.shared.look(key).await?.0)
+    }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        let label = self.labels.next();
+        let (shared, label) = (&self.shared, self.labels.next());
         let record = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
-        let (bytes, may_create) = (record.len(), self.records.load(Ordering::Relaxed) < self.capacity);
+        let (bytes, may_create) = (record.len(), shared.records.load(Ordering::Relaxed) < shared.limits.capacity);
         let swap = Swap {
             digest: key.digest(),
             key: key.as_str().to_owned(),
@@ -159,21 +171,21 @@ impl PostgresShared {
             idle_from: next.idle_from(),
             may_create,
         };
-        let reached = self.epoch.reached()?;
+        let reached = shared.epoch.reached()?;
         let answer = self.swaps.carry_out(key, swap, bytes).await?;
-        let now = self.accept(reached, answer.at, answer.revision.unwrap_or_default())?;
+        let now = shared.accept(reached, answer.at, answer.revision.unwrap_or_default())?;
         if let Some(revision) = answer.revision {
-            self.records.fetch_add(usize::from(answer.is_new), Ordering::Relaxed);
+            shared.records.fetch_add(usize::from(answer.is_new), Ordering::Relaxed);
             return Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }));
         }
         if answer.was_absent && !may_create {
-            self.is_full.notify_one();
+            shared.limits.is_full.notify_one();
             return Err(StoreError::Full);
         }
         let found = match (answer.other, answer.other_text) {
-            (Some(revision), Some(text)) => decoded(key, revision, &text, now)?,
+            (Some(revision), Some(text)) => decoded(key, revision, text.as_bytes(), StoreTime::default(), now)?,
             (Some(floor), None) => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
-            (None, _) => self.read(key).await?,
+            (None, _) => shared.look(key).await?,
         };
         match found {
             // An earlier attempt was carried out, and its answer was lost.
@@ -184,52 +196,36 @@ impl PostgresShared {
         }
     }
 
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        let reached = self.epoch.reached()?;
-        let reply = self.engine.ask(Ask::Clock, &[]).await?;
-        let at = reply.rows.first().and_then(|row| moment(row, 0)).ok_or(StoreError::Unavailable)?;
-        self.accept(reached, at, Revision::default())
-    }
-
-    /// Gives every absent record a later revision, one range of buckets at a time.
-    async fn raise_floors(&self) -> Result<(), StoreError> {
-        /// The number of buckets in one statement, which takes some milliseconds.
-        const RANGE: u16 = 1_024;
-        for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {
-            self.engine.ask(Ask::Raise, &[&i32::from(first), &i32::from(first + (RANGE - 1))]).await?;
-        }
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    fn incarnation(&self) -> Incarnation {
-        self.shared.incarnation
-    }
-
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.shared.now().await
-    }
-
-    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        Ok(self.shared.read(key).await?.0)
-    }
-
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.shared.swap(key, expected, next).await
-    }
-
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
-        self.shared.scan(after, limit).await
+        let (mut scanned, mut after) = (Scanned::new(), after.map(|key| key.digest().to_vec()).unwrap_or_default());
+        loop {
+            let wanted = limit - scanned.len();
+            let reached = self.shared.epoch.reached()?;
+            let rows = self.shared.engine.ask(Ask::Page, &[&after, &signed(wanted as u64)]).await?.rows;
+            for row in &rows {
+                let PageRow { key, revision, text, at } = PageRow::read(row).ok_or(StoreError::Unavailable)?;
+                let now = self.shared.accept(reached, at, revision)?;
+                let read = decoded(&key, revision, text.as_bytes(), StoreTime::default(), now);
+                scanned.extend(read.ok().map(|(snapshot, _)| (key, snapshot)));
+            }
+            let Some(last) = rows.last().filter(|_| scanned.len() < limit && rows.len() == wanted) else {
+                return Ok(scanned);
+            };
+            after = last.try_get(0).map_err(|_damaged| StoreError::Unavailable)?;
+        }
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        let is_same = async { !self.shared.read(key).await.is_ok_and(|(current, _)| current.revision != seen) };
+        let is_same = async { !self.shared.look(key).await.is_ok_and(|(current, _)| current.revision != seen) };
         self.shared.waiters.wait(key, is_same).await;
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
-        self.shared.raise_floors().await
+        /// The number of buckets in one statement, which takes some milliseconds.
+        const RANGE: u16 = 1_024;
+        for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {
+            self.shared.engine.ask(Ask::Raise, &[&i32::from(first), &i32::from(first + (RANGE - 1))]).await?;
+        }
+        Ok(())
     }
 }

@@ -2,17 +2,7 @@
 
 use tokio_postgres::Row;
 
-use crate::{
-    core::{
-        record::{Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
-    store::{
-        StoreError,
-        encoding::{self, Label},
-    },
-};
+use crate::core::{record::Revision, resource::ResourceKey, time::StoreTime};
 
 /// The time of an answer, and the last number of the sequence at that time.
 #[derive(Clone, Copy)]
@@ -87,20 +77,6 @@ impl<'a> PageRow<'a> {
 pub(super) fn moment(row: &Row, column: usize) -> Option<Moment> {
     let now = u64::try_from(row.try_get::<_, i64>(column).ok()?).ok()?;
     Some(Moment { now: StoreTime::from_milliseconds(now), last: revision(row.try_get(column + 1).ok()?) })
-}
-
-/// Reads the text of a record with this revision. A damaged one is logged.
-pub(super) fn decoded(
-    key: &ResourceKey,
-    revision: Revision,
-    text: &str,
-    now: StoreTime,
-) -> Result<(Snapshot, Option<Label>), StoreError> {
-    let (record, label) = encoding::decode_labelled(text.as_bytes(), StoreTime::default()).map_err(|error| {
-        tracing::error!(?key, %error, "writes to this resource are refused");
-        StoreError::Unavailable
-    })?;
-    Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
 }
 
 /// Converts a number of the sequence.

@@ -19,7 +19,6 @@
 
 mod client;
 mod collect;
-mod floors;
 mod keys;
 mod reply;
 
@@ -27,14 +26,20 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use redis::ScriptInvocation;
-use tokio::{sync::Notify, task::AbortHandle, time::timeout};
+use tokio::{task::JoinSet, time::timeout};
 
 use self::{
     client::RedisClient,
     keys::RedisKeys,
-    reply::{CLOCK, PAGE, PageReply, READ, Reply, SWAP, moment, split},
+    reply::{CLOCK, PAGE, PageReply, RAISE, READ, Reply, SWAP, moment, split},
 };
-use super::{epoch::Epoch, labels::Labels, waiters::Waiters};
+use super::{
+    collect::{CollectLimits, Collects as _},
+    damaged, decoded,
+    epoch::Epoch,
+    labels::Labels,
+    waiters::Waiters,
+};
 use crate::{
     config,
     core::{
@@ -52,20 +57,18 @@ const POLICY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Records in Redis.
 pub struct RedisStore {
     shared: Arc<RedisShared>,
-    background: [AbortHandle; 2],
+    incarnation: Incarnation,
+    labels: Labels,
+    /// The tasks that use what is shared. They end with the store.
+    _background: JoinSet<()>,
 }
 
 struct RedisShared {
     engine: RedisClient,
     keys: RedisKeys,
-    incarnation: Incarnation,
-    capacity: usize,
-    idle_ttl: Duration,
+    limits: CollectLimits,
     epoch: Epoch,
-    labels: Labels,
     waiters: Waiters,
-    /// Notified when a swap was refused for lack of room.
-    is_full: Notify,
 }
 
 /// The result of a script: what it did, and what it found.
@@ -92,35 +95,20 @@ impl RedisStore {
         let shared = Arc::new(RedisShared {
             engine,
             keys,
-            incarnation,
-            capacity: common.capacity,
-            idle_ttl: common.idle_ttl,
+            limits: CollectLimits::of(common),
             epoch: Epoch::default(),
-            labels: Labels::new()?,
             waiters: Waiters::default(),
-            is_full: Notify::new(),
         });
         shared.warn_of_eviction().await;
-        let background = [
-            tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle(),
-            tokio::spawn({
-                let shared = Arc::clone(&shared);
-                async move { shared.waiters.listen_to(&shared.engine).await }
-            })
-            .abort_handle(),
-        ];
-        Ok(Self { shared, background })
+        let (mut background, listener) = (JoinSet::new(), Arc::clone(&shared));
+        background.spawn(super::collect::run(Arc::clone(&shared)));
+        background.spawn(async move { listener.waiters.listen_to(&listener.engine).await });
+        Ok(Self { shared, incarnation, labels: Labels::new()?, _background: background })
     }
 
     /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
     pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
         self.shared.collect(idle_ttl, usize::MAX).await
-    }
-}
-
-impl Drop for RedisStore {
-    fn drop(&mut self) {
-        self.background.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -164,7 +152,7 @@ impl RedisShared {
         self.epoch.accept(reached, counter)?;
         let now = moment(seconds, microseconds);
         let (snapshot, label) = match kept {
-            Some(kept) => decoded(key, &kept, now)?,
+            Some(kept) => read_kept(key, &kept, now)?,
             None => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
         };
         Ok(ScriptResult { did, snapshot, label, counter, is_repeated: answer.is_repeated })
@@ -175,42 +163,6 @@ impl RedisShared {
         let mut script = READ.key(keys.record(key));
         script.key(&keys.floors).key(&keys.counter).arg(key.bucket());
         Ok(self.ask(key, &script).await?.snapshot)
-    }
-
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        let label = self.labels.next();
-        let text = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
-        let idle_from = next.idle_from().map(|from| from.milliseconds().to_string()).unwrap_or_default();
-        let keys = &self.keys;
-        let mut script = SWAP.key(keys.record(key));
-        script.key(&keys.floors).key(&keys.counter).key(&keys.records).key(&keys.idle);
-        script.arg(key.bucket()).arg(expected.0).arg(text).arg(idle_from).arg(key.as_str());
-        script.arg(self.capacity).arg(&keys.channel);
-        let found = self.ask(key, &script).await?;
-        match found.did.as_str() {
-            "done" => {
-                let (revision, now) = (found.counter, found.snapshot.now);
-                Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }))
-            }
-            // An earlier attempt was carried out, and its answer was lost.
-            "conflict" if found.label.as_ref() == Some(&label) => Ok(Swapped::Done(found.snapshot)),
-            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
-            "conflict" if found.is_repeated => Err(StoreError::Unavailable),
-            "conflict" => Ok(Swapped::Conflict(found.snapshot)),
-            "full" => {
-                self.is_full.notify_one();
-                Err(StoreError::Full)
-            }
-            _ => Err(StoreError::Unavailable),
-        }
-    }
-
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        let reached = self.epoch.reached()?;
-        let (_, _, _, counter, seconds, microseconds) =
-            self.engine.run::<Reply>(&CLOCK.key(&self.keys.counter)).await?.reply;
-        self.epoch.accept(reached, Revision(counter))?;
-        Ok(moment(seconds, microseconds))
     }
 
     /// Reads the records of these resources. Absent records are left out, and so are damaged ones, which are logged.
@@ -224,7 +176,7 @@ impl RedisShared {
         self.epoch.accept(reached, Revision(counter))?;
         let now = moment(seconds, microseconds);
         let record = |(key, kept): (&ResourceKey, Option<Vec<u8>>)| {
-            let (snapshot, _) = decoded(key, &kept?, now).ok()?;
+            let (snapshot, _) = read_kept(key, &kept?, now).ok()?;
             Some((key.clone(), snapshot))
         };
         Ok(resources.iter().zip(kept).filter_map(record).collect())
@@ -240,24 +192,24 @@ impl RedisShared {
     }
 }
 
-fn decoded(key: &ResourceKey, kept: &[u8], now: StoreTime) -> Result<(Snapshot, Option<Label>), StoreError> {
-    let damaged = |what: &dyn std::fmt::Display| {
-        tracing::error!(?key, error = %what, "writes to this resource are refused");
-        StoreError::Unavailable
-    };
-    let (revision, text) = split(kept).ok_or_else(|| damaged(&"a record in the store has no revision"))?;
-    let (record, label) = encoding::decode_labelled(text, StoreTime::default()).map_err(|error| damaged(&error))?;
-    Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+/// Reads a record with its revision. A damaged one is logged.
+fn read_kept(key: &ResourceKey, kept: &[u8], now: StoreTime) -> Result<(Snapshot, Option<Label>), StoreError> {
+    let (revision, text) = split(kept).ok_or_else(|| damaged(key, &"a record in the store has no revision"))?;
+    decoded(key, revision, text, StoreTime::default(), now)
 }
 
 #[async_trait]
 impl Store for RedisStore {
     fn incarnation(&self) -> Incarnation {
-        self.shared.incarnation
+        self.incarnation
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.shared.now().await
+        let RedisShared { engine, keys, epoch, .. } = &*self.shared;
+        let reached = epoch.reached()?;
+        let (_, _, _, counter, seconds, microseconds) = engine.run::<Reply>(&CLOCK.key(&keys.counter)).await?.reply;
+        epoch.accept(reached, Revision(counter))?;
+        Ok(moment(seconds, microseconds))
     }
 
     async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
@@ -265,7 +217,31 @@ impl Store for RedisStore {
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.shared.swap(key, expected, next).await
+        let (shared, label) = (&self.shared, self.labels.next());
+        let text = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
+        let idle_from = next.idle_from().map(|from| from.milliseconds().to_string()).unwrap_or_default();
+        let keys = &shared.keys;
+        let mut script = SWAP.key(keys.record(key));
+        script.key(&keys.floors).key(&keys.counter).key(&keys.records).key(&keys.idle);
+        script.arg(key.bucket()).arg(expected.0).arg(text).arg(idle_from).arg(key.as_str());
+        script.arg(shared.limits.capacity).arg(&keys.channel);
+        let found = shared.ask(key, &script).await?;
+        match found.did.as_str() {
+            "done" => {
+                let (revision, now) = (found.counter, found.snapshot.now);
+                Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }))
+            }
+            // An earlier attempt was carried out, and its answer was lost.
+            "conflict" if found.label.as_ref() == Some(&label) => Ok(Swapped::Done(found.snapshot)),
+            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
+            "conflict" if found.is_repeated => Err(StoreError::Unavailable),
+            "conflict" => Ok(Swapped::Conflict(found.snapshot)),
+            "full" => {
+                shared.limits.is_full.notify_one();
+                Err(StoreError::Full)
+            }
+            _ => Err(StoreError::Unavailable),
+        }
     }
 
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
@@ -287,6 +263,17 @@ impl Store for RedisStore {
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
-        self.shared.raise_floors().await
+        /// The number of buckets in one script, which takes a few hundred microseconds. A script for all of them at once
+        /// would block Redis.
+        const RANGE: u16 = 1_024;
+        let RedisShared { engine, keys, epoch, .. } = &*self.shared;
+        for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {
+            let reached = epoch.reached()?;
+            let mut script = RAISE.key(&keys.floors);
+            script.key(&keys.counter).arg(first).arg(first + (RANGE - 1));
+            let (_, _, _, counter, _, _) = engine.run::<Reply>(&script).await?.reply;
+            epoch.accept(reached, Revision(counter))?;
+        }
+        Ok(())
     }
 }
