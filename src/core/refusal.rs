@@ -10,7 +10,6 @@ use super::{
     cause::{Cause, Reason, RequestId, named_tags},
     precondition::Preconditions,
 };
-use problem::{CauseMembers, Instance, PROBLEM_BYTES, ProblemMembers, ProblemType};
 
 mod problem;
 
@@ -311,22 +310,7 @@ impl Refusal {
 
     /// The problem document (RFC 9457), as JSON.
     pub fn problem(&self) -> String {
-        let document = ProblemMembers {
-            kind: ProblemType(self.code),
-            title: self.code.title(),
-            status: self.code.status().as_u16(),
-            detail: &self.detail,
-            code: self.code.as_str(),
-            holder: self.holder.as_deref().or_else(|| self.told_holder()),
-            retry_after: self.retry_after_seconds(),
-            in_doubt: self.in_doubt.then_some(true),
-            instance: self.request_id.map(Instance),
-            cause: self.cause.as_deref().map(CauseMembers::of).unwrap_or_default(),
-        };
-        let mut text = Vec::with_capacity(PROBLEM_BYTES);
-        // Strings and numbers always have a JSON form, which is UTF-8.
-        let _ = serde_json::to_writer(&mut text, &document);
-        String::from_utf8(text).unwrap_or_default()
+        problem::document(self)
     }
 
     /// The holder of the lease in the cause, if the client may know it.

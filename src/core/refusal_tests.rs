@@ -18,6 +18,18 @@ fn a_problem_says_what_helps_and_nothing_else() {
     assert!(refusal.problem().ends_with(r#""retry_after":2,"in_doubt":true}"#), "{}", refusal.problem());
 }
 
+/// RFC 8259 section 7: a text of a request may hold anything.
+#[test]
+fn any_text_is_escaped() {
+    let text = "\u{0}\t\n\u{1f}\"\\/\u{7f}\u{e9}\u{2028}\u{1f512}";
+    for text in [text, "", "\"", "a", "\\\""] {
+        let mut refusal = Refusal::new(Code::LeaseHeld, text.to_owned()).held_by(text);
+        refusal.cause_mut().sent_tag = Some(text.into());
+        let problem: serde_json::Value = serde_json::from_str(&refusal.problem()).expect("JSON");
+        assert_eq!([&problem["detail"], &problem["holder"], &problem["sent_tag"]], [text; 3]);
+    }
+}
+
 /// What shows the state of the resource is for those who may know it.
 #[test]
 fn a_client_is_told_of_the_cause_what_it_may_know() {

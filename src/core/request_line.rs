@@ -1,4 +1,4 @@
-//! The first line of a head as received (RFC 9112 section 3), before the parser changes it.
+//! The first line of a head as received (RFC 9112 section 3), before the parser changes it, and its host.
 //!
 //! # Design
 //!
@@ -9,16 +9,32 @@
 /// Returns what is wrong with the target of a request, as advice on what to send instead. `None` if nothing is wrong,
 /// or if there is no request line.
 pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
-    let mut lines = head.split(|octet| *octet == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let line = lines.find(|line| !line.is_empty())?;
-    let begin = line.iter().position(|octet| *octet == b' ')? + 1;
-    let end = line.iter().rposition(|octet| *octet == b' ')?;
-    let target = line.get(begin..end)?;
+    let (_, target) = method_and_target(head)?;
     if target.contains(&b'#') {
         return Some("leave the fragment out of the target, or encode \"#\" as %23");
     }
     let is_blank = |octet: &u8| *octet <= b' ' || *octet == 0x7f;
     target.iter().any(is_blank).then_some("encode spaces and control characters in the target")
+}
+
+/// Returns the method and the target in the first line that is not empty.
+pub fn method_and_target(head: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = lines(head).find(|line| !line.is_empty())?;
+    let begin = line.iter().position(|octet| *octet == b' ')?;
+    let end = line.iter().rposition(|octet| *octet == b' ')?;
+    Some((line.get(..begin)?, line.get(begin + 1..end)?))
+}
+
+/// Returns the value of the first `Host` field, as far as it is text.
+pub fn host(head: &[u8]) -> Option<&str> {
+    const NAME: &[u8] = b"host:";
+    let is_host = |line: &&[u8]| line.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
+    let line = lines(head).find(is_host)?;
+    std::str::from_utf8(line.get(NAME.len()..)?.trim_ascii()).ok()
+}
+
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split(|octet| *octet == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 #[cfg(test)]
@@ -47,6 +63,16 @@ mod tests {
             }
         }
         assert!(fault_of_target(b"\r\n\r\nGET /a#b HTTP/1.1\r\n\r\n").is_some());
+    }
+
+    #[test]
+    fn the_parts_that_name_a_route_are_found_as_they_are_spelled() {
+        let head = b"\r\nPUT /a?b HTTP/1.1\r\nHosts: x\r\nhOST: \ta:80 \r\nHost: b\r\n\r\n";
+        assert_eq!((method_and_target(head), host(head)), (Some((&b"PUT"[..], &b"/a?b"[..])), Some("a:80")));
+        for head in ["", "\r\n", "GET", "GET /a", "GET /a\r\nHost: \r\n"] {
+            assert_eq!(method_and_target(head.as_bytes()), None, "{head:?}");
+        }
+        assert_eq!(host(b"GET / HTTP/1.0\r\n\r\n"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use pingora::{protocols::tls::SslDigest, proxy::Session};
+use pingora::protocols::{http::ServerSession, tls::SslDigest};
 
 use crate::{
     config::{Forwarded, TrustedProxies, Upstream},
@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// Returns the address of the client, behind any trusted proxies, or `None` over a unix socket.
-pub fn address(session: &Session, trusted: &TrustedProxies) -> Option<IpAddr> {
+pub fn address(session: &ServerSession, trusted: &TrustedProxies) -> Option<IpAddr> {
     let peer = peer_address(session)?;
     Some(client(&session.req_header().headers, peer, |address| trusted.contains(Some(address))))
 }
 
 /// Writes the fields that describe the client to the upstream, if the upstream has any configured.
-pub fn tell(session: &mut Session, upstream: &Upstream, trusted: &TrustedProxies) -> pingora::Result<()> {
+pub fn tell(session: &mut ServerSession, upstream: &Upstream, trusted: &TrustedProxies) -> pingora::Result<()> {
     let wanted = match upstream.forwarded {
         Forwarded::Off => return Ok(()),
         Forwarded::XForwarded => ForwardedFields { x_forwarded: true, standard: false },
@@ -39,19 +39,19 @@ pub fn tell(session: &mut Session, upstream: &Upstream, trusted: &TrustedProxies
 }
 
 /// Whether the request came over TLS: its scheme is `https`.
-pub fn is_tls(session: &Session) -> bool {
+pub fn is_tls(session: &ServerSession) -> bool {
     tls(session).is_some()
 }
 
 /// Returns the SHA-256 of the client's certificate. The handshake checked the certificate and the client's key.
-pub fn certificate(session: &Session) -> Option<&[u8]> {
+pub fn certificate(session: &ServerSession) -> Option<&[u8]> {
     tls(session).map(|tls| tls.cert_digest.as_slice()).filter(|digest| !digest.is_empty())
 }
 
-fn tls(session: &Session) -> Option<&SslDigest> {
+fn tls(session: &ServerSession) -> Option<&SslDigest> {
     session.digest()?.ssl_digest.as_deref()
 }
 
-fn peer_address(session: &Session) -> Option<IpAddr> {
+fn peer_address(session: &ServerSession) -> Option<IpAddr> {
     Some(session.client_addr()?.as_inet()?.ip().to_canonical())
 }

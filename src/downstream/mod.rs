@@ -1,6 +1,7 @@
 //! The client's side of a request: pingora's session as a client of the guard, and the writer of every answer.
 
 pub mod client;
+pub(crate) mod local_answer;
 pub(crate) mod relay;
 pub mod respond;
 mod session;

@@ -1,8 +1,9 @@
 //! Sending the answer to a guarded request.
 
-use pingora::proxy::Session;
+use bytes::Bytes;
+use pingora::{http::RequestHeader, protocols::http::ServerSession};
 
-use super::{respond, unread};
+use super::{local_answer::LocalAnswer, respond, unread};
 use crate::{
     core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed},
@@ -10,35 +11,54 @@ use crate::{
     upstream::fields::frame_response,
 };
 
-/// Sends an answer to its end, and records the verdict for the access log.
-pub(crate) async fn send(
-    session: &mut Session,
-    answer: Answer,
-    dialect: Dialect,
-    entry: &mut AccessEntry,
-) -> pingora::Result<()> {
-    match answer {
-        Answer::Refused(refusal) => respond::refuse(session, refusal, dialect, entry).await,
-        Answer::Local(head, body) => {
-            entry.verdict = Some("answered");
-            respond::respond(session, *head, body).await
+/// An answer whose verdict is recorded, before a byte of it is written.
+pub(crate) enum Outgoing {
+    /// One that this proxy makes.
+    Local(LocalAnswer),
+    /// One of the upstream.
+    Relayed(Box<Relayed>),
+}
+
+impl Outgoing {
+    /// Prepares the answer to a request, and records the verdict for the access log.
+    pub(crate) fn new(
+        request: &RequestHeader,
+        answer: Answer,
+        dialect: Dialect,
+        entry: &mut AccessEntry,
+    ) -> pingora::Result<Self> {
+        let local = match answer {
+            Answer::Refused(refusal) => LocalAnswer::refusal(request, refusal, dialect, entry)?,
+            Answer::Local(head, body) => {
+                entry.verdict = Some("answered");
+                LocalAnswer::new(request, head, body)?
+            }
+            Answer::NotModified(head) => {
+                entry.verdict = Some("not-modified");
+                LocalAnswer::new(request, head, None)?
+            }
+            Answer::Relayed(relayed) => {
+                let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
+                entry.verdict = Some(if is_replayed { "replayed" } else { "passed" });
+                return Ok(Self::Relayed(relayed));
+            }
+            Answer::Broken(error) => return Err(error),
+        };
+        Ok(Self::Local(local))
+    }
+
+    /// Sends the answer to its end.
+    pub(crate) async fn send(self, session: &mut ServerSession) -> pingora::Result<()> {
+        match self {
+            Self::Local(answer) => respond::respond(session, answer).await,
+            Self::Relayed(relayed) => relay(session, *relayed).await,
         }
-        Answer::NotModified(head) => {
-            entry.verdict = Some("not-modified");
-            respond::respond(session, *head, None).await
-        }
-        Answer::Relayed(relayed) => {
-            let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
-            entry.verdict = Some(if is_replayed { "replayed" } else { "passed" });
-            relay(session, *relayed).await
-        }
-        Answer::Broken(error) => Err(error),
     }
 }
 
 /// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part
 /// for the whole.
-async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
+async fn relay(session: &mut ServerSession, relayed: Relayed) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let is_head = session.req_header().method == http::Method::HEAD;
     let rest = match rest {
@@ -50,18 +70,18 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
         rest => rest,
     };
     frame_response(&mut head, session.req_header());
-    session.write_response_header(head, false).await?;
+    session.write_response_header(head).await?;
     if !is_head {
         let _sending = unread::sending(begun.len());
         for chunk in begun.chunks() {
-            session.write_response_body(Some(chunk.clone()), false).await?;
+            session.write_response_body(chunk.clone(), false).await?;
         }
         if let Some(mut exchange) = rest {
             loop {
                 match exchange.next_chunk().await {
                     Ok(Some(chunk)) => {
                         let _sending = unread::sending(chunk.len());
-                        session.write_response_body(Some(chunk), false).await?;
+                        session.write_response_body(chunk, false).await?;
                     }
                     Ok(None) => break,
                     Err(failure) => {
@@ -76,5 +96,5 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
             exchange.finish().await;
         }
     }
-    session.write_response_body(None, true).await
+    session.write_response_body(Bytes::new(), true).await
 }

@@ -1,7 +1,7 @@
 //! Pingora's session as the client that the guard serves.
 
 use bytes::Bytes;
-use pingora::{ErrorType, http::RequestHeader, proxy::Session};
+use pingora::{ErrorType, http::RequestHeader, protocols::http::ServerSession};
 
 use super::client;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     box_future::box_future,
 };
 
-impl Client for Session {
+impl Client for ServerSession {
     fn head(&self) -> &RequestHeader {
         self.req_header()
     }
@@ -43,7 +43,7 @@ impl Client for Session {
     }
 }
 
-async fn gone(session: &mut Session) -> Box<pingora::Error> {
+async fn gone(session: &mut ServerSession) -> Box<pingora::Error> {
     if !session.is_body_done() {
         return std::future::pending().await;
     }
@@ -59,10 +59,10 @@ async fn gone(session: &mut Session) -> Box<pingora::Error> {
 }
 
 /// A session that reports its close as an error, until this is dropped.
-struct WatchedSession<'a>(&'a mut Session);
+struct WatchedSession<'a>(&'a mut ServerSession);
 
 impl<'a> WatchedSession<'a> {
-    fn of(session: &'a mut Session) -> Self {
+    fn of(session: &'a mut ServerSession) -> Self {
         session.set_abort_on_close(true);
         Self(session)
     }

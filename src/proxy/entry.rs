@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, header};
-use pingora::{
-    Error,
-    proxy::{FailToProxy, Session},
-};
+use pingora::{Error, protocols::http::ServerSession, proxy::FailToProxy};
 
 use super::{
     context::Context,
@@ -22,9 +19,10 @@ use crate::{
         policy::Dialect,
         refusal::{Code, Refusal},
     },
-    downstream::{client, relay, respond},
+    downstream::{client, relay::Outgoing, respond},
     drain::{Pass, Retired},
     generation::{Live, Serving},
+    guard::Answer,
     routing::{
         GuardedRequest,
         door::{self, Door, Head},
@@ -34,16 +32,13 @@ use crate::{
     upstream::fields::{FieldsOfHead as _, end_nominated, say_length_once},
 };
 
-/// How long a client may take to receive a piece of its response.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Sets limits on the connection, and lets a write finish after its client has gone.
-pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
+pub(super) fn prepare(session: &mut ServerSession, keepalive_timeout: Duration) {
     // Without this, an idle HTTP/1.1 connection is kept for ever. Pingora reads 0 seconds as the same.
     if session.get_keepalive().is_some() {
         session.set_keepalive(Some(keepalive_timeout.as_secs()).filter(|&seconds| seconds > 0));
     }
-    session.set_write_timeout(Some(WRITE_TIMEOUT));
+    session.set_write_timeout(Some(respond::WRITE_TIMEOUT));
     if !session.req_header().method.is_safe() {
         session.set_abort_on_close(false);
     }
@@ -51,37 +46,59 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
 
 /// Makes the next answer the last one of its connection, and announces it (RFC 9112 section 9.6). This has no effect
 /// over HTTP/2, whose connection announces its own end.
-pub(super) fn end_connection(session: &mut Session) {
+pub(super) fn end_connection(session: &mut ServerSession) {
     session.set_keepalive(None);
 }
 
-/// Sends a request through the door. Returns true if it was answered.
+/// What a request gets from the door.
+pub(super) enum Entered {
+    /// An answer.
+    Answered(Outgoing),
+    /// The way to the upstream, through pingora's own proxying.
+    Passed,
+}
+
+/// A request at the door.
+pub(super) struct Arrival {
+    /// The decision of the door.
+    door: Door,
+    /// What is wrong with the target as received.
+    origin_form: Result<(), Refusal>,
+}
+
+impl Arrival {
+    /// Asks the door about the request of a session, whose target is then in origin-form.
+    pub(super) fn at(serving: &Serving, session: &mut ServerSession) -> Self {
+        let most = serving.config.server.max_target_bytes;
+        let origin_form = target::check_length(session.req_header(), most)
+            .and_then(|()| target::to_origin_form(session.req_header_mut()));
+        Self { door: ask(serving, session, &origin_form), origin_form }
+    }
+
+    /// Whether this proxy answers the request itself, unless a reload comes between.
+    pub(super) fn is_answered_here(&self) -> bool {
+        matches!(self.door, Door::Guarded(_) | Door::Refuse { .. })
+    }
+}
+
+/// Sends a request through the door, and to the guard behind it.
 pub(super) async fn enter(
     live: &Live,
     observer: &Observer,
-    session: &mut Session,
+    session: &mut ServerSession,
     context: &mut Context,
-) -> pingora::Result<bool> {
+    arrival: Arrival,
+) -> pingora::Result<Entered> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
-    let most = context.serving.config.server.max_target_bytes;
-    let origin_form = target::check_length(session.req_header(), most)
-        .and_then(|()| target::to_origin_form(session.req_header_mut()));
-    let (serving, door) = loop {
-        let serving = Arc::clone(&context.serving);
-        if serving.config.server.underscores == Underscores::Drop {
-            let is_dropped = |name: &HeaderName| name.as_str().contains('_') && !is_second_spelling(name);
-            session.req_header_mut().remove_all(is_dropped);
+    let Arrival { mut door, origin_form } = arrival;
+    let serving = loop {
+        if let Ok(pass) = pass_gate(&context.serving, &door, session).await {
+            context.pass = pass;
+            break Arc::clone(&context.serving);
         }
-        let door = origin_form.clone().and_then(|()| decide(&serving, session));
-        let door = door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
-        match pass_gate(&serving, &door, session).await {
-            Ok(pass) => {
-                context.pass = pass;
-                break (serving, door);
-            }
-            // Nothing was done with the request yet, so it may begin anew.
-            Err(Retired) => context.serving = live.serving(),
-        }
+        // The rules of the route have changed. Nothing was done with the request yet, so it may begin anew.
+        context.serving = live.serving();
+        door = ask(&context.serving, session, &origin_form);
     };
     let routes = serving.routes();
     let is_refused = matches!(door, Door::Refuse { .. });
@@ -99,8 +116,7 @@ pub(super) async fn enter(
                 end_connection(session);
             }
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
-            refuse(session, context, refusal).await?;
-            Ok(true)
+            answered(session, context, Answer::Refused(refusal))
         }
         Door::Pass { route_index, upgrade } => {
             if !upgrade {
@@ -109,16 +125,16 @@ pub(super) async fn enter(
             context.entry.route = routes.get(route_index).cloned();
             context.entry.verdict = Some("passed");
             context.route_index = Some(route_index);
-            Ok(false)
+            Ok(Entered::Passed)
         }
         Door::Observed { route_index, would } => {
             context.entry.route = routes.get(route_index).cloned();
             context.entry.verdict = Some("observed");
             context.route_index = Some(route_index);
             context.observation = observe(observer, routes.get(route_index), would, session);
-            Ok(false)
+            Ok(Entered::Passed)
         }
-        Door::Guarded(request) => guard(&serving, session, context, &request).await.map(|()| true),
+        Door::Guarded(request) => guard(&serving, session, context, &request).await,
         Door::Handshake(request) => match serving.guards.admit_handshake(session, &request).await {
             Some(tunnel) => {
                 context.entry.route = Some(Arc::clone(&request.route));
@@ -126,49 +142,54 @@ pub(super) async fn enter(
                 context.entry.verdict = Some("passed");
                 context.route_index = Some(request.route_index);
                 context.handshake = Some(Handshake { request, tunnel });
-                Ok(false)
+                Ok(Entered::Passed)
             }
-            None => guard(&serving, session, context, &request).await.map(|()| true),
+            None => guard(&serving, session, context, &request).await,
         },
     }
 }
 
-/// Passes a request to the guard, without `Upgrade`.
-pub(super) async fn guard(
+/// Lets the guard answer a request, without `Upgrade`.
+async fn guard(
     serving: &Serving,
-    session: &mut Session,
+    session: &mut ServerSession,
     context: &mut Context,
     request: &GuardedRequest,
-) -> pingora::Result<()> {
+) -> pingora::Result<Entered> {
     session.req_header_mut().remove_header(&header::UPGRADE);
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let info = context.entry.info.clone();
-    let handled = stream_info::along(info.as_ref(), handle(serving, request, session, context)).await;
+    let answer = stream_info::along(info.as_ref(), serving.guards.handle(session, request)).await;
     if let Some(key) = info.as_ref().and_then(|info| info.resource()) {
         context.entry.key = Some(key.clone());
     }
-    handled
-}
-
-/// Lets the guard answer a request, and sends the answer.
-async fn handle(
-    serving: &Serving,
-    request: &GuardedRequest,
-    session: &mut Session,
-    context: &mut Context,
-) -> pingora::Result<()> {
-    let answer = serving.guards.handle(session, request).await?;
     if serving.guards.gates().get(request.route_index).is_some_and(|gate| gate.has_cancelled_waiters()) {
         end_connection(session);
     }
-    let dialect = request.route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
-    relay::send(session, answer, dialect, &mut context.entry).await
+    answered(session, context, answer?)
+}
+
+/// Prepares an answer in the dialect of the route.
+fn answered(session: &ServerSession, context: &mut Context, answer: Answer) -> pingora::Result<Entered> {
+    let dialect = dialect(context);
+    Outgoing::new(session.req_header(), answer, dialect, &mut context.entry).map(Entered::Answered)
+}
+
+/// Sends an answer to its end.
+pub(super) async fn send(session: &mut ServerSession, context: &Context, outgoing: Outgoing) -> pingora::Result<()> {
+    stream_info::along(context.entry.info.as_ref(), outgoing.send(session)).await
+}
+
+/// The dialect of the route that a request took.
+fn dialect(context: &Context) -> Dialect {
+    let guard = context.entry.route.as_ref().and_then(|route| route.guard.as_ref());
+    guard.map_or_else(Dialect::default, |guard| guard.dialect)
 }
 
 /// Lets a write through the gate of its route. A guarded write only waits for the gate here. It goes through once its
 /// body has arrived, so that no slow client holds up a reload.
-async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<Option<Pass>, Retired> {
+async fn pass_gate(serving: &Serving, door: &Door, session: &ServerSession) -> Result<Option<Pass>, Retired> {
     let request = session.req_header();
     let writes = !request.method.is_safe() || method::is_named(&request.headers, request.raw_path());
     let (route_index, is_guarded) = match door {
@@ -188,7 +209,7 @@ fn observe(
     observer: &Observer,
     route: Option<&Arc<Route>>,
     would: Result<GuardedRequest, Code>,
-    session: &Session,
+    session: &ServerSession,
 ) -> Option<Observation> {
     let (route, request) = (route?, session.req_header());
     match would {
@@ -202,7 +223,17 @@ fn observe(
     }
 }
 
-fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
+/// Asks the door of a generation about a request.
+fn ask(serving: &Serving, session: &mut ServerSession, origin_form: &Result<(), Refusal>) -> Door {
+    if serving.config.server.underscores == Underscores::Drop {
+        let is_dropped = |name: &HeaderName| name.as_str().contains('_') && !is_second_spelling(name);
+        session.req_header_mut().remove_all(is_dropped);
+    }
+    let door = origin_form.clone().and_then(|()| decide(serving, session));
+    door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None })
+}
+
+fn decide(serving: &Serving, session: &ServerSession) -> Result<Door, Refusal> {
     let request = session.req_header();
     let head = Head {
         method: &request.method,
@@ -215,15 +246,13 @@ fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
     Ok(door::decide(&serving.table, &head))
 }
 
-async fn refuse(session: &mut Session, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {
-    let guard = context.entry.route.as_ref().and_then(|route| route.guard.as_ref());
-    let dialect = guard.map_or_else(Dialect::default, |guard| guard.dialect);
-    respond::refuse(session, refusal, dialect, &mut context.entry).await
+async fn refuse(session: &mut ServerSession, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {
+    respond::refuse(session, refusal, dialect(context), &mut context.entry).await
 }
 
 /// Handles a handshake as a plain read, if the upstream has opened no tunnel. Returns false if there is none to
 /// handle.
-async fn read_instead(session: &mut Session, error: &Error, context: &mut Context) -> pingora::Result<bool> {
+async fn read_instead(session: &mut ServerSession, error: &Error, context: &mut Context) -> pingora::Result<bool> {
     let opened_none = handshake::opened_no_tunnel(error);
     let Some(handshake) = context.handshake.take().filter(|_| opened_none) else { return Ok(false) };
     // The next request for that server may take the slot.
@@ -232,11 +261,14 @@ async fn read_instead(session: &mut Session, error: &Error, context: &mut Contex
     end_connection(session);
     context.entry.verdict = None;
     let serving = Arc::clone(&context.serving);
-    guard(&serving, session, context, &handshake.request).await.map(|()| true)
+    if let Entered::Answered(outgoing) = guard(&serving, session, context, &handshake.request).await? {
+        send(session, context, outgoing).await?;
+    }
+    Ok(true)
 }
 
 /// Answers a request that could not be handled, if its client can still be answered.
-pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
+pub(super) async fn fail(session: &mut ServerSession, error: &Error, context: &mut Context) -> FailToProxy {
     match read_instead(session, error, context).await {
         Ok(true) => {
             let error_code = session.response_written().map_or(0, |head| head.status.as_u16());
@@ -260,9 +292,8 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
     FailToProxy { error_code, can_reuse_downstream: false }
 }
 
-/// Ends a request: writes a line to the access log, and avoids a reset for a client that is still sending.
-pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context: &mut Context) {
-    tell(session, context);
+/// Ends a request, and avoids a reset for a client that is still sending.
+pub(super) async fn leave(session: &mut ServerSession, error: Option<&Error>, context: &mut Context) {
     if !context.connected {
         context.end_write();
     }
@@ -274,15 +305,15 @@ pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context:
     }
 }
 
-/// Reports the outcome of a request to telemetry.
-fn tell(session: &Session, context: &mut Context) {
+/// Reports the outcome of a request to the access log, the metrics and its trace.
+pub(super) fn tell(session: &ServerSession, context: &mut Context, status: u16, sent_bytes: usize) {
     let request = session.req_header();
     let exchange = ClientExchange {
         method: &request.method,
         target: request.raw_path(),
-        status: session.response_written().map_or(0, |head| head.status.as_u16()),
+        status,
         received_bytes: session.body_bytes_read(),
-        sent_bytes: session.body_bytes_sent(),
+        sent_bytes,
         client: session.client_addr().and_then(|address| address.as_inet().copied()),
         is_tls: session.digest().is_some_and(|digest| digest.ssl_digest.is_some()),
     };

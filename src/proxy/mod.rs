@@ -10,6 +10,8 @@
 //! 5. In `downstream`, `session` is the client as the guard sees it, `relay` sends the guard's answer, and `respond`
 //!    writes refusals and other local responses.
 //! 6. `entry` again writes the line in the access log.
+//!
+//! Over HTTP/1.1, `direct` serves most guarded requests by the same steps without the hooks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +22,7 @@ use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
     modules::http::HttpModules,
-    protocols::Digest,
+    protocols::{Digest, http::ServerSession},
     proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session},
     upstreams::peer::HttpPeer,
 };
@@ -28,6 +30,7 @@ use pingora::{
 use crate::{generation::Live, telemetry::activity::Activity};
 
 mod context;
+mod direct;
 mod entry;
 mod failure;
 mod handshake;
@@ -40,16 +43,19 @@ pub(crate) mod testing;
 mod tests;
 
 pub use context::Context;
+pub(crate) use direct::Served;
+use entry::{Arrival, Entered};
 pub use observe::Observation;
 use observe::Observer;
 use pass::PeerFinder;
 
-/// The proxy as pingora sees it.
+/// The proxy as pingora sees it. A clone is the same proxy.
+#[derive(Clone)]
 pub struct Gateway {
     live: Arc<Live>,
-    observer: Observer,
+    observer: Arc<Observer>,
     activity: Option<Arc<Activity>>,
-    servers: PeerFinder,
+    servers: Arc<PeerFinder>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -61,7 +67,7 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// Creates the proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
-        Self { live, observer: Observer::default(), activity: None, servers: PeerFinder::new() }
+        Self { live, observer: Arc::default(), activity: None, servers: Arc::new(PeerFinder::new()) }
     }
 
     /// Adds a record of events for an operator.
@@ -73,6 +79,21 @@ impl Gateway {
     /// Returns the configuration that this proxy serves.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.live
+    }
+
+    /// Ends a request, whatever became of it.
+    async fn leave(&self, session: &mut ServerSession, error: Option<&Error>, context: &mut Context) {
+        let status = session.response_written().map_or(0, |head| head.status.as_u16());
+        self.tell(session, context, status, session.body_bytes_sent());
+        entry::leave(session, error, context).await;
+    }
+
+    /// Reports the outcome of a request to telemetry.
+    fn tell(&self, session: &ServerSession, context: &mut Context, status: u16, sent_bytes: usize) {
+        if let Some(activity) = &self.activity {
+            activity.ended(&context.entry, status);
+        }
+        entry::tell(session, context, status, sent_bytes);
     }
 }
 
@@ -99,7 +120,11 @@ impl ProxyHttp for Gateway {
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.live, &self.observer, session, context).await
+        let arrival = Arrival::at(&context.serving, session);
+        match entry::enter(&self.live, &self.observer, session, context, arrival).await? {
+            Entered::Answered(outgoing) => entry::send(session, context, outgoing).await.map(|()| true),
+            Entered::Passed => Ok(false),
+        }
     }
 
     async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
@@ -238,9 +263,6 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
-        if let Some(activity) = &self.activity {
-            activity.ended(&context.entry, session.response_written().map_or(0, |head| head.status.as_u16()));
-        }
-        entry::leave(session, error, context).await;
+        self.leave(session, error, context).await;
     }
 }

@@ -6,8 +6,9 @@ use crate::{
     config::{DEFAULT_LEASE_PREFIX, Route},
     core::{
         policy::LeaseRules,
+        request_line::{host, method_and_target},
         route::{HostPattern, PathPattern, RouteMatch, RouteTable},
-        target::{NormalPath, PathParameters, normalize},
+        target::{NormalPath, PathParameters, normalize, split_query},
     },
 };
 
@@ -66,6 +67,18 @@ impl RoutingTable {
     /// Returns the place that a path takes as spelled ([`RouteTable::find_raw`]).
     pub fn find_raw(&self, host: &str, path: &[u8]) -> Option<usize> {
         self.patterns.find_raw(host, path)
+    }
+
+    /// Guesses from a head as received whether the route of its request enforces a guard.
+    pub fn may_guard(&self, head: &[u8]) -> bool {
+        let Some((_, target)) = method_and_target(head) else { return false };
+        let host = if self.patterns.has_hosts() { host(head) } else { None };
+        let index = self.find_raw(host.unwrap_or_default(), split_query(target).0);
+        match index.map(|index| self.place(index)) {
+            Some(TablePlace::Resource(_, route)) => route.enforced().is_some(),
+            Some(TablePlace::Lease(..)) => true,
+            Some(TablePlace::Nothing) | None => false,
+        }
     }
 
     /// Returns what the place of this index stands for.

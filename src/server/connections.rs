@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pingora::{apps::HttpServerApp, http::RequestHeader, protocols::Stream};
+use pingora::{apps::HttpServerApp as _, http::RequestHeader, protocols::Stream, proxy::HttpProxy};
 use tokio::sync::watch;
 
 use super::{
@@ -10,11 +10,13 @@ use super::{
     head::{Heads, HeldHead},
     places::{ConnectionPlace, ConnectionPlaces, RequestPlace},
 };
-use crate::{config, drain::InFlight, generation::Live};
+use crate::{config, drain::InFlight, generation::Live, proxy::Gateway};
 
-/// The connections of an application.
-pub(super) struct Connections<A> {
-    pub(super) application: Arc<A>,
+/// The connections of a proxy.
+pub(super) struct Connections {
+    pub(super) gateway: Gateway,
+    /// The same proxy, for requests that need pingora's own proxying.
+    pub(super) proxy: Arc<HttpProxy<Gateway>>,
     pub(super) heads: Heads,
     places: Arc<ConnectionPlaces>,
     live: Arc<Live>,
@@ -31,14 +33,15 @@ pub(super) struct AdmittedRequest {
     _held: HeldHead,
 }
 
-impl<A> Connections<A> {
+impl Connections {
     /// Creates the connections within the limits of a configuration. They are counted among `open`.
-    pub(super) fn new(application: A, server: &config::Server, live: &Arc<Live>, open: &InFlight) -> Self {
+    pub(super) fn new(proxy: HttpProxy<Gateway>, gateway: Gateway, server: &config::Server, open: &InFlight) -> Self {
         Self {
-            application: Arc::new(application),
+            live: Arc::clone(gateway.live()),
+            gateway,
+            proxy: Arc::new(proxy),
             heads: Heads::new(server),
             places: Arc::new(ConnectionPlaces::new(server, descriptors::plan(server.max_connections))),
-            live: Arc::clone(live),
             open: open.clone(),
             end: watch::Sender::new(false),
         }
@@ -63,13 +66,11 @@ impl<A> Connections<A> {
     pub(super) fn ends(&self) -> watch::Receiver<bool> {
         self.end.subscribe()
     }
-}
 
-impl<A: HttpServerApp + Send + Sync + 'static> Connections<A> {
     /// Ends the connections without a request under way: the listeners are closed.
     pub(super) async fn end(&self) {
         self.end.send_replace(true);
-        self.application.http_cleanup().await;
+        self.proxy.http_cleanup().await;
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bytes::BytesMut;
 use pingora::{
-    apps::HttpServerApp,
+    apps::HttpServerApp as _,
     protocols::{Stream, http::ServerSession},
     server::ShutdownWatch,
 };
@@ -18,11 +19,13 @@ use super::{
     head::{NoHead, ReceivedHead},
 };
 use crate::{
+    box_future::box_future,
     core::{
         refusal::{Code, Refusal},
         request_line::fault_of_target,
     },
     downstream::respond,
+    proxy::Served,
 };
 
 /// The keep-alive time set before the first request. `proxy::entry` sets the configured one with each request.
@@ -33,10 +36,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
 /// Serves a connection to its end. By then, all answers have been written.
-pub(super) async fn serve<A>(connections: &Connections<A>, mut stream: Stream, shutdown: &ShutdownWatch)
-where
-    A: HttpServerApp + Send + Sync + 'static,
-{
+pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdown: &ShutdownWatch) {
     let mut ends = connections.ends();
     loop {
         let ReceivedHead { mut bytes, length, held } = match connections.heads.read(&mut stream, &mut ends).await {
@@ -48,14 +48,35 @@ where
             return Box::pin(refuse(stream, &Refusal::new(Code::MalformedRequest, detail))).await;
         }
         let stream_of_body = chunked::watch(stream, &mut bytes, length);
-        let mut session = ServerSession::new_http1(stream_of_body);
-        session.set_keepalive((!*shutdown.borrow()).then_some(KEEPALIVE_SECONDS));
-        session.set_pipelined_prefix(bytes);
-        let reused = connections.application.process_new_http(session, shutdown).await;
+        let served = if connections.gateway.may_serve(bytes.get(..length).unwrap_or_default()) {
+            let direct = || connections.gateway.serve(stream_of_body, bytes.clone(), *shutdown.borrow());
+            // Boxed, so that a connection without a request need not make room for one.
+            match box_future(direct).await {
+                Served::Kept(stream) => Some(stream),
+                Served::Ended => None,
+                Served::Declined(stream) => serve_by_pingora(connections, stream, bytes, shutdown).await,
+            }
+        } else {
+            serve_by_pingora(connections, stream_of_body, bytes, shutdown).await
+        };
         drop(held);
-        let Some(reused) = reused else { return };
-        stream = chunked::unwatch(reused.consume().0);
+        let Some(kept) = served else { return };
+        stream = chunked::unwatch(kept);
     }
+}
+
+/// Serves one request by pingora's own proxying. Returns the connection if it may bring another request.
+async fn serve_by_pingora(
+    connections: &Connections,
+    stream: Stream,
+    received: BytesMut,
+    shutdown: &ShutdownWatch,
+) -> Option<Stream> {
+    let mut session = ServerSession::new_http1(stream);
+    session.set_keepalive((!*shutdown.borrow()).then_some(KEEPALIVE_SECONDS));
+    session.set_pipelined_prefix(received);
+    let reused = connections.proxy.process_new_http(session, shutdown).await?;
+    Some(reused.consume().0)
 }
 
 /// Answers a head that is not read to its end, and closes. A client that is still sending sees the answer and no

@@ -84,10 +84,10 @@ pub async fn run(
     let live = Arc::clone(gateway.live());
     let in_flight = live.in_flight().clone();
     in_flight.show();
-    let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
+    let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway.clone());
     proxy.server_options = Some(http_options());
     let open = InFlight::default();
-    let connections = Arc::new(Connections::new(proxy, server, &live, &open));
+    let connections = Arc::new(Connections::new(proxy, gateway, server, &open));
     let tls = listeners.tls();
     let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
     let over_tls = |tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(Arc::clone(&connections), tls));

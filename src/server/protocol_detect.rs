@@ -9,11 +9,7 @@
 use std::{io, sync::Arc};
 
 use async_trait::async_trait;
-use pingora::{
-    apps::{HttpServerApp, ServerApp},
-    protocols::Stream,
-    server::ShutdownWatch,
-};
+use pingora::{apps::ServerApp, protocols::Stream, server::ShutdownWatch};
 use tokio::time::timeout;
 
 use super::{
@@ -24,11 +20,11 @@ use super::{
 /// The beginning of the HTTP/2 preface.
 const BEGINNING: [u8; 4] = *b"PRI ";
 
-/// An application whose clients speak HTTP/1.1 or HTTP/2 on one port without TLS.
-pub(super) struct ProtocolDetect<A>(pub(super) Arc<Connections<A>>);
+/// A proxy whose clients speak HTTP/1.1 or HTTP/2 on one port without TLS.
+pub(super) struct ProtocolDetect(pub(super) Arc<Connections>);
 
 #[async_trait]
-impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for ProtocolDetect<A> {
+impl ServerApp for ProtocolDetect {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.0.place(&stream)?;
         let protocol = self.protocol(&mut stream).await.ok()?;
@@ -41,7 +37,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for ProtocolDetect<A> {
     }
 }
 
-impl<A> ProtocolDetect<A> {
+impl ProtocolDetect {
     /// Detects the protocol from the first bytes, without consuming them.
     async fn protocol(&self, stream: &mut Stream) -> io::Result<Protocol> {
         let mut first = [0];

@@ -1,6 +1,6 @@
 //! The protocol of a connection, and the code that serves it.
 
-use pingora::{apps::HttpServerApp, protocols::Stream, server::ShutdownWatch};
+use pingora::{protocols::Stream, server::ShutdownWatch};
 
 use super::{connections::Connections, http1, http2, places::ConnectionPlace};
 
@@ -12,15 +12,13 @@ pub(super) enum Protocol {
 }
 
 /// Serves a connection to its end. By then, all answers have been written.
-pub(super) async fn serve<A>(
-    connections: &Connections<A>,
+pub(super) async fn serve(
+    connections: &Connections,
     protocol: Protocol,
     stream: Stream,
     place: ConnectionPlace,
     shutdown: &ShutdownWatch,
-) where
-    A: HttpServerApp + Send + Sync + 'static,
-{
+) {
     let _counted = connections.open.enter();
     match protocol {
         Protocol::Http1 => http1::serve(connections, stream, shutdown).await,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pingora::{
-    apps::{HttpServerApp, ServerApp},
+    apps::ServerApp,
     listeners::tls::Acceptor,
     protocols::{ALPN, GetSocketDigest as _, Stream, l4::stream::Stream as Connection},
     server::ShutdownWatch,
@@ -22,15 +22,15 @@ use super::{
 };
 use crate::tls::Downstream;
 
-/// An application whose clients choose HTTP/1.1 or HTTP/2 in the TLS handshake (ALPN, RFC 7301).
-pub(super) struct Secure<A> {
-    connections: Arc<Connections<A>>,
+/// A proxy whose clients choose HTTP/1.1 or HTTP/2 in the TLS handshake (ALPN, RFC 7301).
+pub(super) struct Secure {
+    connections: Arc<Connections>,
     tls: Arc<Downstream>,
 }
 
-impl<A> Secure<A> {
+impl Secure {
     /// Serves the same connections as protocol detection without TLS.
-    pub(super) fn new(connections: Arc<Connections<A>>, tls: Arc<Downstream>) -> Self {
+    pub(super) fn new(connections: Arc<Connections>, tls: Arc<Downstream>) -> Self {
         Self { connections, tls }
     }
 
@@ -48,7 +48,7 @@ impl<A> Secure<A> {
 }
 
 #[async_trait]
-impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Secure<A> {
+impl ServerApp for Secure {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.connections.place(&stream)?;
         let connection = stream.into_any().downcast::<Connection>().ok()?;

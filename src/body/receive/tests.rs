@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -26,15 +26,15 @@ fn ample() -> Arc<BodyBudget> {
 }
 
 /// A session that has read its head, and the client's side of the connection, on which `bytes` have been sent.
-async fn client_sends(bytes: &[u8]) -> (Session, DuplexStream) {
+async fn client_sends(bytes: &[u8]) -> (ServerSession, DuplexStream) {
     let (mut client, server) = duplex(bytes.len().max(1024));
     client.write_all(bytes).await.unwrap();
-    let mut session = Session::new_h1(Box::new(server));
+    let mut session = ServerSession::new_http1(Box::new(server));
     assert!(session.read_request().await.unwrap());
     (session, client)
 }
 
-async fn client_puts(body: &[u8]) -> (Session, DuplexStream) {
+async fn client_puts(body: &[u8]) -> (ServerSession, DuplexStream) {
     let head = format!("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
     client_sends(&[head.as_bytes(), body].concat()).await
 }

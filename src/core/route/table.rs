@@ -51,6 +51,11 @@ impl RouteTable {
         table
     }
 
+    /// Whether any pattern names a host.
+    pub fn has_hosts(&self) -> bool {
+        !self.exact.is_empty() || !self.below.is_empty()
+    }
+
     /// The route of a request, by its host as received and its path in normal form.
     pub fn find<'a>(&'a self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
         let index = self.first_match(host, path.as_str().as_bytes(), &|_| true)?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::Method;
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, duplex},
     net::{TcpListener, TcpStream},
@@ -24,7 +24,7 @@ use crate::{
         policy::{Dialect, GuardRules, TagSource},
         resource::ResourceKey,
     },
-    downstream::relay,
+    downstream::relay::Outgoing,
     drain::{Gate, new_gates},
     guard::Guard,
     proxy::testing::{config, guard, route},
@@ -231,7 +231,7 @@ impl Fixture {
         let length = body.len();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
-        let mut session = Session::new_h1(Box::new(server));
+        let mut session = ServerSession::new_http1(Box::new(server));
         assert!(session.read_request().await.unwrap());
         let (route, key) = (Arc::clone(&self.config.routes[0]), ResourceKey::from_text(resource));
         let dialect = route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
@@ -248,7 +248,7 @@ impl Fixture {
             async {
                 let mut entry = AccessEntry::default();
                 let answer = self.guards.handle(&mut session, &request).await?;
-                relay::send(&mut session, answer, dialect, &mut entry).await
+                Outgoing::new(session.req_header(), answer, dialect, &mut entry)?.send(&mut session).await
             },
             async {
                 before_body.await;

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use h2::{Reason, server::Connection};
 use pingora::{
     ErrorType, OrErr as _,
-    apps::HttpServerApp,
+    apps::HttpServerApp as _,
     protocols::{
         Digest, Stream,
         http::{
@@ -67,14 +67,12 @@ pub(super) fn options(header_bytes_max: usize) -> H2Options {
 }
 
 /// Serves a connection to its end. By then, all answers have been written.
-pub(super) async fn serve<A>(
-    connections: &Connections<A>,
+pub(super) async fn serve(
+    connections: &Connections,
     stream: Stream,
     place: &ConnectionPlace,
     shutdown: &ShutdownWatch,
-) where
-    A: HttpServerApp + Send + Sync + 'static,
-{
+) {
     let digest = Arc::new(Digest {
         ssl_digest: stream.get_ssl_digest(),
         timing_digest: stream.get_timing_digest(),
@@ -110,11 +108,11 @@ pub(super) async fn serve<A>(
                     ServerSession::new_http2(session).shutdown_with_reason(Reason::REFUSED_STREAM);
                     continue;
                 };
-                let application = Arc::clone(&connections.application);
+                let proxy = Arc::clone(&connections.proxy);
                 let (request, shutdown) = (running.enter(), shutdown.clone());
                 let handled = async move {
                     let _running = (request, admitted);
-                    application.process_new_http(ServerSession::new_http2(session), &shutdown).await;
+                    proxy.process_new_http(ServerSession::new_http2(session), &shutdown).await;
                 };
                 current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
             }

@@ -1,0 +1,132 @@
+//! The direct path: a request of HTTP/1.1 that is answered here is served by one function, from its head to the end of
+//! its answer.
+//!
+//! # Design
+//!
+//! *Why not pingora's phases?* Pingora boxes its whole proxying for each request, and each hook once more. A local
+//! answer needs none of that, and the guard's exchanges are its own.
+//!
+//! *How is the path of a request chosen?* By a guess from the first bytes, before they are parsed. A wrong guess costs
+//! time and nothing else: either path asks the door. What the direct path cannot serve goes to pingora as it came.
+
+use bytes::BytesMut;
+use http::header;
+use pingora::{
+    ErrorType,
+    http::RequestHeader,
+    protocols::{Stream, http::ServerSession},
+};
+
+use super::{
+    Gateway,
+    context::Context,
+    entry::{self, Arrival, Entered},
+};
+use crate::downstream::{relay::Outgoing, respond::respond_at_once};
+
+/// The longest body that is written at once.
+const SMALL_BYTES: usize = 16 * 1024;
+
+/// What became of a request.
+pub(crate) enum Served {
+    /// It was answered. The connection may bring another request.
+    Kept(Stream),
+    /// The connection has ended.
+    Ended,
+    /// It needs pingora's own proxying. Nothing was done with it, and nothing after its head was read.
+    Declined(Stream),
+}
+
+impl Gateway {
+    /// Guesses from the bytes of a head whether this proxy answers the request itself.
+    pub(crate) fn may_serve(&self, head: &[u8]) -> bool {
+        self.live.serving().table.may_guard(head)
+    }
+
+    /// Serves the request whose complete head is at the beginning of `received`. `is_last` ends the connection.
+    pub(crate) async fn serve(&self, stream: Stream, received: BytesMut, is_last: bool) -> Served {
+        let (mut session, received_bytes) = (ServerSession::new_http1(stream), received.len());
+        session.set_pipelined_prefix(received);
+        match session.read_request().await {
+            Ok(true) => {}
+            // Pingora tells the client.
+            Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => return declined(session),
+            Ok(false) | Err(_) => return Served::Ended,
+        }
+        let is_complete = is_complete(session.req_header(), received_bytes.saturating_sub(session.to_h1_raw().len()));
+        if is_last {
+            session.set_keepalive(None);
+        }
+        let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
+        entry::prepare(&mut session, context.serving.config.server.keepalive_timeout);
+        let arrival = Arrival::at(&context.serving, &mut session);
+        if !arrival.is_answered_here() {
+            return declined(session);
+        }
+        let outgoing = match entry::enter(&self.live, &self.observer, &mut session, &mut context, arrival).await {
+            Ok(Entered::Answered(outgoing)) => Ok(outgoing),
+            // A reload came between the two looks at the door.
+            Ok(Entered::Passed) => {
+                context.end_write();
+                return declined(session);
+            }
+            Err(error) => Err(error),
+        };
+        match outgoing {
+            Ok(Outgoing::Local(answer)) if is_complete && answer.sent_bytes() <= SMALL_BYTES => {
+                self.tell(&session, &mut context, answer.status().as_u16(), answer.sent_bytes());
+                let stays = session.get_keepalive().is_some();
+                match into_stream(session) {
+                    Some(stream) => respond_at_once(stream, answer, stays).await.map_or(Served::Ended, Served::Kept),
+                    None => Served::Ended,
+                }
+            }
+            outgoing => self.send(session, context, outgoing).await,
+        }
+    }
+
+    /// Sends an answer through a session, and ends the request.
+    async fn send(
+        &self,
+        mut session: ServerSession,
+        mut context: Context,
+        outgoing: pingora::Result<Outgoing>,
+    ) -> Served {
+        let sent = match outgoing {
+            Ok(outgoing) => entry::send(&mut session, &context, outgoing).await,
+            Err(error) => Err(error),
+        };
+        let error = sent.err();
+        if let Some(error) = &error {
+            entry::fail(&mut session, error, &mut context).await;
+        }
+        self.leave(&mut session, error.as_deref(), &mut context).await;
+        if error.is_some() {
+            return Served::Ended;
+        }
+        match session.finish().await {
+            Ok(Some(reusable)) => Served::Kept(reusable.into_parts().0),
+            Ok(None) | Err(_) => Served::Ended,
+        }
+    }
+}
+
+/// Whether a request ends with these bytes after its head.
+fn is_complete(request: &RequestHeader, bytes_after_head: usize) -> bool {
+    let length = match request.headers.get(header::CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok().and_then(|length| length.parse().ok()),
+        None => Some(0),
+    };
+    length == Some(bytes_after_head) && !request.headers.contains_key(header::TRANSFER_ENCODING)
+}
+
+fn declined(session: ServerSession) -> Served {
+    into_stream(session).map_or(Served::Ended, Served::Declined)
+}
+
+fn into_stream(session: ServerSession) -> Option<Stream> {
+    match session {
+        ServerSession::H1(session) => Some(session.into_inner()),
+        _ => None,
+    }
+}
