@@ -235,7 +235,7 @@ pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a Hea
         return Some(Fault::Nominated);
     }
     let mut names = headers.keys();
-    let second = names.any(|name| own.clone().any(|own| own != name && are_read_alike(own.as_str(), name.as_str())));
+    let second = names.any(|name| own.clone().any(|own| are_read_alike(own.as_str(), name.as_str()) && own != name));
     second.then_some(Fault::SecondSpelling)
 }
 

@@ -19,8 +19,9 @@ use pingora::{
 
 use super::{
     Gateway,
+    arrival::Arrival,
     context::Context,
-    entry::{self, Arrival, Entered},
+    entry::{self, Entered},
 };
 use crate::downstream::{relay::Outgoing, respond::respond_at_once};
 

@@ -2,20 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderName, header};
+use http::header;
 use pingora::{Error, protocols::http::ServerSession, proxy::FailToProxy};
 
 use super::{
+    arrival::Arrival,
     context::Context,
     failure,
     handshake::{self, Handshake},
     observe::{Observation, Observer},
-    target,
 };
 use crate::{
     config::Route,
     core::{
-        fields::{Underscores, is_second_spelling},
         policy::Dialect,
         refusal::{Code, Refusal},
     },
@@ -23,13 +22,9 @@ use crate::{
     drain::{Pass, Retired},
     generation::{Live, Serving},
     guard::Answer,
-    routing::{
-        GuardedRequest,
-        door::{self, Door, Head},
-        method,
-    },
+    routing::{GuardedRequest, door::Door, method},
     telemetry::{self, access::ClientExchange, stream_info},
-    upstream::fields::{FieldsOfHead as _, end_nominated, say_length_once},
+    upstream::fields::{end_nominated, say_length_once},
 };
 
 /// Sets limits on the connection, and lets a write finish after its client has gone.
@@ -58,48 +53,25 @@ pub(super) enum Entered {
     Passed,
 }
 
-/// A request at the door.
-pub(super) struct Arrival {
-    /// The decision of the door.
-    door: Door,
-    /// What is wrong with the target as received.
-    origin_form: Result<(), Refusal>,
-}
-
-impl Arrival {
-    /// Asks the door about the request of a session, whose target is then in origin-form.
-    pub(super) fn at(serving: &Serving, session: &mut ServerSession) -> Self {
-        let most = serving.config.server.max_target_bytes;
-        let origin_form = target::check_length(session.req_header(), most)
-            .and_then(|()| target::to_origin_form(session.req_header_mut()));
-        Self { door: ask(serving, session, &origin_form), origin_form }
-    }
-
-    /// Whether this proxy answers the request itself, unless a reload comes between.
-    pub(super) fn is_answered_here(&self) -> bool {
-        matches!(self.door, Door::Guarded(_) | Door::Refuse { .. })
-    }
-}
-
 /// Sends a request through the door, and to the guard behind it.
 pub(super) async fn enter(
     live: &Live,
     observer: &Observer,
     session: &mut ServerSession,
     context: &mut Context,
-    arrival: Arrival,
+    mut arrival: Arrival,
 ) -> pingora::Result<Entered> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
-    let Arrival { mut door, origin_form } = arrival;
     let serving = loop {
-        if let Ok(pass) = pass_gate(&context.serving, &door, session).await {
+        if let Ok(pass) = pass_gate(&context.serving, &arrival.door, session).await {
             context.pass = pass;
             break Arc::clone(&context.serving);
         }
-        // The rules of the route have changed. Nothing was done with the request yet, so it may begin anew.
+        // Nothing was done with the request yet, so it may begin anew.
         context.serving = live.serving();
-        door = ask(&context.serving, session, &origin_form);
+        arrival.again(&context.serving, session);
     };
+    let door = arrival.door;
     let routes = serving.routes();
     let is_refused = matches!(door, Door::Refuse { .. });
     if let Some(route) = door.route_index().filter(|_| !is_refused).and_then(|index| routes.get(index)) {
@@ -221,29 +193,6 @@ fn observe(
             None
         }
     }
-}
-
-/// Asks the door of a generation about a request.
-fn ask(serving: &Serving, session: &mut ServerSession, origin_form: &Result<(), Refusal>) -> Door {
-    if serving.config.server.underscores == Underscores::Drop {
-        let is_dropped = |name: &HeaderName| name.as_str().contains('_') && !is_second_spelling(name);
-        session.req_header_mut().remove_all(is_dropped);
-    }
-    let door = origin_form.clone().and_then(|()| decide(serving, session));
-    door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None })
-}
-
-fn decide(serving: &Serving, session: &ServerSession) -> Result<Door, Refusal> {
-    let request = session.req_header();
-    let head = Head {
-        method: &request.method,
-        version: request.version,
-        host: target::host(request)?,
-        target: request.raw_path(),
-        headers: &request.headers,
-        client: client::address(session, &serving.config.server.trusted_proxies).into(),
-    };
-    Ok(door::decide(&serving.table, &head))
 }
 
 async fn refuse(session: &mut ServerSession, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {

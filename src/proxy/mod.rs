@@ -3,7 +3,8 @@
 //! [`Gateway`] is a table of pingora's hooks. Each hook is one line that names the module that does the work:
 //!
 //! 1. `entry` sets limits on the connection before anything else happens.
-//! 2. `target`, and the `door` and `method` of `routing`, find the route, and refuse, pass or guard the request.
+//! 2. `arrival`, `target`, and the `door` and `method` of `routing`, find the route, and refuse, pass or guard the
+//!    request.
 //! 3. `entry` hands a guarded request to the guard.
 //! 4. `pass` is the unguarded path, also for a `handshake` that the guard has let go. `observe` serves routes that only
 //!    watch. `failure` turns failures into answers to the client.
@@ -29,6 +30,7 @@ use pingora::{
 
 use crate::{generation::Live, telemetry::activity::Activity};
 
+mod arrival;
 mod context;
 mod direct;
 mod entry;
@@ -42,9 +44,10 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use arrival::Arrival;
 pub use context::Context;
 pub(crate) use direct::Served;
-use entry::{Arrival, Entered};
+use entry::Entered;
 pub use observe::Observation;
 use observe::Observer;
 use pass::PeerFinder;

@@ -172,7 +172,7 @@ mod tests {
     fn methods_are_those_of_the_conventions_or_other() {
         let extension = Method::from_bytes(b"PROPFIND").expect("it is a method");
         let names = KNOWN.map(|method| known(&method.parse().unwrap()).to_owned());
-        assert_eq!(names, KNOWN.map(|method| method.to_string()));
+        assert_eq!(names, KNOWN.map(str::to_owned));
         assert_eq!(known(&extension), "_OTHER");
     }
 

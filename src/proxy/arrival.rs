@@ -1,0 +1,67 @@
+//! A request at the door, before anything is done with it.
+
+use http::HeaderName;
+use pingora::protocols::http::ServerSession;
+
+use super::target;
+use crate::{
+    core::{
+        fields::{Underscores, is_second_spelling},
+        refusal::Refusal,
+    },
+    downstream::client,
+    generation::Serving,
+    routing::door::{self, Door, Head},
+    upstream::fields::FieldsOfHead as _,
+};
+
+/// A request at the door.
+pub(super) struct Arrival {
+    /// The decision of the door.
+    pub(super) door: Door,
+    /// What is wrong with the target as received.
+    origin_form: Result<(), Refusal>,
+}
+
+impl Arrival {
+    /// Asks the door about the request of a session, whose target is then in origin-form.
+    pub(super) fn at(serving: &Serving, session: &mut ServerSession) -> Self {
+        let most = serving.config.server.max_target_bytes;
+        let origin_form = target::check_length(session.req_header(), most)
+            .and_then(|()| target::to_origin_form(session.req_header_mut()));
+        Self { door: ask(serving, session, &origin_form), origin_form }
+    }
+
+    /// Asks again, after the rules of the route have changed.
+    pub(super) fn again(&mut self, serving: &Serving, session: &mut ServerSession) {
+        self.door = ask(serving, session, &self.origin_form);
+    }
+
+    /// Whether this proxy answers the request itself, unless a reload comes between.
+    pub(super) fn is_answered_here(&self) -> bool {
+        matches!(self.door, Door::Guarded(_) | Door::Refuse { .. })
+    }
+}
+
+/// Asks the door of a generation about a request.
+fn ask(serving: &Serving, session: &mut ServerSession, origin_form: &Result<(), Refusal>) -> Door {
+    if serving.config.server.underscores == Underscores::Drop {
+        let is_dropped = |name: &HeaderName| name.as_str().contains('_') && !is_second_spelling(name);
+        session.req_header_mut().remove_all(is_dropped);
+    }
+    let door = origin_form.clone().and_then(|()| decide(serving, session));
+    door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None })
+}
+
+fn decide(serving: &Serving, session: &ServerSession) -> Result<Door, Refusal> {
+    let request = session.req_header();
+    let head = Head {
+        method: &request.method,
+        version: request.version,
+        host: target::host(request)?,
+        target: request.raw_path(),
+        headers: &request.headers,
+        client: client::address(session, &serving.config.server.trusted_proxies).into(),
+    };
+    Ok(door::decide(&serving.table, &head))
+}
