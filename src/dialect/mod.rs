@@ -3,7 +3,7 @@
 //! # Design
 //!
 //! *Which code depends on the dialect of a route?* Only [`Dialect::grammar`]. All other code calls the [`Grammar`] to
-//! read or write something, or looks at its data: [`Quirks`] to judge a request, and the rest of its [`Facts`] to read a
+//! read or write something, or looks at its data: [`Quirks`] to judge a request, and the rest of its [`DialectFacts`] to read a
 //! configuration. A new dialect is a variant of [`Dialect`] with its name, and a file with its grammar.
 //!
 //! *Why is a grammar native by default?* S3 differs from plain HTTP in only a few places, and so does any other storage
@@ -39,7 +39,7 @@ pub mod xml;
 use blocks::{BlockGrammar, SentContent};
 use lists::ListGrammar;
 use metadata::{MetadataGrammar, MetadataUse};
-use settings::{Defaults, Demands, Facts};
+use settings::{Defaults, Demands, DialectFacts};
 
 impl Dialect {
     /// Each dialect with its name in the configuration.
@@ -213,7 +213,7 @@ pub enum CallOutcome {
 /// The grammar of a dialect. Methods that a grammar does not define work as in [`native`].
 pub trait Grammar: Sync {
     /// Returns the data of the dialect.
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static DialectFacts {
         &native::FACTS
     }
 

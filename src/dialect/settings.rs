@@ -6,7 +6,7 @@ use crate::core::quirks::Quirks;
 
 /// The data of a dialect.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct DialectFacts {
     /// The differences from plain HTTP that count when a request is judged.
     pub quirks: Quirks,
     /// The defaults of routes in the dialect.

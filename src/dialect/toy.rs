@@ -8,20 +8,22 @@ use http::{HeaderName, Method};
 use crate::{
     core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
     dialect::{
-        Call, ErrorDocument, Facts, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse, native,
+        Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse,
+        native,
     },
 };
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
 
-static FACTS: Facts = Facts { quirks: Quirks { always_dated: true, ..native::FACTS.quirks }, ..native::FACTS };
+static FACTS: DialectFacts =
+    DialectFacts { quirks: Quirks { always_dated: true, ..native::FACTS.quirks }, ..native::FACTS };
 
 /// The dialect of the tests.
 #[derive(Debug)]
 pub(super) struct Toy;
 
 impl Grammar for Toy {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static DialectFacts {
         &FACTS
     }
 

@@ -21,14 +21,14 @@ use crate::{
         refusal::Refusal,
     },
     dialect::{
-        Call, CallOutcome, Defaults, Demands, ErrorDocument, Facts, Fresh, Grammar, Incoming, LeaseOperation, Random,
-        Response, blocks::BlockGrammar, lists::ListGrammar, metadata::MetadataGrammar,
+        Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Fresh, Grammar, Incoming, LeaseOperation,
+        Random, Response, blocks::BlockGrammar, lists::ListGrammar, metadata::MetadataGrammar,
     },
 };
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
 
-static FACTS: Facts = Facts {
+static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         conditions_before_lease: true,
         unknown_date_fails: true,
@@ -74,7 +74,7 @@ static FACTS: Facts = Facts {
 pub struct Azure;
 
 impl Grammar for Azure {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static DialectFacts {
         &FACTS
     }
 

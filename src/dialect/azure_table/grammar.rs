@@ -12,7 +12,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{
-        Call, CallOutcome, Defaults, Demands, ErrorDocument, Facts, Grammar, Incoming, Intent, Random,
+        Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, Random,
         azure::{AskedOperation, CLIENT_REQUEST_ID, common_fields, error_of},
         native,
     },
@@ -20,7 +20,7 @@ use crate::{
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
 
-static FACTS: Facts = Facts {
+static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         missing_is_404: Some("ResourceNotFound"),
         idempotency_fields: &IDEMPOTENCY_FIELDS,
@@ -43,7 +43,7 @@ static FACTS: Facts = Facts {
 pub struct AzureTable;
 
 impl Grammar for AzureTable {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static DialectFacts {
         &FACTS
     }
 

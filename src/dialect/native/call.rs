@@ -13,7 +13,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{
-        Call, Defaults, Demands, ErrorDocument, Facts, Grammar, Incoming, Intent, blocks::SentContent,
+        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent,
         metadata::MetadataUse,
     },
 };
@@ -21,7 +21,7 @@ use crate::{
 static IDEMPOTENCY_FIELDS: [HeaderName; 1] = [IDEMPOTENCY_KEY];
 
 /// The data of the dialect. Others differ from it in a few places.
-pub static FACTS: Facts = Facts {
+pub static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         conditions_before_lease: false,
         unknown_date_fails: false,

@@ -5,7 +5,7 @@ use http::{HeaderName, HeaderValue};
 use super::{error_of, object_of, quoted, refuse_unguardable};
 use crate::{
     core::{idempotency::IDEMPOTENCY_KEY, policy::GuardRules, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, Defaults, Demands, ErrorDocument, Facts, Grammar, Incoming, native, xml},
+    dialect::{Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, native, xml},
 };
 
 /// The field with the id that the SDKs give to each operation, and repeat when they retry it.
@@ -16,7 +16,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
 
-static FACTS: Facts = Facts {
+static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         always_dated: true,
         missing_is_404: Some("NoSuchKey"),
@@ -34,7 +34,7 @@ static FACTS: Facts = Facts {
 pub struct S3;
 
 impl Grammar for S3 {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static DialectFacts {
         &FACTS
     }
 
