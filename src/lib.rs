@@ -2,8 +2,10 @@
 //!
 //! # The crate's map: the request path in ten steps
 //!
-//! 1. A connection is accepted ([`server`]); pingora parses a request and calls the hooks of [`proxy::Gateway`].
-//!    `proxy/entry.rs` sets limits on the connection, and `proxy/target.rs` brings the target into origin-form.
+//! 1. A connection is accepted ([`server`]), and pingora parses a request. Over HTTP/1.1, `proxy/direct.rs` serves a
+//!    guarded request by itself. For all others pingora calls the hooks of [`proxy::Gateway`]. Both ways take the same
+//!    steps: `proxy/entry.rs` sets limits on the connection, `proxy/target.rs` brings the target into origin-form, and
+//!    `proxy/arrival.rs` asks the door.
 //! 2. The door ([`routing::door`]), a pure function, finds the route by the normal form of the path ([`core::target`],
 //!    [`core::route`]). It refuses any target that can be read in two ways, and makes the resource key
 //!    ([`core::resource`]).
@@ -28,8 +30,8 @@
 //! 9. The response to a read gets its tag (`guard/read/label.rs`), spelled so that it names one state
 //!    ([`core::coarse_tag`]). After a write the proxy learns the new state (`guard/write/new_state.rs`) and settles the
 //!    claim as applied, not applied, unclear, or in doubt.
-//! 10. The answer goes out through `downstream/relay.rs`. A refusal ([`core::refusal`]) goes through
-//!     [`downstream::respond`], the only writer of local responses. The access log gets its line
+//! 10. The answer goes out through `downstream/relay.rs`. A refusal ([`core::refusal`]) becomes a
+//!     `downstream/local_answer.rs`. [`downstream::respond`] is the only writer of those. The access log gets its line
 //!     ([`telemetry::access`]).
 //!
 //! One generation of the configuration serves steps 2 to 10. [`generation`] hands it to each request as a whole, and
