@@ -29,10 +29,10 @@ pub fn build(root: &Path, targets: &BTreeSet<String>) -> Programs {
     let mut words = vec!["test", "--no-run", "--profile", "simulation", "--target-dir", "target/mutants/build"];
     for target in targets {
         if target == LIBRARY {
-            words.push("--lib")
+            words.push("--lib");
         } else {
-            words.extend(["--test", target])
-        };
+            words.extend(["--test", target]);
+        }
     }
     let programs: Programs = cargo(root, &words).iter().filter_map(program).collect();
     let missing: Vec<_> = targets.iter().filter(|target| !programs.contains_key(*target)).collect();
