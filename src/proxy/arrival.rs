@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Arrival {
     /// The decision of the door.
     pub(super) door: Door,
-    /// What is wrong with the target as received.
+    /// The fault of the target as received, if it has one.
     origin_form: Result<(), Refusal>,
 }
 

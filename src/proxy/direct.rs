@@ -28,7 +28,7 @@ use crate::downstream::{relay::Outgoing, respond::respond_at_once};
 /// The longest body that is written at once.
 const SMALL_BYTES: usize = 16 * 1024;
 
-/// What became of a request.
+/// The fate of a request on the direct path.
 pub(crate) enum Served {
     /// It was answered. The connection may bring another request.
     Kept(Stream),

@@ -45,7 +45,7 @@ pub(super) fn end_connection(session: &mut ServerSession) {
     session.set_keepalive(None);
 }
 
-/// What a request gets from the door.
+/// The decision about a request that came in.
 pub(super) enum Entered {
     /// An answer.
     Answered(Outgoing),

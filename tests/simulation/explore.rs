@@ -21,7 +21,7 @@ pub struct Size {
     pub events: usize,
 }
 
-/// What an exploration leaves out.
+/// The schedules that an exploration leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// Nothing but states that were seen before.

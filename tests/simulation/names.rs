@@ -1,7 +1,7 @@
 //! Names in place of the numbers that depend on chance and on the order of unrelated events.
 //!
 //! A store numbers all its records together, a process all its marks, and lease ids are random. So two orders of
-//! events that have nothing to do with each other give different records, which behave alike. A state is told by
+//! events that have nothing to do with each other give different records, which behave alike. A state is described by
 //! names instead: a revision is the third of its record, a mark the second of its request.
 
 use std::{

@@ -86,7 +86,7 @@ impl Run {
             for pending in &inner.pending {
                 let number = pending.number;
                 events.extend([Event::Lose(number), Event::Stop(number)]);
-                // A read that never arrives is told the same as one whose answer is lost, and neither leaves a trace.
+                // To its caller, a read that never arrives looks like one whose answer is lost. Neither leaves a trace.
                 events.extend(pending.what.changes_something().then_some(Event::Miss(number)));
                 if let (What::Exchange { sent, .. }, true) = (&pending.what, self.faults.fails) {
                     events.extend([409, 500, 502].map(|status| Event::Fail(number, status)));
