@@ -12,7 +12,7 @@ OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
+.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -65,11 +65,15 @@ book: setup-build ## Build the documents as a website, target/book/docs/index.ht
 		sed -i -E 's#(href="(\.\./)+(fuzz/)?[A-Z]+)\.html#\1.md#g' {} +
 
 bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes; docs/benchmarks.md)
-	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load
+	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load --example record_load
 	@benches/load.py $(BENCH_GROUPS)
 
 bench-leases: BENCH_GROUPS := leases held
 bench-leases: bench ## The same for leases alone, beside Redis (1 minute)
+
+bench-resources: BENCH_GROUPS := resources
+bench-resources: export RESOURCES ?= 10000000
+bench-resources: bench ## The same for ten million resources in the memory store (1 minute)
 
 bench-stores: BENCH_GROUPS := stores
 bench-stores: bench ## The same for the stores, beside what etcd, Redis and the disk can do (5 minutes)

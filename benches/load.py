@@ -405,9 +405,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, first-byte, race, stores; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, resources, first-byte, race, stores; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "held", "sizes", "first-byte", "race", "stores"]
+    wanted = options.groups or [*GROUPS, "held", "sizes", "resources", "first-byte", "race", "stores"]
     missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
@@ -433,6 +433,8 @@ def main():
                 sizes.print_check(Path(directory), servers.program("ifmatch"))
                 names = {"bare pingora": "bare", "ifmatch, unguarded": "unguarded", "ifmatch, guarded": "guarded"}
                 sizes.print_memory(servers, names | {"nginx": "nginx"})
+            if "resources" in wanted:
+                sizes.print_resources(servers.program("examples/record_load"))
             if "first-byte" in wanted:
                 servers.start_streams()
                 first_byte.print_table(servers.ports["bare_streams"], servers.ports["streams"])

@@ -1,5 +1,6 @@
-"""What a process weighs, what its connections weigh, and what a long file costs."""
+"""What a process weighs, what its connections and its resources weigh, and what a long file costs."""
 
+import os
 import re
 import resource
 import socket
@@ -57,6 +58,16 @@ def print_memory(servers, names):
             each.close()
         a_connection = (with_connections - own) / CONNECTIONS / 1024
         print(f"| {name} | {resident / 1e6:.1f} | {own / 1e6:.1f} | {a_connection:.1f} |")
+
+
+def print_resources(record_load):
+    """What many resources weigh in the memory store, and what they do to a read and to a write."""
+    count = int(os.environ.get("RESOURCES", "1000000"))
+    output = subprocess.run([str(record_load), str(count)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    size, *nanoseconds = map(int, output.split())
+    print(f"\n### {count:,} resources in the memory store: {size} bytes of memory each, with a key of 24 bytes\n")
+    print("| among | a read, ns | a write, ns |\n|---|---|---|")
+    print("| 1,000 | {} | {} |\n| {:,} | {} | {} |".format(*nanoseconds[:2], count, *nanoseconds[2:]))
 
 
 def request_once(port):

@@ -28,6 +28,7 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+mod idle;
 mod journal;
 mod records;
 mod room;
@@ -182,8 +183,7 @@ impl<J: Journal> MemoryStore<J> {
                 return Ok(BegunSwap::Behind(until.clone()));
             }
             let (held, needed) = (records.places(key), records.needed(key, next));
-            let marks = |record: &Record| record.marks().count();
-            let ends_write = records.written(key).is_some_and(|(current, _)| marks(next) < marks(current));
+            let ends_write = next.marks().count() < records.marks(key);
             if ends_write {
                 self.account.take_anyway(needed.less(held));
             } else if !self.account.take(needed.less(held)) {
@@ -194,7 +194,9 @@ impl<J: Journal> MemoryStore<J> {
             let revision = self.next_revision();
             let snapshot = Snapshot { revision, record: next.clone().resolved(revision), now };
             let entry = MemoryEntry { revision, record: snapshot.record.clone(), since: now };
-            let until = self.journal.swaps(key, records.written(key), &snapshot);
+            let before = records.written(key);
+            let before = before.as_ref().map(|(record, since)| (&**record, *since));
+            let until = self.journal.swaps(key, before, &snapshot);
             let is_over = until.is_none();
             let begun = if let Some(until) = until {
                 // Both records take room until it is known which of them stays.
@@ -234,8 +236,6 @@ impl<J: Journal> MemoryStore<J> {
         Err(StoreError::Full)
     }
 }
-
-impl<J: Journal> Shard<J> {}
 
 #[async_trait]
 impl<J: Journal> Store for MemoryStore<J> {

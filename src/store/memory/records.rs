@@ -1,6 +1,7 @@
 //! The records of one shard, under one lock.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
@@ -9,6 +10,7 @@ use lru::LruCache;
 
 use super::{
     super::{Counts, Scanned},
+    idle::IdleEntry,
     journal::Journal,
     room::RecordPlaces,
     weight::{MemoryEntry, weight},
@@ -30,7 +32,7 @@ pub(super) struct RecordTable<J: Journal> {
     /// The changes that are not in force yet. The records that they will replace stay pinned meanwhile.
     awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>>,
     /// The records that may be forgotten, the least recently used first.
-    idle: LruCache<ResourceKey, MemoryEntry>,
+    idle: LruCache<ResourceKey, IdleEntry>,
     /// The times at which pinned records become idle without a swap.
     resting: BTreeMap<(StoreTime, Revision), ResourceKey>,
     /// The floors of this shard's buckets.
@@ -56,7 +58,7 @@ impl<J: Journal> RecordTable<J> {
 
     /// The place that the current record takes, or none if it is absent.
     pub(super) fn places(&self, key: &ResourceKey) -> RecordPlaces {
-        self.written(key).map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, record)))
+        self.written(key).map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, &record)))
     }
 
     /// The place that a record needs, or none if it will not be kept.
@@ -78,7 +80,7 @@ impl<J: Journal> RecordTable<J> {
             let absent = Record::absent_above(floor);
             self.busy.insert(key.clone(), MemoryEntry { revision: floor.revision, record: absent, since });
         } else if let Some(idle) = self.idle.pop(key) {
-            self.busy.insert(key.clone(), idle);
+            self.busy.insert(key.clone(), idle.into_entry());
         }
         let next_bytes = RecordPlaces { records: 0, bytes: weight(key, &next.record) };
         self.awaited.insert(key.clone(), AwaitedRecord { next, until, was_absent });
@@ -112,8 +114,11 @@ impl<J: Journal> RecordTable<J> {
     }
 
     pub(super) fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
-        if let Some(entry) = self.busy.get(key).or_else(|| self.idle.get(key)) {
-            return Snapshot { revision: entry.revision, record: entry.record.clone(), now };
+        if let Some(entry) = self.busy.get(key) {
+            return entry.snapshot(now);
+        }
+        if let Some(entry) = self.idle.get(key) {
+            return entry.snapshot(now);
         }
         let floor = self.floor(key);
         Snapshot { revision: floor.revision, record: Record::absent_above(floor), now }
@@ -121,7 +126,13 @@ impl<J: Journal> RecordTable<J> {
 
     /// The revision of a record, if it is present.
     pub(super) fn revision(&self, key: &ResourceKey) -> Option<Revision> {
-        self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| entry.revision)
+        let busy = self.busy.get(key).map(|entry| entry.revision);
+        busy.or_else(|| self.idle.peek(key).map(IdleEntry::revision))
+    }
+
+    /// The number of writes in flight. Only pinned records have any.
+    pub(super) fn marks(&self, key: &ResourceKey) -> usize {
+        self.busy.get(key).map_or(0, |entry| entry.record.marks().count())
     }
 
     /// The floor that stands for the record if it is absent.
@@ -130,8 +141,9 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// The record, if it is present, and the time when it was put in.
-    pub(super) fn written(&self, key: &ResourceKey) -> Option<(&Record, StoreTime)> {
-        self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| (&entry.record, entry.since))
+    pub(super) fn written(&self, key: &ResourceKey) -> Option<(Cow<'_, Record>, StoreTime)> {
+        let busy = self.busy.get(key).map(|entry| (Cow::Borrowed(&entry.record), entry.since));
+        busy.or_else(|| self.idle.peek(key).map(|entry| (Cow::Owned(entry.record()), entry.since())))
     }
 
     pub(super) fn has_no_pending_writes(&self, now: StoreTime) -> bool {
@@ -148,11 +160,14 @@ impl<J: Journal> RecordTable<J> {
 
     /// Returns the first records after that of `after`, in the order of their keys.
     pub(super) fn page(&self, after: Option<&ResourceKey>, limit: usize, now: StoreTime) -> Scanned {
-        let entries = self.busy.iter().chain(self.idle.iter());
-        let mut page: Vec<_> = entries.filter(|(key, _)| after.is_none_or(|after| after < *key)).collect();
-        page.sort_unstable_by_key(|(key, _)| *key);
-        let snapshot = |entry: &MemoryEntry| Snapshot { revision: entry.revision, record: entry.record.clone(), now };
-        page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
+        let keys = self.busy.keys().chain(self.idle.iter().map(|(key, _)| key));
+        let mut page: Vec<_> = keys.filter(|key| after.is_none_or(|after| after < *key)).collect();
+        page.sort_unstable();
+        let snapshot = |key: &ResourceKey| {
+            let busy = self.busy.get(key).map(|entry| entry.snapshot(now));
+            busy.or_else(|| self.idle.peek(key).map(|entry| entry.snapshot(now)))
+        };
+        page.into_iter().take(limit).filter_map(|key| Some((key.clone(), snapshot(key)?))).collect()
     }
 
     /// Puts a record in its place. A record that says no more than its absence is forgotten in the same step: its
@@ -162,7 +177,7 @@ impl<J: Journal> RecordTable<J> {
         if self.is_as_absent(key, &entry.record) {
             self.raise_floor(key, Floor { revision: entry.revision, version: Revision(0) });
         } else if entry.record.is_idle(entry.since) {
-            self.idle.put(key.clone(), entry);
+            self.idle.put(key.clone(), entry.into());
         } else {
             if let Some(from) = entry.record.idle_from() {
                 self.resting.insert((from, entry.revision), key.clone());
@@ -173,7 +188,7 @@ impl<J: Journal> RecordTable<J> {
 
     /// Removes a record and returns it.
     fn take(&mut self, key: &ResourceKey) -> Option<MemoryEntry> {
-        let entry = self.busy.remove(key).or_else(|| self.idle.pop(key))?;
+        let entry = self.busy.remove(key).or_else(|| self.idle.pop(key).map(IdleEntry::into_entry))?;
         if let Some(from) = entry.record.idle_from() {
             self.resting.remove(&(from, entry.revision));
         }
@@ -191,7 +206,7 @@ impl<J: Journal> RecordTable<J> {
             if !self.awaited.contains_key(&key)
                 && let Some(entry) = self.busy.remove(&key)
             {
-                self.idle.put(key, MemoryEntry { since: now, ..entry });
+                self.idle.put(key, MemoryEntry { since: now, ..entry }.into());
             }
         }
     }
@@ -200,6 +215,7 @@ impl<J: Journal> RecordTable<J> {
     /// had.
     pub(super) fn forget_oldest(&mut self, journal: &J) -> Option<RecordPlaces> {
         let (key, entry) = self.idle.pop_lru()?;
+        let entry = entry.into_entry();
         journal.forgotten(&key, &entry.record);
         self.raise_floor(&key, Floor::at(entry.revision));
         Some(RecordPlaces::one(weight(&key, &entry.record)))
@@ -221,7 +237,7 @@ impl<J: Journal> RecordTable<J> {
 
     /// Forgets some of the records that have been idle for `idle_ttl`. Returns the places that they had.
     pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> RecordPlaces {
-        let is_aged = |entry: &MemoryEntry| entry.since.plus(idle_ttl) <= now;
+        let is_aged = |entry: &IdleEntry| entry.since().plus(idle_ttl) <= now;
         let aged = |records: &mut Self| {
             let (_, oldest) = records.idle.peek_lru()?;
             if is_aged(oldest) { records.forget_oldest(journal) } else { None }

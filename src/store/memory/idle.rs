@@ -1,0 +1,209 @@
+//! The form in which an idle record takes the least memory.
+//!
+//! # Design
+//!
+//! *Why two forms?* A record has room for claims, doubts, leases and waiting processes. Nearly all records that a process
+//! holds are idle and have none of them, and a process may hold millions.
+
+use super::weight::MemoryEntry;
+use crate::core::{
+    bare_tags::BareTags,
+    lease::LeaseSet,
+    record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
+    time::StoreTime,
+    validators::{Modified, Representation, Validators},
+};
+
+/// An idle record in its place.
+pub(super) enum IdleEntry {
+    /// One that is nothing but versions and what the last write revealed.
+    Plain(PlainEntry),
+    /// Any other.
+    Whole(Box<MemoryEntry>),
+}
+
+/// An idle record without any part that few records have.
+pub(super) struct PlainEntry {
+    revision: Revision,
+    since: StoreTime,
+    version: Revision,
+    touched: Revision,
+    fence: Revision,
+    known: PlainKnown,
+    /// Whether all tags went out bare, or none.
+    all_are_bare: bool,
+}
+
+/// What the last write has revealed.
+enum PlainKnown {
+    Nothing,
+    /// A representation without a tag of the backend. Routes whose tag is the version know no other.
+    Untagged(VariantName, Option<Modified>),
+    Other(Box<Known>),
+}
+
+impl IdleEntry {
+    /// The revision of the record.
+    pub(super) fn revision(&self) -> Revision {
+        match self {
+            Self::Plain(plain) => plain.revision,
+            Self::Whole(entry) => entry.revision,
+        }
+    }
+
+    /// The time when the record was last written or became idle.
+    pub(super) fn since(&self) -> StoreTime {
+        match self {
+            Self::Plain(plain) => plain.since,
+            Self::Whole(entry) => entry.since,
+        }
+    }
+
+    /// A copy of the record, at this time.
+    pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
+        Snapshot { revision: self.revision(), record: self.record(), now }
+    }
+
+    /// A copy of the record.
+    pub(super) fn record(&self) -> Record {
+        match self {
+            Self::Plain(plain) => plain.record(),
+            Self::Whole(entry) => entry.record.clone(),
+        }
+    }
+
+    /// The entry in its usual form.
+    pub(super) fn into_entry(self) -> MemoryEntry {
+        match self {
+            Self::Plain(plain) => MemoryEntry { revision: plain.revision, record: plain.record(), since: plain.since },
+            Self::Whole(entry) => *entry,
+        }
+    }
+}
+
+impl From<MemoryEntry> for IdleEntry {
+    fn from(entry: MemoryEntry) -> Self {
+        PlainEntry::of(&entry).map_or_else(|| Self::Whole(Box::new(entry)), Self::Plain)
+    }
+}
+
+impl PlainEntry {
+    fn of(entry: &MemoryEntry) -> Option<Self> {
+        let record = &entry.record;
+        is_plain(record).then(|| Self {
+            revision: entry.revision,
+            since: entry.since,
+            version: record.version.resolve(entry.revision),
+            touched: record.touched.resolve(entry.revision),
+            fence: record.fence.resolve(entry.revision),
+            known: PlainKnown::of(record.known.as_ref()),
+            all_are_bare: record.bare_tags == BareTags::All,
+        })
+    }
+
+    fn record(&self) -> Record {
+        Record {
+            version: Stamp::At(self.version),
+            touched: Stamp::At(self.touched),
+            fence: Stamp::At(self.fence),
+            known: self.known.whole(),
+            bare_tags: if self.all_are_bare { BareTags::All } else { BareTags::None },
+            claim: None,
+            unclaimed: Vec::new(),
+            doubt: None,
+            leases: LeaseSet::NONE,
+            exclusive_awaited_until: None,
+            waiting: Vec::new(),
+            attempt: None,
+        }
+    }
+}
+
+impl PlainKnown {
+    fn of(known: Option<&Known>) -> Self {
+        match known {
+            None => Self::Nothing,
+            Some(Known { variant, representation: Representation::Present(Validators { tag: None, modified }) }) => {
+                Self::Untagged(*variant, *modified)
+            }
+            Some(known) => Self::Other(Box::new(known.clone())),
+        }
+    }
+
+    fn whole(&self) -> Option<Known> {
+        match self {
+            Self::Nothing => None,
+            Self::Untagged(variant, modified) => {
+                let representation = Representation::Present(Validators { tag: None, modified: *modified });
+                Some(Known { variant: *variant, representation })
+            }
+            Self::Other(known) => Some(Known::clone(known)),
+        }
+    }
+}
+
+/// Whether a record takes the small form: it has nothing but versions and what the last write revealed. The parts are
+/// named one by one, so that none is forgotten.
+pub(super) fn is_plain(record: &Record) -> bool {
+    let Record {
+        version: _,
+        touched: _,
+        fence: _,
+        known: _,
+        bare_tags,
+        claim,
+        unclaimed,
+        doubt,
+        leases,
+        exclusive_awaited_until,
+        waiting,
+        attempt,
+    } = record;
+    let is_unmarked = claim.is_none() && unclaimed.is_empty() && doubt.is_none() && waiting.is_empty();
+    let is_unleased = leases.is_empty() && exclusive_awaited_until.is_none();
+    is_unmarked && is_unleased && attempt.is_none() && !matches!(bare_tags, BareTags::One(_))
+}
+
+/// Whether the small form keeps what the last write revealed in a place of its own.
+pub(super) fn has_other_known(record: &Record) -> bool {
+    matches!(PlainKnown::of(record.known.as_ref()), PlainKnown::Other(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{entity_tag::EntityTag, http_date::HttpDate};
+
+    fn known(representation: Representation) -> Option<Known> {
+        Some(Known { variant: VariantName([7; 16]), representation })
+    }
+
+    #[test]
+    fn an_idle_record_is_the_same_in_either_form() {
+        let stamp = |number| Stamp::At(Revision(number));
+        let base = Record { version: stamp(1), touched: stamp(2), fence: stamp(3), ..Record::absent(Revision(0)) };
+        let modified = Some(Modified { date: HttpDate::from_unix_seconds(5), strong: true });
+        let tag = EntityTag::strong("a").ok();
+        for record in [
+            base.clone(),
+            Record { bare_tags: BareTags::None, ..base.clone() },
+            Record { known: known(Representation::Absent), ..base.clone() },
+            Record { known: known(Representation::Present(Validators { tag: None, modified })), ..base.clone() },
+            Record { known: known(Representation::Present(Validators { tag, modified })), ..base.clone() },
+            Record { exclusive_awaited_until: Some(StoreTime::from_milliseconds(9)), ..base },
+        ] {
+            let (revision, since) = (Revision(4), StoreTime::from_milliseconds(6));
+            let idle = IdleEntry::from(MemoryEntry { revision, record: record.clone(), since });
+            assert_eq!((idle.revision(), idle.since(), idle.record()), (revision, since, record.clone()));
+            assert_eq!(matches!(idle, IdleEntry::Plain(_)), is_plain(&record));
+            let entry = idle.into_entry();
+            assert_eq!((entry.revision, entry.since, entry.record), (revision, since, record));
+        }
+    }
+
+    /// An idle resource takes at most 200 bytes beside its key, so that ten million fit into four gigabytes.
+    #[test]
+    fn the_small_form_is_small() {
+        assert!(size_of::<IdleEntry>() <= 88, "{}", size_of::<IdleEntry>());
+    }
+}
