@@ -92,7 +92,7 @@ pub async fn run(
     let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
     let over_tls = |tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(Arc::clone(&connections), tls));
     let mut secure = tls.map(over_tls);
-    let mut service = Service::new("ifmatch".to_owned(), ProtocolDetect(connections));
+    let mut service = Service::new("ifmatch".to_owned(), ProtocolDetect(Arc::clone(&connections)));
     let descriptors = listeners.attach(&mut service, secure.as_mut());
 
     // One single-threaded runtime per worker: measured cheaper than work stealing for short requests.
@@ -104,7 +104,9 @@ pub async fn run(
                 secure.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1).await;
             }
         };
-        tokio::join!(service.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1), over_tls)
+        tokio::join!(service.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1), over_tls);
+        // A service without listeners ends at once, so this is for neither of them to do.
+        connections.end().await;
     });
 
     supervisor::ready(&status(&live));

@@ -31,10 +31,6 @@ impl ServerApp for ProtocolDetect {
         serve(&self.0, protocol, stream, place, shutdown).await;
         None
     }
-
-    async fn cleanup(&self) {
-        self.0.end().await;
-    }
 }
 
 impl ProtocolDetect {

@@ -58,8 +58,4 @@ impl ServerApp for Secure {
         serve(&self.connections, protocol, stream, place, shutdown).await;
         None
     }
-
-    async fn cleanup(&self) {
-        self.connections.end().await;
-    }
 }

@@ -59,11 +59,21 @@ impl Secure {
         Self { proxy: Proxy::start(&Self::configuration(&setup, addr, certificates, lines)).await, addr }
     }
 
+    /// Without the plain listener.
+    pub async fn alone(setup: Setup, certificates: &[(PathBuf, PathBuf)]) -> Self {
+        let proxy = Proxy::start(&Self::listening(&setup, "\"tls:{addr}\"", certificates, "")).await;
+        Self { addr: proxy.addr(), proxy }
+    }
+
     /// The configuration of a proxy that also speaks TLS at this address.
     pub fn configuration(setup: &Setup, addr: SocketAddr, certificates: &[(PathBuf, PathBuf)], lines: &str) -> String {
+        Self::listening(setup, &format!("\"{{addr}}\", \"tls:{addr}\""), certificates, lines)
+    }
+
+    fn listening(setup: &Setup, listen: &str, certificates: &[(PathBuf, PathBuf)], lines: &str) -> String {
         let list = certificates.iter().map(|(cert, key)| format!("{{ cert = {cert:?}, key = {key:?} }}"));
         let tls = format!("[server.tls]\ncertificates = [{}]\n{lines}\n", list.collect::<Vec<_>>().join(", "));
-        let file = setup.configuration().replace("{listen}", &format!("listen = [\"{{addr}}\", \"tls:{addr}\"]"));
+        let file = setup.configuration().replace("{listen}", &format!("listen = [{listen}]"));
         format!("{file}\n{tls}")
     }
 }

@@ -64,6 +64,20 @@ async fn a_plain_listener_beside_it_stays_plain() {
     assert_ne!(refused.code, 0, "{refused:?}");
 }
 
+/// The end of a listener ends idle connections, and a proxy without a plain listener has none that could end.
+#[tokio::test]
+async fn a_listener_needs_no_plain_one_beside_it() {
+    let office = Office::new();
+    let backend = Backend::start().await;
+    backend.put(DOC, "one");
+    let secure = Secure::alone(Proxy::to(backend.addr()), &[office.issue(&[NAME])]).await;
+    // A request that came with the handshake had a chance even when the connection was about to end.
+    for (flag, version) in [("--http1.1", "1.1"), ("--http2", "2")].repeat(20) {
+        let read = Curl::new("GET").trust(&office.ca()).arg(flag).send(NAME, secure.addr, DOC).await;
+        assert_eq!((read.code, read.version.as_str(), read.response.status), (0, version, 200));
+    }
+}
+
 /// A document that curl sends whole over HTTP/2 over TLS, larger than every window on its way.
 #[tokio::test]
 async fn a_large_body_crosses_over_http2() {
