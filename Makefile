@@ -12,7 +12,7 @@ OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
+.PHONY: help run dist test explore mutants lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -23,10 +23,14 @@ run: setup-compilers ## Build, and start the demo; UPSTREAM=http://host:port gua
 	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --profile demo --no-default-features --locked
 	@.ci/foreground target/demo/ifmatch $(if $(UPSTREAM),run --upstream '$(UPSTREAM)' --policy optimistic,demo)
 
-dist: setup-build setup-packages ## Build the packages: .deb, .tar.gz, line tables, bill of materials, checksums (10 minutes; target/dist)
-	IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --release --locked
-	deploy/packages/build target/release/ifmatch target/dist
+dist: target/profiled/ifmatch setup-packages ## Build the packages: .deb, .tar.gz, line tables, bill of materials, checksums (25 minutes; target/dist)
+	deploy/packages/build target/profiled/ifmatch target/dist
 	@ls -l target/dist
+
+# The script knows what has changed.
+.PHONY: target/profiled/ifmatch
+target/profiled/ifmatch: setup-build setup-profile
+	CARGO='$(CARGO)' IFMATCH_COMMIT=$(COMMIT) deploy/packages/profile-guided target/profiled
 
 test: setup-build setup-test ## Run all tests
 	$(CARGO) test --locked
@@ -66,7 +70,10 @@ book: setup-build ## Build the documents as a website, target/book/docs/index.ht
 
 bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes; docs/benchmarks.md)
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load --example record_load
-	@benches/load.py $(BENCH_GROUPS)
+	@IFMATCH='$(IFMATCH)' benches/load.py $(BENCH_GROUPS)
+
+bench-dist: target/profiled/ifmatch ## The same for the program that `make dist` packages (40 minutes)
+	@$(MAKE) --no-print-directory bench IFMATCH=$(abspath target/profiled/ifmatch)
 
 bench-leases: BENCH_GROUPS := leases held
 bench-leases: bench ## The same for leases alone, beside Redis (1 minute)
@@ -155,6 +162,9 @@ setup-languages:
 
 setup-browser:
 	@.ci/install chromium=chromium
+
+setup-profile: ## Install what the profile-guided build needs and is missing (Debian packages)
+	@.ci/install python3=python3 wrk=wrk nginx=nginx redis-server=redis-server curl=curl openssl=openssl llvm-profdata-19=llvm-19
 
 setup-bench: ## Install what the comparison needs and is missing (Debian packages)
 	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server redis-cli=redis-tools etcd=etcd-server pg_ctlcluster=postgresql

@@ -35,6 +35,8 @@ import sizes  # noqa: E402
 import stores  # noqa: E402
 import wrk  # noqa: E402
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
+# The program that is measured, if it is not the one of the build.
+IFMATCH = Path(os.environ.get("IFMATCH") or RELEASE / "ifmatch")
 TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 32
 WRITERS = 8
@@ -166,25 +168,29 @@ class Servers:
         self.spawn("redis", ["redis-server", "--port", self.ports["redis"], "--bind", "127.0.0.1", "--save", ""])
 
     def start_proxies(self):
+        self.start_ifmatch()
         backend = f"127.0.0.1:{self.ports['backend']}"
         bare = lambda name, mode: [RELEASE / "examples/bare_pingora", f"127.0.0.1:{self.ports[name]}", backend, mode]
         nginx = lambda name: ["nginx", "-p", "/usr/share/nginx", "-e", "stderr", "-c", self.file(f"{name}.conf")]
-        ifmatch = lambda file, **ports: [RELEASE / "ifmatch", "run", self.file(file, **ports)]
         self.spawn("bare", bare("bare", "pass"))
         self.spawn("bare_304", bare("bare_304", "304"))
         self.spawn("bare_412", bare("bare_412", "412"))
-        self.spawn("unguarded", ifmatch("unguarded.toml"), RUST_LOG="warn")
-        self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
-        self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
-        self.spawn("telling", [RELEASE / "ifmatch", "run", self.telling("telling")])
-        self.spawn("counting", [RELEASE / "ifmatch", "run", self.telling("counting")], RUST_LOG="warn")
         many = self.file("guarded.toml", guarded=self.ports["many"])
         many.write_text(many.read_text() + sizes.many_routes())
-        self.spawn("many", [RELEASE / "ifmatch", "run", many], RUST_LOG="warn")
-        self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
+        self.spawn("many", [IFMATCH, "run", many], RUST_LOG="warn")
         self.spawn("nginx", nginx("nginx"))
         self.spawn("lua", nginx("lua"))
         self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
+
+    def start_ifmatch(self):
+        """A proxy of this build for each way of use that is measured."""
+        ifmatch = lambda file, **ports: [IFMATCH, "run", self.file(file, **ports)]
+        self.spawn("unguarded", ifmatch("unguarded.toml"), RUST_LOG="warn")
+        self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
+        self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
+        self.spawn("telling", [IFMATCH, "run", self.telling("telling")])
+        self.spawn("counting", [IFMATCH, "run", self.telling("counting")], RUST_LOG="warn")
+        self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
 
     def start_streams(self):
         """The two that stand in front of a backend of streams."""
@@ -192,7 +198,7 @@ class Servers:
         bare = [RELEASE / "examples/bare_pingora", f"127.0.0.1:{self.ports['bare_streams']}", f"127.0.0.1:{backend}"]
         self.spawn("bare_streams", [*bare, "pass"])
         file = self.file("guarded.toml", guarded=self.ports["streams"], backend=backend)
-        self.spawn("streams", [RELEASE / "ifmatch", "run", file], RUST_LOG="warn")
+        self.spawn("streams", [IFMATCH, "run", file], RUST_LOG="warn")
 
     def file(self, template, **ports):
         """A configuration from its template."""
@@ -252,7 +258,7 @@ class Servers:
 
     def program(self, name):
         """A program of this build."""
-        return RELEASE / name
+        return IFMATCH if name == "ifmatch" else RELEASE / name
 
     def lease_load(self, name, *arguments):
         """What the client for leases prints."""
