@@ -6,6 +6,8 @@
 //! it, so that `/a b` becomes `/a%20b`. Pingora's URI ends at `#`, so that `DELETE /a#b` would delete `/a`. No client
 //! that follows the rules sends either (RFC 3986 section 3.5, RFC 9112 section 3.2).
 
+use memchr::memchr_iter;
+
 /// Returns what is wrong with the target of a request, as advice on what to send instead. `None` if nothing is wrong,
 /// or if there is no request line.
 pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
@@ -27,14 +29,27 @@ pub fn method_and_target(head: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Returns the value of the first `Host` field, as far as it is text.
 pub fn host(head: &[u8]) -> Option<&str> {
-    const NAME: &[u8] = b"host:";
-    let is_host = |line: &&[u8]| line.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
-    let line = lines(head).find(is_host)?;
-    std::str::from_utf8(line.get(NAME.len()..)?.trim_ascii()).ok()
+    std::str::from_utf8(field(head, b"host:")?.trim_ascii()).ok()
+}
+
+/// Whether a line of a head begins with the name of a field.
+pub fn has_field(head: &[u8], name: &[u8]) -> bool {
+    field(head, name).is_some()
+}
+
+/// Returns the first line that begins with this name, after the name.
+fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let is_named = |line: &&[u8]| line.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
+    lines(head).find(is_named)?.get(name.len()..)
 }
 
 fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    head.split(|octet| *octet == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    let mut begin = 0;
+    memchr_iter(b'\n', head).chain([head.len()]).filter_map(move |end| {
+        let line = head.get(begin..end)?;
+        begin = end + 1;
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
 }
 
 #[cfg(test)]

@@ -9,10 +9,7 @@
 use pingora::protocols::Stream;
 
 use super::tapped::{Tap, Tapped};
-use crate::core::chunks::ChunkScan;
-
-/// The field that names a transfer coding.
-const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
+use crate::core::{chunks::ChunkScan, request_line::has_field};
 
 /// The octet that pingora reads in place of malformed ones.
 const SPOILED: u8 = b'\r';
@@ -20,10 +17,8 @@ const SPOILED: u8 = b'\r';
 /// Scans a chunked body that begins in these bytes, after a head of this length.
 pub(super) fn watch(stream: Stream, bytes: &mut [u8], head_length: usize) -> Stream {
     let (head, body) = bytes.split_at_mut(head_length);
-    let is_coded = head.split(|octet| *octet == b'\n').any(|line| {
-        line.get(..TRANSFER_ENCODING.len()).is_some_and(|name| name.eq_ignore_ascii_case(TRANSFER_ENCODING))
-    });
-    if !is_coded {
+    // Whatever stands between the name and the colon, a parser may take it for this field.
+    if !has_field(head, b"transfer-encoding") {
         return stream;
     }
     let mut tap = ChunkScan::default();

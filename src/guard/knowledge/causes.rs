@@ -120,7 +120,8 @@ impl Knowledge {
             }
             _ => {}
         }
-        refusal.cause_mut().client_may_know = self.may_know(request, snapshot);
+        let cause = refusal.cause_mut();
+        cause.client_may_know = cause.client_may_know || self.may_know(request, snapshot);
         refusal
     }
 
@@ -148,7 +149,8 @@ impl Knowledge {
         refusal
     }
 
-    fn may_know(&self, request: &Request, snapshot: &Snapshot) -> bool {
+    /// Whether the sender of a request may know the state of the resource.
+    pub(crate) fn may_know(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.read_grants.may_know(&request.key, request.sender.principal, snapshot.now)
     }
 }

@@ -107,15 +107,15 @@ impl Knowledge {
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let spelling = self.spelling(&request.rules, Some(snapshot));
         let evidence = evidence(request, snapshot, (self.records.incarnation(), &spelling), validators);
-        let (verdict, judged_by) = judge_from_memory(&request.rules, &request.method, &request.conditions, &evidence);
+        let (mut verdict, judged_by) =
+            judge_from_memory(&request.rules, &request.method, &request.conditions, &evidence);
         // A refusal that rests on the target's state reveals that state. Only a principal that may know the state
         // gets one.
-        let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
-        if tells
-            && (!self.read_grants.may_know(&request.key, request.sender.principal, snapshot.now)
-                || self.was_issued_elsewhere(request, snapshot))
-        {
-            return (Verdict::AskUpstream, None);
+        if let (Verdict::Refused(refusal), Some(_)) = (&mut verdict, &judged_by) {
+            if !self.may_know(request, snapshot) || self.was_issued_elsewhere(request, snapshot) {
+                return (Verdict::AskUpstream, None);
+            }
+            refusal.cause_mut().client_may_know = true;
         }
         if verdict == Verdict::Pass && self.may_be_excluded(request, snapshot) {
             return (Verdict::AskUpstream, None);
