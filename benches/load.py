@@ -33,6 +33,7 @@ import first_byte  # noqa: E402, they lie beside the other parts of this program
 import postgres  # noqa: E402
 import sizes  # noqa: E402
 import stores  # noqa: E402
+import writers  # noqa: E402
 import wrk  # noqa: E402
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
 # The program that is measured, if it is not the one of the build.
@@ -284,7 +285,7 @@ def free_ports(count):
 
 
 def make_files(root):
-    for directory in ("plain", "version", "content", "shared", "upstream", "unique"):
+    for directory in ("plain", "version", "content", "shared", "upstream", "unique", "queued"):
         (root / directory).mkdir(parents=True)
         (root / directory / "small").write_bytes(b"s" * SMALL)
         (root / directory / "large").write_bytes(b"l" * LARGE)
@@ -411,9 +412,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, resources, first-byte, race, stores; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, resources, first-byte, race, writers, stores; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "held", "sizes", "resources", "first-byte", "race", "stores"]
+    wanted = options.groups or [*GROUPS, "held", "sizes", "resources", "first-byte", "race", "writers", "stores"]
     missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
@@ -454,6 +455,8 @@ def main():
                 ]:
                     rounds, most = lost_updates(servers, server, path)
                     print(f"| {name} | {rounds} of 20 | {most} |")
+            if "writers" in wanted:
+                writers.print_table(servers, options.rounds, options.seconds)
             if "stores" in wanted:
                 stores.print_tables(servers, min(options.rounds, 5), options.seconds)
         finally:
