@@ -24,10 +24,11 @@ pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 /// The media type of the document.
 pub const DOCUMENT_TYPE: &str = "application/json";
 
-/// The names and values, ordered by name. Names have lower case, because they are fields of HTTP on their way.
+/// The names and values, ordered by name. Letter case makes no two names of one, and is kept for readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    values: BTreeMap<String, String>,
+    /// Each name as it was spelled, with its value, by the name in lower case.
+    values: BTreeMap<String, (String, String)>,
     len: usize,
 }
 
@@ -51,23 +52,30 @@ impl Metadata {
     ///
     /// It cannot be added, and nothing has changed.
     pub fn insert(&mut self, name: &str, value: &str) -> Result<(), MetadataFault> {
-        let name = name.to_ascii_lowercase();
         if name.is_empty() {
             return Err(MetadataFault::EmptyName);
         }
-        if !is_identifier(&name) || !is_field_value(value) {
+        if !is_identifier(name) || !is_field_value(value) {
             return Err(MetadataFault::Malformed);
         }
-        if self.values.contains_key(&name) {
+        let key = name.to_ascii_lowercase();
+        if self.values.contains_key(&key) {
             return Err(MetadataFault::Repeated);
         }
         let len = self.len + name.len() + value.len();
         if len > BYTES_MAX {
             return Err(MetadataFault::TooLarge);
         }
-        self.values.insert(name, value.to_owned());
+        self.values.insert(key, (name.to_owned(), value.to_owned()));
         self.len = len;
         Ok(())
+    }
+
+    /// Spells a name like this, if there is one that differs from it in letter case alone.
+    pub fn spell(&mut self, name: &str) {
+        if let Some((spelled, _)) = self.values.get_mut(&name.to_ascii_lowercase()) {
+            name.clone_into(spelled);
+        }
     }
 
     /// Whether there are none.
@@ -77,13 +85,13 @@ impl Metadata {
 
     /// Returns each name with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.values.values().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Returns the document: a JSON object with a text for each name.
     pub fn to_document(&self) -> Vec<u8> {
         // Texts always have a JSON form.
-        serde_json::to_vec(&self.values).unwrap_or_default()
+        serde_json::to_vec(&self.iter().collect::<BTreeMap<_, _>>()).unwrap_or_default()
     }
 
     /// Reads a document. `None` if it has another form, or holds what no client could have sent.
@@ -139,9 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_identifiers_without_case() {
-        let metadata = of(&[("Owner", "a b"), ("_x1", "")]).unwrap();
-        assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x1", ""), ("owner", "a b")]);
+    fn names_are_identifiers_that_keep_their_case() {
+        let mut metadata = of(&[("owner", "a b"), ("_X1", "")]).unwrap();
+        ["Owner", "other"].iter().for_each(|name| metadata.spell(name));
+        assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_X1", ""), ("Owner", "a b")]);
+        assert_eq!(Metadata::from_document(&metadata.to_document()), Some(metadata));
         assert_eq!(of(&[("", "a")]), Err(MetadataFault::EmptyName));
         assert_eq!(of(&[("owner", "a"), ("OWNER", "a")]), Err(MetadataFault::Repeated));
         for name in ["1a", "a-b", "a.b", "ü", "a b"] {
@@ -185,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_document_brings_back_what_it_was_made_of(values in btree_map("[a-z_][a-z0-9_]{0,9}", "([!-~]([ -~]{0,9}[!-~])?)?", 0..20)) {
+        fn a_document_brings_back_what_it_was_made_of(values in btree_map("[a-z_][A-Z0-9_]{0,9}", "([!-~]([ -~]{0,9}[!-~])?)?", 0..20)) {
             let mut metadata = Metadata::default();
             for (name, value) in &values {
                 prop_assert_eq!(metadata.insert(name, value), Ok(()));

@@ -72,12 +72,15 @@ fn refusal_of(fault: MetadataFault) -> Refusal {
 }
 
 impl MetadataGrammar for AzureMetadata {
-    fn fields(&self, metadata: &Metadata) -> Vec<(HeaderName, HeaderValue)> {
-        let field = |(name, value): (&str, &str)| {
-            let name = HeaderName::try_from([METADATA_PREFIX, name].concat()).ok()?;
-            Some((name, HeaderValue::from_str(value).ok()?))
-        };
+    fn fields(&self, metadata: &Metadata) -> Vec<(String, HeaderValue)> {
+        let field =
+            |(name, value): (&str, &str)| Some(([METADATA_PREFIX, name].concat(), HeaderValue::from_str(value).ok()?));
         metadata.iter().filter_map(field).collect()
+    }
+
+    fn name_in<'field>(&self, field: &'field str) -> Option<&'field str> {
+        let (prefix, name) = field.split_at_checked(METADATA_PREFIX.len())?;
+        prefix.eq_ignore_ascii_case(METADATA_PREFIX).then_some(name)
     }
 
     fn nothing_to_describe(&self) -> Refusal {
@@ -101,13 +104,19 @@ mod tests {
     fn each_field_is_a_value_that_a_read_shows_again() {
         let fields =
             [("x-ms-meta-owner", "a b"), ("x-ms-meta-_x", ""), ("x-ms-date", "today"), ("content-length", "0")];
-        let Ok(MetadataUse::ReplacedAlone(metadata)) = of(AzureOperation::SetMetadata, &fields) else {
+        let Ok(MetadataUse::ReplacedAlone(mut metadata)) = of(AzureOperation::SetMetadata, &fields) else {
             panic!("{:?}", of(AzureOperation::SetMetadata, &fields))
         };
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x", ""), ("owner", "a b")]);
+        for field in ["X-Ms-Meta-Owner", "x-ms-date", "x", "ü"] {
+            if let Some(name) = AzureMetadata.name_in(field) {
+                metadata.spell(name);
+            }
+        }
         let shown = AzureMetadata.fields(&metadata);
         let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-        assert_eq!(shown, [("x-ms-meta-_x", ""), ("x-ms-meta-owner", "a b")]);
+        assert_eq!(shown, [("x-ms-meta-_x", ""), ("x-ms-meta-Owner", "a b")]);
+        metadata.spell("owner");
         let uploads = [AzureOperation::PutBlob, AzureOperation::PutBlockList];
         assert!(
             uploads.iter().all(|upload| of(*upload, &fields) == Ok(MetadataUse::ReplacedWithContent(metadata.clone())))
