@@ -1,4 +1,4 @@
-//! The metadata of a resource: short texts with names, and the document that keeps them beside the resource.
+//! The metadata of a resource: short texts with names, and the place of the document that keeps them.
 //!
 //! # Design
 //!
@@ -17,12 +17,6 @@ use super::target::{join_query, split_query};
 
 /// The largest size of all names and values together, in bytes. It is that of Azure Blob Storage.
 pub const BYTES_MAX: usize = 8 * 1024;
-
-/// The largest document that is read, in bytes. The quotes, commas and escapes of [`BYTES_MAX`] need less.
-pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
-
-/// The media type of the document.
-pub const DOCUMENT_TYPE: &str = "application/json";
 
 /// The names and values, ordered by name. Letter case makes no two names of one, and is kept for readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,20 +81,6 @@ impl Metadata {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.values().map(|(name, value)| (name.as_str(), value.as_str()))
     }
-
-    /// Returns the document: a JSON object with a text for each name.
-    pub fn to_document(&self) -> Vec<u8> {
-        // Texts always have a JSON form.
-        serde_json::to_vec(&self.iter().collect::<BTreeMap<_, _>>()).unwrap_or_default()
-    }
-
-    /// Reads a document. `None` if it has another form, or holds what no client could have sent.
-    pub fn from_document(document: &[u8]) -> Option<Self> {
-        let members: BTreeMap<String, String> = serde_json::from_slice(document).ok()?;
-        let mut metadata = Self::default();
-        members.iter().try_for_each(|(name, value)| metadata.insert(name, value)).ok()?;
-        Some(metadata)
-    }
 }
 
 /// Whether a name is an identifier, as Azure demands: letters, digits and underscores, without a digit in front.
@@ -110,7 +90,7 @@ fn is_identifier(name: &str) -> bool {
 }
 
 /// Whether a value can be sent in a field: visible characters of ASCII with blanks between them.
-fn is_field_value(value: &str) -> bool {
+pub(super) fn is_field_value(value: &str) -> bool {
     value.trim_matches([' ', '\t']) == value
         && value.bytes().all(|octet| octet == b'\t' || (b' '..=b'~').contains(&octet))
 }
@@ -136,8 +116,6 @@ pub fn ends_with(name: &[u8], suffix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::btree_map, prelude::*};
-
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Result<Metadata, MetadataFault> {
@@ -151,7 +129,6 @@ mod tests {
         let mut metadata = of(&[("owner", "a b"), ("_X1", "")]).unwrap();
         ["Owner", "other"].iter().for_each(|name| metadata.spell(name));
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_X1", ""), ("Owner", "a b")]);
-        assert_eq!(Metadata::from_document(&metadata.to_document()), Some(metadata));
         assert_eq!(of(&[("", "a")]), Err(MetadataFault::EmptyName));
         assert_eq!(of(&[("owner", "a"), ("OWNER", "a")]), Err(MetadataFault::Repeated));
         for name in ["1a", "a-b", "a.b", "ü", "a b"] {
@@ -168,17 +145,6 @@ mod tests {
         let mut metadata = of(&[("n", &longest)]).unwrap();
         assert_eq!(metadata.insert("m", ""), Err(MetadataFault::TooLarge));
         assert_eq!(metadata, of(&[("n", &longest)]).unwrap(), "nothing has changed");
-        // The document of each is read again, however many escapes it has.
-        let worst = of(&[("n", &"\"".repeat(BYTES_MAX - 1))]).unwrap().to_document();
-        assert!(worst.len() <= DOCUMENT_BYTES_MAX, "{}", worst.len());
-    }
-
-    #[test]
-    fn a_document_of_another_form_is_not_read() {
-        for text in ["", "[]", "{\"a\":1}", "{\"a\":\"\\n\"}", "{\"a-b\":\"\"}", "{\"a\":\"\",\"A\":\"\"}", "{} x"] {
-            assert_eq!(Metadata::from_document(text.as_bytes()), None, "{text}");
-        }
-        assert_eq!(Metadata::from_document(b" {} "), Some(Metadata::default()));
     }
 
     #[test]
@@ -190,18 +156,6 @@ mod tests {
         }
         for path in ["/c/b", "/c/b.metadata", "/c/bmeta", "/meta", "/c.met/a"] {
             assert!(!names_document(path.as_bytes(), ".meta"), "{path}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_document_brings_back_what_it_was_made_of(values in btree_map("[a-z_][A-Z0-9_]{0,9}", "([!-~]([ -~]{0,9}[!-~])?)?", 0..20)) {
-            let mut metadata = Metadata::default();
-            for (name, value) in &values {
-                prop_assert_eq!(metadata.insert(name, value), Ok(()));
-            }
-            let read = Metadata::from_document(&metadata.to_document());
-            prop_assert_eq!(read, Some(metadata));
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     core::{
+        description::CONTENT_MD5,
         folders::{Item, Listing, Page},
         refusal::Refusal,
         target::split_query,
@@ -123,6 +124,11 @@ fn show_blob(body: &mut xml::Writer, item: &Item) {
             ("Etag", field(header::ETAG).map(|tag| tag.trim_matches('"'))),
             ("Content-Length", field(header::CONTENT_LENGTH).or(Some(&len))),
             ("Content-Type", field(header::CONTENT_TYPE)),
+            ("Content-Encoding", field(header::CONTENT_ENCODING)),
+            ("Content-Language", field(header::CONTENT_LANGUAGE)),
+            ("Content-MD5", field(HeaderName::from_static(CONTENT_MD5))),
+            ("Cache-Control", field(header::CACHE_CONTROL)),
+            ("Content-Disposition", field(header::CONTENT_DISPOSITION)),
             ("BlobType", Some(BLOCK_BLOB)),
             ("LeaseStatus", field(LEASE_STATUS)),
             ("LeaseState", field(LEASE_STATE)),
@@ -210,6 +216,8 @@ mod tests {
             ("etag", "\"1-2\""),
             ("last-modified", "Sun, 06 Nov 1994 08:49:38 GMT"),
             ("content-length", "4"),
+            ("content-type", "text/x"),
+            ("content-md5", "kAFQmDzST7DWlj99KOF/cg=="),
             ("x-ms-lease-state", "leased"),
             ("x-ms-lease-status", "locked"),
             ("x-ms-version", "1"),
@@ -220,7 +228,8 @@ mod tests {
         let item = Item { name: "a".to_owned(), len: 3, modified: None, fields, metadata };
         let shown = AzureLists.page(b"/docs", &Page { items: vec![item], next: None }).body;
         let expected = "<Blob><Name>a</Name><Properties><Last-Modified>Sun, 06 Nov 1994 08:49:38 GMT</Last-Modified>\
-                        <Etag>1-2</Etag><Content-Length>4</Content-Length><BlobType>BlockBlob</BlobType>\
+                        <Etag>1-2</Etag><Content-Length>4</Content-Length><Content-Type>text/x</Content-Type>\
+                        <Content-MD5>kAFQmDzST7DWlj99KOF/cg==</Content-MD5><BlobType>BlockBlob</BlobType>\
                         <LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState></Properties>\
                         <Metadata><Owner>&lt;a&gt;</Owner></Metadata></Blob>";
         assert!(shown.contains(expected), "{shown}");
