@@ -43,6 +43,8 @@ pub struct Item {
     pub modified: Option<HttpDate>,
     /// The fields by which a read of the file describes it, if it was read.
     pub fields: Option<HeaderMap>,
+    /// The metadata that the read has shown: each name with its value.
+    pub metadata: Vec<(String, String)>,
 }
 
 impl Item {
@@ -165,7 +167,13 @@ impl IndexEntry {
     fn item(self, folder: &str) -> Item {
         let slash = if self.kind == "directory" { "/" } else { "" };
         let modified = HttpDate::parse(self.mtime.as_bytes());
-        Item { name: [folder, &self.name, slash].concat(), len: self.size, modified, fields: None }
+        Item {
+            name: [folder, &self.name, slash].concat(),
+            len: self.size,
+            modified,
+            fields: None,
+            metadata: Vec::new(),
+        }
     }
 }
 
@@ -308,7 +316,7 @@ mod tests {
         let items: Vec<Item> = read_index(json).unwrap().into_iter().map(|entry| entry.item("x/")).collect();
         let modified = HttpDate::parse(b"Sun, 06 Nov 1994 08:49:37 GMT");
         assert!(modified.is_some());
-        let item = |name: &str, len| Item { name: name.to_owned(), len, modified, fields: None };
+        let item = |name: &str, len| Item { name: name.to_owned(), len, modified, fields: None, metadata: Vec::new() };
         assert_eq!(items, [item("x/d/", 0), item("x/f", 3)]);
         assert_eq!(read_index(b"<html>"), None);
     }

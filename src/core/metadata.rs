@@ -1,4 +1,4 @@
-//! The metadata of a resource: short texts with names, and the document that keeps them beside the resource.
+//! The metadata of a resource: short texts with names, and the place of the document that keeps them.
 //!
 //! # Design
 //!
@@ -18,16 +18,11 @@ use super::target::{join_query, split_query};
 /// The largest size of all names and values together, in bytes. It is that of Azure Blob Storage.
 pub const BYTES_MAX: usize = 8 * 1024;
 
-/// The largest document that is read, in bytes. The quotes, commas and escapes of [`BYTES_MAX`] need less.
-pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
-
-/// The media type of the document.
-pub const DOCUMENT_TYPE: &str = "application/json";
-
-/// The names and values, ordered by name. Names have lower case, because they are fields of HTTP on their way.
+/// The names and values, ordered by name. Letter case makes no two names of one, and is kept for readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    values: BTreeMap<String, String>,
+    /// Each name as it was spelled, with its value, by the name in lower case.
+    values: BTreeMap<String, (String, String)>,
     len: usize,
 }
 
@@ -51,23 +46,30 @@ impl Metadata {
     ///
     /// It cannot be added, and nothing has changed.
     pub fn insert(&mut self, name: &str, value: &str) -> Result<(), MetadataFault> {
-        let name = name.to_ascii_lowercase();
         if name.is_empty() {
             return Err(MetadataFault::EmptyName);
         }
-        if !is_identifier(&name) || !is_field_value(value) {
+        if !is_identifier(name) || !is_field_value(value) {
             return Err(MetadataFault::Malformed);
         }
-        if self.values.contains_key(&name) {
+        let key = name.to_ascii_lowercase();
+        if self.values.contains_key(&key) {
             return Err(MetadataFault::Repeated);
         }
         let len = self.len + name.len() + value.len();
         if len > BYTES_MAX {
             return Err(MetadataFault::TooLarge);
         }
-        self.values.insert(name, value.to_owned());
+        self.values.insert(key, (name.to_owned(), value.to_owned()));
         self.len = len;
         Ok(())
+    }
+
+    /// Spells a name like this, if there is one that differs from it in letter case alone.
+    pub fn spell(&mut self, name: &str) {
+        if let Some((spelled, _)) = self.values.get_mut(&name.to_ascii_lowercase()) {
+            name.clone_into(spelled);
+        }
     }
 
     /// Whether there are none.
@@ -77,21 +79,7 @@ impl Metadata {
 
     /// Returns each name with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    /// Returns the document: a JSON object with a text for each name.
-    pub fn to_document(&self) -> Vec<u8> {
-        // Texts always have a JSON form.
-        serde_json::to_vec(&self.values).unwrap_or_default()
-    }
-
-    /// Reads a document. `None` if it has another form, or holds what no client could have sent.
-    pub fn from_document(document: &[u8]) -> Option<Self> {
-        let members: BTreeMap<String, String> = serde_json::from_slice(document).ok()?;
-        let mut metadata = Self::default();
-        members.iter().try_for_each(|(name, value)| metadata.insert(name, value)).ok()?;
-        Some(metadata)
+        self.values.values().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -102,7 +90,7 @@ fn is_identifier(name: &str) -> bool {
 }
 
 /// Whether a value can be sent in a field: visible characters of ASCII with blanks between them.
-fn is_field_value(value: &str) -> bool {
+pub(super) fn is_field_value(value: &str) -> bool {
     value.trim_matches([' ', '\t']) == value
         && value.bytes().all(|octet| octet == b'\t' || (b' '..=b'~').contains(&octet))
 }
@@ -128,8 +116,6 @@ pub fn ends_with(name: &[u8], suffix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::btree_map, prelude::*};
-
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Result<Metadata, MetadataFault> {
@@ -139,9 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn names_are_identifiers_without_case() {
-        let metadata = of(&[("Owner", "a b"), ("_x1", "")]).unwrap();
-        assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x1", ""), ("owner", "a b")]);
+    fn names_are_identifiers_that_keep_their_case() {
+        let mut metadata = of(&[("owner", "a b"), ("_X1", "")]).unwrap();
+        ["Owner", "other"].iter().for_each(|name| metadata.spell(name));
+        assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_X1", ""), ("Owner", "a b")]);
         assert_eq!(of(&[("", "a")]), Err(MetadataFault::EmptyName));
         assert_eq!(of(&[("owner", "a"), ("OWNER", "a")]), Err(MetadataFault::Repeated));
         for name in ["1a", "a-b", "a.b", "ü", "a b"] {
@@ -158,17 +145,6 @@ mod tests {
         let mut metadata = of(&[("n", &longest)]).unwrap();
         assert_eq!(metadata.insert("m", ""), Err(MetadataFault::TooLarge));
         assert_eq!(metadata, of(&[("n", &longest)]).unwrap(), "nothing has changed");
-        // The document of each is read again, however many escapes it has.
-        let worst = of(&[("n", &"\"".repeat(BYTES_MAX - 1))]).unwrap().to_document();
-        assert!(worst.len() <= DOCUMENT_BYTES_MAX, "{}", worst.len());
-    }
-
-    #[test]
-    fn a_document_of_another_form_is_not_read() {
-        for text in ["", "[]", "{\"a\":1}", "{\"a\":\"\\n\"}", "{\"a-b\":\"\"}", "{\"a\":\"\",\"A\":\"\"}", "{} x"] {
-            assert_eq!(Metadata::from_document(text.as_bytes()), None, "{text}");
-        }
-        assert_eq!(Metadata::from_document(b" {} "), Some(Metadata::default()));
     }
 
     #[test]
@@ -180,18 +156,6 @@ mod tests {
         }
         for path in ["/c/b", "/c/b.metadata", "/c/bmeta", "/meta", "/c.met/a"] {
             assert!(!names_document(path.as_bytes(), ".meta"), "{path}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_document_brings_back_what_it_was_made_of(values in btree_map("[a-z_][a-z0-9_]{0,9}", "([!-~]([ -~]{0,9}[!-~])?)?", 0..20)) {
-            let mut metadata = Metadata::default();
-            for (name, value) in &values {
-                prop_assert_eq!(metadata.insert(name, value), Ok(()));
-            }
-            let read = Metadata::from_document(&metadata.to_document());
-            prop_assert_eq!(read, Some(metadata));
         }
     }
 }

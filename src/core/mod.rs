@@ -15,6 +15,7 @@ pub mod coarse_tag;
 pub mod cors;
 pub mod counts;
 pub mod credentials;
+pub mod description;
 pub mod entity_tag;
 pub mod fields;
 pub mod first_attempt;

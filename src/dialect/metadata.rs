@@ -1,41 +1,65 @@
-//! Metadata of resources, for dialects that have them.
+//! Metadata and properties of resources, for dialects that have them.
 
 use http::{HeaderName, HeaderValue};
 
-use crate::core::{metadata::Metadata, refusal::Refusal};
+use crate::core::{
+    description::{DescribedPart, Description},
+    metadata::Metadata,
+    refusal::Refusal,
+};
 
-/// The use that a request makes of the metadata of its resource.
+/// The use that a request makes of the description of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MetadataUse {
     /// Nothing.
     #[default]
     None,
-    /// They are shown with the answer.
+    /// It is shown with the answer.
     Shown,
-    /// They are replaced together with the content.
-    ReplacedWithContent(Metadata),
-    /// They alone are replaced, and the resource must exist.
-    ReplacedAlone(Metadata),
-    /// They are removed with the resource.
+    /// It is replaced together with the content.
+    ReplacedWithContent(Description),
+    /// A part of it is replaced and nothing else, and the resource must exist.
+    ReplacedAlone(DescribedPart),
+    /// It is removed with the resource.
     Removed,
 }
 
 impl MetadataUse {
+    /// Returns the metadata that the resource gets.
+    pub const fn new_metadata(&mut self) -> Option<&mut Metadata> {
+        match self {
+            Self::ReplacedWithContent(description) => Some(&mut description.metadata),
+            Self::ReplacedAlone(DescribedPart::Metadata(metadata)) => Some(metadata),
+            Self::ReplacedAlone(DescribedPart::Properties(_)) | Self::None | Self::Shown | Self::Removed => None,
+        }
+    }
+
     /// Whether the request leaves the content of its resource unchanged.
     pub const fn is_alone(&self) -> bool {
         matches!(self, Self::ReplacedAlone(_))
     }
 
-    /// Whether the resource has no metadata after the request.
+    /// Whether the resource has no description after the request.
     pub fn leaves_none(&self) -> bool {
-        matches!(self, Self::ReplacedWithContent(metadata) if metadata.is_empty())
+        matches!(self, Self::ReplacedWithContent(description) if description.is_empty())
+    }
+
+    /// Whether the parts of the request depend on the description that the resource has.
+    pub const fn depends_on_old(&self) -> bool {
+        matches!(self, Self::ReplacedWithContent(_) | Self::ReplacedAlone(_))
     }
 }
 
-/// The part of a grammar for metadata.
+/// The part of a grammar for metadata and properties.
 pub trait MetadataGrammar: Sync {
-    /// Returns the fields that show metadata to a reader.
-    fn fields(&self, metadata: &Metadata) -> Vec<(HeaderName, HeaderValue)>;
+    /// Returns the fields that show a description to a reader. Their names have the case of the metadata.
+    fn fields(&self, description: &Description) -> Vec<(String, HeaderValue)>;
+
+    /// Returns the name of the value in a field, as the field spells it. `None` if the field has no value of metadata.
+    fn name_in<'field>(&self, field: &'field str) -> Option<&'field str>;
+
+    /// Returns the field with the MD5 of the whole resource, whatever part of it an answer has.
+    fn checksum_of_whole(&self) -> HeaderName;
 
     /// Returns the refusal of metadata for a resource that does not exist.
     fn nothing_to_describe(&self) -> Refusal;

@@ -6,8 +6,8 @@
 //! from, so a resource that is listed with its tag is read like any other: by its own route, judged by its lease, and with
 //! the rights of the client.
 
-use http::{HeaderMap, Method, StatusCode};
-use pingora::http::RequestHeader;
+use http::{HeaderValue, Method, StatusCode};
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{Guard, answer::Answer, read::list::target_in, received_client::ReceivedClient, request::Request};
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     },
     dialect::Incoming,
     routing::{GuardedRequest, door::Door},
+    upstream::fields::FieldsOfHead as _,
 };
 
 impl Guard {
@@ -33,7 +34,10 @@ impl Guard {
         for mut item in page.items.drain(..) {
             if !item.is_folder() {
                 match self.read_item(client, list, &item).await? {
-                    Read::Shown(fields) => item.fields = Some(fields),
+                    Read::Shown(head) => {
+                        item.metadata = metadata_in(list.1, &head);
+                        item.fields = Some(head.headers.clone());
+                    }
                     Read::Hidden => {}
                     Read::Gone => continue,
                 }
@@ -64,9 +68,7 @@ impl Guard {
         // Boxed, because a list is an operation too.
         let answer = Box::pin(self.answer_operation(&mut client, &guarded, rules, call)).await;
         match answer.unwrap_or_else(|answer| answer) {
-            Answer::Relayed(relayed) if relayed.head.status.is_success() => {
-                Ok(Read::Shown(relayed.head.headers.clone()))
-            }
+            Answer::Relayed(relayed) if relayed.head.status.is_success() => Ok(Read::Shown(relayed.head)),
             Answer::Relayed(relayed) if relayed.head.status == StatusCode::NOT_FOUND => Ok(Read::Gone),
             Answer::Relayed(relayed) if relayed.head.status.is_server_error() => Err(failed().into()),
             Answer::Refused(refusal) if refusal.code.status().is_server_error() => Err(refusal.into()),
@@ -78,12 +80,21 @@ impl Guard {
 
 /// The result of the read of a listed file.
 enum Read {
-    /// The file, described by these fields.
-    Shown(HeaderMap),
+    /// The file, described by this head.
+    Shown(Box<ResponseHeader>),
     /// Nothing, because the client may not read it.
     Hidden,
     /// That it does not exist any more.
     Gone,
+}
+
+/// Returns the metadata in the fields of a head: each name with its value.
+fn metadata_in(request: &Request, head: &ResponseHeader) -> Vec<(String, String)> {
+    let Some(grammar) = request.grammar().metadata() else { return Vec::new() };
+    let value = |(field, value): (&str, &HeaderValue)| {
+        Some((grammar.name_in(field)?.to_owned(), value.to_str().ok()?.to_owned()))
+    };
+    head.spelled_fields().filter_map(value).collect()
 }
 
 /// Returns the head of a read of a file in the collection that a list names. It has the credentials of the list.

@@ -10,6 +10,7 @@ use super::{
     Guard,
     answer::{Answer, Relayed, not_modified_head, remove_validators},
     knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
+    read::metadata::label_checksum,
     request::Request,
 };
 use crate::{
@@ -108,6 +109,7 @@ impl Guard {
     ) -> Result<Answer, Answer> {
         let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
+        label_checksum(&mut head, request)?;
         // Boxed, so that the futures of other requests stay small.
         let document = Box::pin(self.document(from, (request, call), &mut head)).await?;
         let outcome = request.grammar().outcome(call, head.status);

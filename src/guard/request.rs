@@ -105,8 +105,12 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { mut conditions, checksums, content, metadata, lease_id, forwarded, .. } = call;
+        let Call { mut conditions, checksums, content, mut metadata, lease_id, forwarded, .. } = call;
         let mut head = client.head().clone();
+        if let (Some(metadata), Some(grammar)) = (metadata.new_metadata(), rules.dialect.grammar().metadata()) {
+            let names = head.spelled_fields().filter_map(|(field, _)| grammar.name_in(field));
+            names.for_each(|name| metadata.spell(name));
+        }
         if let Some(forwarded) = forwarded {
             replace_head(&mut head, forwarded)?;
         }

@@ -151,6 +151,9 @@ pub(crate) trait FieldsOfHead {
     /// Returns the fields.
     fn fields(&self) -> &HeaderMap;
 
+    /// Returns the fields with their names as the message spells them. HTTP/2 has only lower case.
+    fn spelled_fields(&self) -> impl Iterator<Item = (&str, &HeaderValue)>;
+
     /// Removes a field that is present.
     fn take_out(&mut self, name: &HeaderName);
 
@@ -175,6 +178,12 @@ impl FieldsOfHead for RequestHeader {
         &self.headers
     }
 
+    fn spelled_fields(&self) -> impl Iterator<Item = (&str, &HeaderValue)> {
+        let lower = self.headers.iter().filter(|_| !self.has_case()).map(|(name, value)| (name.as_str(), value));
+        let spelled = self.case_header_iter();
+        spelled.filter_map(|(name, value)| Some((str::from_utf8(name.as_slice()).ok()?, value))).chain(lower)
+    }
+
     fn take_out(&mut self, name: &HeaderName) {
         self.remove_header(name);
     }
@@ -183,6 +192,12 @@ impl FieldsOfHead for RequestHeader {
 impl FieldsOfHead for ResponseHeader {
     fn fields(&self) -> &HeaderMap {
         &self.headers
+    }
+
+    fn spelled_fields(&self) -> impl Iterator<Item = (&str, &HeaderValue)> {
+        let lower = self.headers.iter().filter(|_| !self.has_case()).map(|(name, value)| (name.as_str(), value));
+        let spelled = self.case_header_iter();
+        spelled.filter_map(|(name, value)| Some((str::from_utf8(name.as_slice()).ok()?, value))).chain(lower)
     }
 
     fn take_out(&mut self, name: &HeaderName) {

@@ -57,7 +57,10 @@ for what, metadata, code in [
 ]:
     refused(what, 400, code, blob.set_blob_metadata, metadata)
     refused(f"{what}, in an upload", 400, code, blob.upload_blob, b"x", overwrite=True, metadata=metadata)
-check("letter case makes no difference", (blob.set_blob_metadata({"Owner": "dave"}) and kept()), {"owner": "dave"})
+check("a name keeps its letter case", (blob.set_blob_metadata({"OwnerOf_x": "dave"}) and kept()), {"OwnerOf_x": "dave"})
+check("in a download", blob.download_blob().properties.metadata, {"OwnerOf_x": "dave"})
+blob.upload_blob(b"three", overwrite=True, metadata={"FROM": "upload"})
+check("and in an upload", kept(), {"FROM": "upload"})
 blob.set_blob_metadata({})
 check("they are removed", kept(), {})
 
@@ -77,12 +80,12 @@ blob.upload_blob(b"another")
 check("another blob of the name has none", kept(), {})
 
 # Lists.
-blob.set_blob_metadata({"in": "list"})
+blob.set_blob_metadata({"In": "list"})
 for number in range(120):
     container.get_blob_client(f"many/{number:03}").upload_blob(b"x", metadata={"number": str(number)} if number else None)
 listed = {item.name: item for item in container.list_blobs(include=["metadata"])}
 check("all blobs, and nothing else", len(listed), 121)
-check("each with its metadata", listed["folder/report.txt"].metadata, {"in": "list"})
+check("each with its metadata", listed["folder/report.txt"].metadata, {"In": "list"})
 check("over several pages", listed["many/119"].metadata, {"number": "119"})
 check("or without any", not listed["many/000"].metadata)
 properties = blob.get_blob_properties()

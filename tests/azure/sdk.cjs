@@ -51,6 +51,9 @@ async function contents() {
   await refused("to create what is there", 409, "BlobAlreadyExists", create);
   const properties = await blob.getProperties();
   check("the tag of the upload is that of the properties", properties.etag, first);
+  await blob.setHTTPHeaders({ blobContentType: "text/x", blobContentLanguage: "de" }, unchanged(first));
+  const { contentType, contentLanguage, etag } = await blob.getProperties();
+  check("properties are set", [contentType, contentLanguage], ["text/x", "de"]);
   check("the length of the upload", properties.contentLength, 10);
   check("the date of the upload", properties.lastModified instanceof Date, true);
   check("all of it is downloaded", await text(), "0123456789");
@@ -66,7 +69,7 @@ async function contents() {
   check("a name is kept", (await named.downloadToBuffer()).toString(), "named");
   await blocks();
 
-  const second = await upload("second", unchanged(first));
+  const second = await upload("second", unchanged(etag));
   await refused("a stale write", 412, "ConditionNotMet", () => upload("stale", unchanged(first)));
   await refused("a stale deletion", 412, "ConditionNotMet", () => blob.delete(unchanged(first)));
   check("nothing else was written", await text(), "second");

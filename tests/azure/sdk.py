@@ -138,7 +138,6 @@ for what, code, call in [
     ("a snapshot", "NotImplemented", blob.create_snapshot),
     ("a tier", "NotImplemented", lambda: blob.set_standard_blob_tier("Cool")),
     ("tags", "NotImplemented", lambda: blob.set_blob_tags({"name": "value"})),
-    ("properties", "NotImplemented", lambda: blob.set_http_headers()),
     ("metadata of a container", "NotImplemented", lambda: container.set_container_metadata({"name": "value"})),
     ("tags in a list", "UnsupportedQueryParameter", lambda: list(container.list_blobs(include=["tags"]))),
 ]:

@@ -58,7 +58,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
     if query.parameters.iter().any(|(name, _)| !operation.takes(name)) {
         return Err(unknown_query());
     }
-    if metadata_suffix.is_none() && operation.is_of_metadata() {
+    if metadata_suffix.is_none() && operation.is_of_description() {
         return Err(no_metadata());
     }
     if metadata_suffix.is_some_and(|suffix| names_document(path, suffix)) {

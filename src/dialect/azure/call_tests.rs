@@ -153,6 +153,7 @@ fn metadata_are_served_on_routes_that_keep_them() {
     assert_eq!(refused("PUT", "/c/b", &upload), (400, "UnsupportedHeader"));
     assert_eq!(refused("PUT", "/c/b?comp=metadata", &[]), (501, "NotImplemented"));
     assert_eq!(refused("GET", "/c/b?comp=metadata", &[]), (501, "NotImplemented"));
+    assert_eq!(refused("PUT", "/c/b?comp=properties", &[]), (501, "NotImplemented"));
     assert_eq!(refused("GET", "/container?restype=container&comp=metadata", &[]), (501, "NotImplemented"));
     let keeping = |method: &str, target: &str, fields: &[(&'static str, &'static str)]| {
         let route = BlobRoute { containers: false, metadata_suffix: Some(".meta") };
@@ -166,6 +167,8 @@ fn metadata_are_served_on_routes_that_keep_them() {
     let head = get.forwarded.unwrap();
     assert_eq!((head.method, head.target, get.metadata), (Method::HEAD, b"/c/b?sig=x".to_vec(), MetadataUse::Shown));
     assert!(keeping("PUT", "/c/b?comp=metadata", &[]).unwrap().metadata.is_alone());
+    assert!(keeping("PUT", "/c/b?comp=properties", &[("x-ms-blob-content-type", "a/b")]).unwrap().metadata.is_alone());
+    assert_eq!(keeping("PUT", "/c/b?comp=properties", &upload[1..]).err(), Some(Some((400, "UnsupportedHeader"))));
     assert_eq!(keeping("GET", "/c/b", &[("x-ms-meta-a", "1")]).err(), Some(Some((400, "UnsupportedHeader"))));
     for target in ["/c/b.meta", "/c/b%2Emeta", "/c/b.META", "/c/b.meta/d"] {
         for method in ["GET", "PUT", "DELETE"] {

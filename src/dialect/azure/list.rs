@@ -1,16 +1,17 @@
 //! Lists of blobs: the parameters of a page, and the document that shows it.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderName, header};
 use percent_encoding::percent_decode;
 
 use super::{
-    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, METADATA_PREFIX,
+    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS,
     query::Query,
     refusals::{bad_query, invalid, not_served, unknown_query},
 };
 use crate::{
     core::{
+        description::CONTENT_MD5,
         folders::{Item, Listing, Page},
         refusal::Refusal,
         target::split_query,
@@ -123,6 +124,11 @@ fn show_blob(body: &mut xml::Writer, item: &Item) {
             ("Etag", field(header::ETAG).map(|tag| tag.trim_matches('"'))),
             ("Content-Length", field(header::CONTENT_LENGTH).or(Some(&len))),
             ("Content-Type", field(header::CONTENT_TYPE)),
+            ("Content-Encoding", field(header::CONTENT_ENCODING)),
+            ("Content-Language", field(header::CONTENT_LANGUAGE)),
+            ("Content-MD5", field(HeaderName::from_static(CONTENT_MD5))),
+            ("Cache-Control", field(header::CACHE_CONTROL)),
+            ("Content-Disposition", field(header::CONTENT_DISPOSITION)),
             ("BlobType", Some(BLOCK_BLOB)),
             ("LeaseStatus", field(LEASE_STATUS)),
             ("LeaseState", field(LEASE_STATE)),
@@ -133,16 +139,8 @@ fn show_blob(body: &mut xml::Writer, item: &Item) {
             }
         }
     });
-    if let Some(fields) = &item.fields {
-        body.element("Metadata", |body| show_metadata(body, fields));
-    }
-}
-
-fn show_metadata(body: &mut xml::Writer, fields: &HeaderMap) {
-    for (name, value) in fields {
-        if let (Some(name), Ok(value)) = (name.as_str().strip_prefix(METADATA_PREFIX), value.to_str()) {
-            body.text(name, value);
-        }
+    if item.fields.is_some() {
+        body.element("Metadata", |body| item.metadata.iter().for_each(|(name, value)| body.text(name, value)));
     }
 }
 
@@ -199,7 +197,8 @@ mod tests {
     #[test]
     fn a_page_is_shown_as_azure_shows_it() {
         let modified = HttpDate::parse(b"Sun, 06 Nov 1994 08:49:37 GMT");
-        let item = |name: &str, modified| Item { name: name.to_owned(), len: 3, modified, fields: None };
+        let item =
+            |name: &str, modified| Item { name: name.to_owned(), len: 3, modified, fields: None, metadata: Vec::new() };
         let items = vec![item("a&b", modified), item("folder/", None)];
         let page = Page { items, next: Some("next".to_owned()) };
         let target = b"/account/docs%22?restype=container&comp=list&prefix=&maxresults=2&delimiter=/";
@@ -217,19 +216,22 @@ mod tests {
             ("etag", "\"1-2\""),
             ("last-modified", "Sun, 06 Nov 1994 08:49:38 GMT"),
             ("content-length", "4"),
+            ("content-type", "text/x"),
+            ("content-md5", "kAFQmDzST7DWlj99KOF/cg=="),
             ("x-ms-lease-state", "leased"),
             ("x-ms-lease-status", "locked"),
-            ("x-ms-meta-owner", "<a>"),
             ("x-ms-version", "1"),
         ];
         let field = |(name, value): (&'static str, &str)| (HeaderName::from_static(name), value.parse().unwrap());
         let fields = Some(fields.into_iter().map(field).collect());
-        let item = Item { name: "a".to_owned(), len: 3, modified: None, fields };
+        let metadata = vec![("Owner".to_owned(), "<a>".to_owned())];
+        let item = Item { name: "a".to_owned(), len: 3, modified: None, fields, metadata };
         let shown = AzureLists.page(b"/docs", &Page { items: vec![item], next: None }).body;
         let expected = "<Blob><Name>a</Name><Properties><Last-Modified>Sun, 06 Nov 1994 08:49:38 GMT</Last-Modified>\
-                        <Etag>1-2</Etag><Content-Length>4</Content-Length><BlobType>BlockBlob</BlobType>\
+                        <Etag>1-2</Etag><Content-Length>4</Content-Length><Content-Type>text/x</Content-Type>\
+                        <Content-MD5>kAFQmDzST7DWlj99KOF/cg==</Content-MD5><BlobType>BlockBlob</BlobType>\
                         <LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState></Properties>\
-                        <Metadata><owner>&lt;a&gt;</owner></Metadata></Blob>";
+                        <Metadata><Owner>&lt;a&gt;</Owner></Metadata></Blob>";
         assert!(shown.contains(expected), "{shown}");
     }
 }

@@ -1,38 +1,45 @@
-//! Metadata of blobs: the fields `x-ms-meta-NAME`, and the refusals of what cannot be kept.
+//! Metadata and properties of blobs: their fields, and the refusals of what cannot be kept.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
-    AzureOperation, METADATA_PREFIX,
+    AzureOperation, BLOB_MD5, METADATA_PREFIX, checksums,
+    fields::single,
+    operation::standing_for,
     refusals::{bad_field, invalid},
 };
 use crate::{
     core::{
+        description::{CONTENT_MD5, DescribedPart, Description, Properties},
         metadata::{Metadata, MetadataFault},
         refusal::{Code, Refusal},
     },
     dialect::metadata::{MetadataGrammar, MetadataUse},
 };
 
-/// Metadata of Azure Blob Storage.
+/// Metadata and properties of Azure Blob Storage.
 #[derive(Debug)]
 pub(super) struct AzureMetadata;
 
-/// Returns what an operation does with the metadata of its blob.
+/// Returns what an operation does with the description of its blob.
 ///
 /// # Errors
 ///
-/// The metadata in its fields cannot be kept, or it has content that would be dropped.
+/// The description in its fields cannot be kept, or it has content that would be dropped.
 pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<MetadataUse, Refusal> {
     Ok(match operation {
         AzureOperation::ReadBlob | AzureOperation::ReadMetadata => MetadataUse::Shown,
-        AzureOperation::PutBlob | AzureOperation::PutBlockList => MetadataUse::ReplacedWithContent(read(headers)?),
+        AzureOperation::PutBlob | AzureOperation::PutBlockList => {
+            let properties = properties(operation, headers)?;
+            MetadataUse::ReplacedWithContent(Description { metadata: read(headers)?, properties })
+        }
         AzureOperation::SetMetadata => {
-            let is_empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
-            if !is_empty || headers.contains_key(header::TRANSFER_ENCODING) {
-                return Err(bad_field("Content-Length", "0: the metadata are in the fields x-ms-meta-NAME"));
-            }
-            MetadataUse::ReplacedAlone(read(headers)?)
+            check_empty(headers)?;
+            MetadataUse::ReplacedAlone(DescribedPart::Metadata(read(headers)?))
+        }
+        AzureOperation::SetProperties => {
+            check_empty(headers)?;
+            MetadataUse::ReplacedAlone(DescribedPart::Properties(properties(operation, headers)?))
         }
         AzureOperation::DeleteBlob => MetadataUse::Removed,
         _ => MetadataUse::None,
@@ -42,6 +49,32 @@ pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<Met
 /// Whether a field has a value of the metadata.
 pub(super) fn is_value(name: &HeaderName) -> bool {
     name.as_str().starts_with(METADATA_PREFIX)
+}
+
+fn check_empty(headers: &HeaderMap) -> Result<(), Refusal> {
+    let is_empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
+    if is_empty && !headers.contains_key(header::TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    Err(bad_field("Content-Length", "0: metadata and properties are in fields of their own"))
+}
+
+/// Reads the properties that a client chooses. Azure keeps the checksum of the body of Put Blob too, which is the blob.
+fn properties(operation: AzureOperation, headers: &HeaderMap) -> Result<Properties, Refusal> {
+    checksums::of_blob(headers)?;
+    let mut properties = Properties::default();
+    let of_body = HeaderName::from_static(CONTENT_MD5);
+    let is_named = |name: &HeaderName| *name == BLOB_MD5 || standing_for(name).is_some();
+    let named = headers.keys().filter(|name| is_named(name));
+    let checksum = Some(&of_body).filter(|_| operation == AzureOperation::PutBlob && !headers.contains_key(BLOB_MD5));
+    for field in named.chain(checksum) {
+        let property = standing_for(field).unwrap_or_else(|| of_body.clone());
+        let Some(value) = single(headers, field)?.filter(|value| !value.is_empty()) else { continue };
+        let unfit = |_fault| bad_field(field.as_str(), "text of visible ASCII characters, with all others up to 8 KiB");
+        let value = value.to_str().map_err(|_error| unfit(MetadataFault::Malformed))?;
+        properties.insert(property.as_str(), value).map_err(unfit)?;
+    }
+    Ok(properties)
 }
 
 fn read(headers: &HeaderMap) -> Result<Metadata, Refusal> {
@@ -72,12 +105,23 @@ fn refusal_of(fault: MetadataFault) -> Refusal {
 }
 
 impl MetadataGrammar for AzureMetadata {
-    fn fields(&self, metadata: &Metadata) -> Vec<(HeaderName, HeaderValue)> {
-        let field = |(name, value): (&str, &str)| {
-            let name = HeaderName::try_from([METADATA_PREFIX, name].concat()).ok()?;
-            Some((name, HeaderValue::from_str(value).ok()?))
-        };
-        metadata.iter().filter_map(field).collect()
+    fn fields(&self, description: &Description) -> Vec<(String, HeaderValue)> {
+        let metadata = description.metadata.iter().map(|(name, value)| ([METADATA_PREFIX, name].concat(), value));
+        let properties = description
+            .properties
+            .iter()
+            .map(|(name, value)| (if name == CONTENT_MD5 { BLOB_MD5.to_string() } else { name.to_owned() }, value));
+        let all = metadata.chain(properties);
+        all.filter_map(|(name, value)| Some((name, HeaderValue::from_str(value).ok()?))).collect()
+    }
+
+    fn name_in<'field>(&self, field: &'field str) -> Option<&'field str> {
+        let (prefix, name) = field.split_at_checked(METADATA_PREFIX.len())?;
+        prefix.eq_ignore_ascii_case(METADATA_PREFIX).then_some(name)
+    }
+
+    fn checksum_of_whole(&self) -> HeaderName {
+        BLOB_MD5
     }
 
     fn nothing_to_describe(&self) -> Refusal {
@@ -101,17 +145,66 @@ mod tests {
     fn each_field_is_a_value_that_a_read_shows_again() {
         let fields =
             [("x-ms-meta-owner", "a b"), ("x-ms-meta-_x", ""), ("x-ms-date", "today"), ("content-length", "0")];
-        let Ok(MetadataUse::ReplacedAlone(metadata)) = of(AzureOperation::SetMetadata, &fields) else {
+        let set = of(AzureOperation::SetMetadata, &fields);
+        let Ok(MetadataUse::ReplacedAlone(DescribedPart::Metadata(mut metadata))) = set else {
             panic!("{:?}", of(AzureOperation::SetMetadata, &fields))
         };
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x", ""), ("owner", "a b")]);
-        let shown = AzureMetadata.fields(&metadata);
-        let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-        assert_eq!(shown, [("x-ms-meta-_x", ""), ("x-ms-meta-owner", "a b")]);
+        for field in ["X-Ms-Meta-Owner", "x-ms-date", "x", "ü"] {
+            if let Some(name) = AzureMetadata.name_in(field) {
+                metadata.spell(name);
+            }
+        }
+        let description = Description { metadata: metadata.clone(), ..Description::default() };
+        assert_eq!(shown(&description), ["x-ms-meta-_x: ", "x-ms-meta-Owner: a b"]);
+        metadata.spell("owner");
         let uploads = [AzureOperation::PutBlob, AzureOperation::PutBlockList];
-        assert!(
-            uploads.iter().all(|upload| of(*upload, &fields) == Ok(MetadataUse::ReplacedWithContent(metadata.clone())))
-        );
+        assert!(uploads.iter().all(|upload| of(*upload, &fields)
+            == Ok(MetadataUse::ReplacedWithContent(Description {
+                metadata: metadata.clone(),
+                ..Description::default()
+            }))));
+    }
+
+    fn shown(description: &Description) -> Vec<String> {
+        let fields = AzureMetadata.fields(description);
+        fields.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn properties_of_the_blob_are_kept_and_those_of_the_request_are_not() {
+        const MD5: &str = "kAFQmDzST7DWlj99KOF/cg==";
+        let fields = [
+            ("x-ms-blob-content-type", "text/x"),
+            ("x-ms-blob-cache-control", "no-cache"),
+            ("x-ms-blob-content-language", ""),
+            ("x-ms-blob-content-md5", MD5),
+            ("content-type", "a/b"),
+        ];
+        let kept = [
+            "cache-control: no-cache".to_owned(),
+            format!("x-ms-blob-content-md5: {MD5}"),
+            "content-type: text/x".to_owned(),
+        ];
+        for upload in [AzureOperation::PutBlob, AzureOperation::PutBlockList] {
+            let Ok(MetadataUse::ReplacedWithContent(description)) = of(upload, &fields) else { panic!("{upload:?}") };
+            assert_eq!(shown(&description), kept, "{upload:?}");
+        }
+        let Ok(MetadataUse::ReplacedAlone(set)) = of(AzureOperation::SetProperties, &fields) else { panic!("no set") };
+        assert_eq!(shown(&Description::default().with(set)), kept);
+        for (operation, is_kept) in [(AzureOperation::PutBlob, true), (AzureOperation::PutBlockList, false)] {
+            let Ok(MetadataUse::ReplacedWithContent(description)) = of(operation, &[("content-md5", MD5)]) else {
+                panic!("{operation:?}")
+            };
+            assert_eq!(!description.is_empty(), is_kept, "{operation:?}");
+        }
+        for (field, code) in [
+            (("x-ms-blob-content-type", "ü"), "InvalidHeaderValue"),
+            (("x-ms-blob-content-md5", "a"), "InvalidMd5"),
+            (("content-length", "1"), "InvalidHeaderValue"),
+        ] {
+            assert_eq!(of(AzureOperation::SetProperties, &[field]), Err(code), "{field:?}");
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum AzureOperation {
     ReadMetadata,
     /// Set Blob Metadata.
     SetMetadata,
+    /// Set Blob Properties.
+    SetProperties,
     /// Delete Blob.
     DeleteBlob,
     /// Lease Blob.
@@ -53,6 +55,7 @@ impl AzureOperation {
             (false, Some(Component::BlockList), &Method::GET) => Ok(Self::GetBlockList),
             (false, Some(Component::Metadata), &Method::GET | &Method::HEAD) => Ok(Self::ReadMetadata),
             (false, Some(Component::Metadata), &Method::PUT) => Ok(Self::SetMetadata),
+            (false, Some(Component::Properties), &Method::PUT) => Ok(Self::SetProperties),
             (true, Some(Component::Metadata), _) => Err(not_served("Metadata of containers are not served here.")),
             (true, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseContainer),
             (true, Some(Component::List), &Method::GET) => Ok(Self::ListBlobs),
@@ -67,7 +70,7 @@ impl AzureOperation {
     }
 
     /// All operations, with their names in Azure's documentation.
-    pub(super) const ALL: [(Self, &'static str); 14] = [
+    pub(super) const ALL: [(Self, &'static str); 15] = [
         (Self::ReadBlob, "Get Blob"),
         (Self::PutBlob, "Put Blob"),
         (Self::PutBlock, "Put Block"),
@@ -75,6 +78,7 @@ impl AzureOperation {
         (Self::GetBlockList, "Get Block List"),
         (Self::ReadMetadata, "Get Blob Metadata"),
         (Self::SetMetadata, "Set Blob Metadata"),
+        (Self::SetProperties, "Set Blob Properties"),
         (Self::DeleteBlob, "Delete Blob"),
         (Self::LeaseBlob, "Lease Blob"),
         (Self::ReadContainer, "Get Container Properties"),
@@ -98,9 +102,12 @@ impl AzureOperation {
     pub(super) const fn intent(self) -> Intent {
         match self {
             Self::ReadBlob | Self::ReadMetadata | Self::ReadContainer => Intent::Read,
-            Self::PutBlob | Self::PutBlockList | Self::SetMetadata | Self::DeleteBlob | Self::CreateContainer => {
-                Intent::Write
-            }
+            Self::PutBlob
+            | Self::PutBlockList
+            | Self::SetMetadata
+            | Self::SetProperties
+            | Self::DeleteBlob
+            | Self::CreateContainer => Intent::Write,
             Self::PutBlock => Intent::StageBlock,
             Self::GetBlockList => Intent::ReadBlocks,
             Self::ListBlobs => Intent::List,
@@ -133,12 +140,12 @@ impl AzureOperation {
 
     /// Whether the operation can overwrite what another client has written.
     pub const fn overwrites(self) -> bool {
-        self.replaces_blob() || matches!(self, Self::SetMetadata)
+        self.replaces_blob() || matches!(self, Self::SetMetadata | Self::SetProperties)
     }
 
-    /// Whether the operation reads or sets metadata, and nothing else.
-    pub const fn is_of_metadata(self) -> bool {
-        matches!(self, Self::ReadMetadata | Self::SetMetadata)
+    /// Whether the operation reads or sets metadata or properties, and nothing else.
+    pub const fn is_of_description(self) -> bool {
+        matches!(self, Self::ReadMetadata | Self::SetMetadata | Self::SetProperties)
     }
 
     /// Whether the operation acts on a lease.
@@ -158,6 +165,7 @@ impl AzureOperation {
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
                 Self::PutBlockList => describes_upload(name),
                 Self::SetMetadata => metadata::is_value(name),
+                Self::SetProperties => *name == BLOB_MD5 || standing_for(name).is_some(),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
                 Self::GetBlockList

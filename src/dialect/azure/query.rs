@@ -27,15 +27,18 @@ pub(super) enum Component {
     List,
     /// The metadata.
     Metadata,
+    /// The properties.
+    Properties,
 }
 
 impl Component {
-    const WORDS: [(&'static str, Self); 5] = [
+    const WORDS: [(&'static str, Self); 6] = [
         ("lease", Self::Lease),
         ("block", Self::Block),
         ("blocklist", Self::BlockList),
         ("list", Self::List),
         ("metadata", Self::Metadata),
+        ("properties", Self::Properties),
     ];
 
     fn of(word: &[u8]) -> Option<Self> {
@@ -109,7 +112,6 @@ impl Query {
 /// Names the operation that a value of `comp` stands for, and the remedy if there is one.
 fn unserved_operation(comp: &[u8]) -> &'static str {
     match comp.to_ascii_lowercase().as_slice() {
-        b"properties" => "Properties of a blob or of the service cannot be set or read by comp=properties here.",
         b"tags" | b"blobs" => "Blob tags are not served here: the backend cannot store them.",
         b"tier" => "Set Blob Tier is not served here: the backend has no tiers.",
         b"snapshot" => "Snapshot Blob is not served here: the backend keeps only the current state.",

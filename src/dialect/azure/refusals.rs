@@ -108,9 +108,9 @@ pub(super) fn reserved_name() -> Refusal {
     invalid("InvalidResourceName", detail)
 }
 
-/// Refuses an operation on metadata by a route that keeps none.
+/// Refuses an operation on metadata or properties by a route that keeps none.
 pub(super) fn no_metadata() -> Refusal {
-    not_served("Metadata of blobs are not served here: this proxy keeps none without metadata_suffix.")
+    not_served("Metadata and properties of blobs are not served here: this proxy keeps none without metadata_suffix.")
 }
 
 /// Refuses a method that no operation has.

@@ -23,6 +23,7 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
             AzureOperation::GetBlockList
             | AzureOperation::ReadMetadata
             | AzureOperation::SetMetadata
+            | AzureOperation::SetProperties
             | AzureOperation::ReadContainer
             | AzureOperation::ListBlobs
             | AzureOperation::LeaseBlob
@@ -120,6 +121,7 @@ mod tests {
             (AzureOperation::ReadContainer, "200 Dropped"),
             (AzureOperation::ReadMetadata, "200 Dropped"),
             (AzureOperation::SetMetadata, "200 Dropped"),
+            (AzureOperation::SetProperties, "200 Dropped"),
         ] {
             for status in [200, 201, 202, 204] {
                 assert_eq!(told(operation, status, false), expected, "{operation:?} {status}");

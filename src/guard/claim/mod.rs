@@ -187,9 +187,10 @@ fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTim
     let connecting = upstream.connect_timeout.saturating_mul(servers);
     let connecting = connecting.saturating_add(upstream.connections.queue_max_wait.saturating_mul(3));
     let exchange = upstream.timeout.saturating_mul(2);
-    // The exchange that changes the metadata, besides that of the content.
-    let metadata = upstream.connect_timeout.saturating_mul(servers).saturating_add(upstream.timeout);
-    let metadata = metadata.saturating_add(upstream.connections.queue_max_wait);
+    // The exchanges that change the document before and after the content, and the read of the document.
+    let change = upstream.connect_timeout.saturating_mul(servers).saturating_add(upstream.timeout);
+    let change = change.saturating_add(upstream.connections.queue_max_wait);
+    let metadata = change.saturating_mul(2).saturating_add(rules.probe_timeout);
     let metadata = if rules.metadata_suffix.is_some() { metadata } else { Duration::ZERO };
     let exchange = exchange.saturating_add(metadata);
     // The probe before the write, for its verdict, and the one after it.

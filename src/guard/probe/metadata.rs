@@ -1,4 +1,4 @@
-//! The metadata of a resource, as the document beside it at the upstream holds them.
+//! The description of a resource, as the document beside it at the upstream holds it.
 
 use http::{Method, StatusCode};
 use pingora::http::RequestHeader;
@@ -8,7 +8,8 @@ use super::{Probes, head::probe_head, unreadable::timed_out};
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        metadata::{DOCUMENT_BYTES_MAX, Metadata, document_target},
+        description::{DOCUMENT_BYTES_MAX, Description, KeptDocument},
+        metadata::document_target,
         refusal::{Code, Refusal},
         validators::{Modified, tells_absence},
     },
@@ -16,11 +17,11 @@ use crate::{
     upstream::{BufferedBody, read_whole},
 };
 
-/// The metadata of a resource, with the date of their last change.
+/// The document beside a resource, with the date of its last change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Described {
-    /// The metadata.
-    pub(crate) metadata: Metadata,
+    /// The document.
+    pub(crate) kept: KeptDocument,
     /// The modification date of the document, if there is one.
     pub(crate) modified: Option<Modified>,
 }
@@ -35,12 +36,22 @@ pub(crate) fn document_head(request: &Request, method: Method) -> Result<Box<Req
 }
 
 impl Probes {
-    /// Asks for the metadata that a client wants to read, with its credentials. A resource without a document has none.
+    /// Asks for the description that a client wants to read, with its credentials. A resource without a document has
+    /// an empty one.
     pub(crate) async fn metadata(&self, request: &Request) -> Result<Described, Refusal> {
         let head = document_head(request, Method::GET)?;
-        timeout_at(Instant::now() + request.rules.probe_timeout, self.read_document(request, head))
-            .await
-            .map_err(|_elapsed| timed_out())?
+        let described = self.read_document(request, head, Instant::now() + request.rules.probe_timeout).await?;
+        match described.kept {
+            KeptDocument::Unreadable => Err(unusable("their document is no JSON object of texts, or is too large")),
+            KeptDocument::Absent | KeptDocument::Readable(_) => Ok(described),
+        }
+    }
+
+    /// Asks for the document beside a resource that is about to be written.
+    pub(crate) async fn kept_document(&self, request: &Request) -> Result<KeptDocument, Refusal> {
+        let mut head = document_head(request, Method::GET)?;
+        self.set_credentials(request, &mut head)?;
+        Ok(self.read_document(request, head, Instant::now() + request.rules.probe_timeout).await?.kept)
     }
 
     /// Returns the date of the last change of a resource whose content has this date. If the route keeps metadata, it
@@ -56,11 +67,20 @@ impl Probes {
         };
         let mut head = document_head(request, Method::GET)?;
         self.set_credentials(request, &mut head)?;
-        let described = timeout_at(end, self.read_document(request, head)).await.map_err(|_elapsed| timed_out())??;
+        let described = self.read_document(request, head, end).await?;
         Ok(Some(of_content.later(described.modified)))
     }
 
-    async fn read_document(&self, request: &Request, head: Box<RequestHeader>) -> Result<Described, Refusal> {
+    async fn read_document(
+        &self,
+        request: &Request,
+        head: Box<RequestHeader>,
+        end: Instant,
+    ) -> Result<Described, Refusal> {
+        timeout_at(end, self.ask_for_document(request, head)).await.map_err(|_elapsed| timed_out())?
+    }
+
+    async fn ask_for_document(&self, request: &Request, head: Box<RequestHeader>) -> Result<Described, Refusal> {
         let upstream = request.upstream();
         let exchange = self.exchanger.read(upstream, request.to_send(), head, &Body::empty()).await;
         let mut exchange = exchange.map_err(refusals::of_read)?;
@@ -81,11 +101,14 @@ impl Probes {
         match read_whole(&mut exchange, DOCUMENT_BYTES_MAX, upstream.timeout, budget).await {
             Ok(BufferedBody::Complete(document)) => {
                 exchange.finish().await;
-                let metadata = Metadata::from_document(&document.chunks().concat());
-                let metadata = metadata.ok_or_else(|| unusable("their document is no JSON object of texts"))?;
-                Ok(Described { metadata, modified })
+                let description = Description::from_document(&document.chunks().concat());
+                let kept = description.map_or(KeptDocument::Unreadable, KeptDocument::Readable);
+                Ok(Described { kept, modified })
             }
-            Ok(BufferedBody::TooLarge(_)) => Err(unusable("their document is too large")),
+            Ok(BufferedBody::TooLarge(_)) => {
+                exchange.discard().await;
+                Ok(Described { kept: KeptDocument::Unreadable, modified })
+            }
             Ok(BufferedBody::TooSlow(_)) => Err(timed_out()),
             Err(failure) => Err(refusals::of_read(failure)),
         }

@@ -9,13 +9,16 @@
 //! *Why are the metadata asked for first?* The content may be long. Until it ends, its exchange takes one of the
 //! upstream's connections, and two reads that each wait for a second one could wait for each other.
 
-use http::header;
+use http::{StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use super::Reads;
 use crate::{
     body::Client,
-    core::{record::Snapshot, refusal::Refusal, settled::shows_settled_state, validators::Modified},
+    core::{
+        description::CONTENT_MD5, record::Snapshot, refusal::Refusal, settled::shows_settled_state,
+        validators::Modified,
+    },
     dialect::metadata::MetadataUse,
     guard::{
         answer::{Answer, remove_validators},
@@ -72,10 +75,20 @@ impl Reads {
     }
 }
 
-/// Describes a representation by its metadata. Their change is a change of the representation, which has the later date.
+/// Names the checksum of the whole as that of the content, if an answer has the whole. That of a part is another one.
+pub(crate) fn label_checksum(head: &mut ResponseHeader, request: &Request) -> pingora::Result<()> {
+    let is_shown = request.content.metadata == MetadataUse::Shown && head.status == StatusCode::OK;
+    let Some(grammar) = request.grammar().metadata().filter(|_| is_shown) else { return Ok(()) };
+    match head.remove_header(&grammar.checksum_of_whole()) {
+        Some(checksum) => head.insert_header(CONTENT_MD5, checksum),
+        None => Ok(()),
+    }
+}
+
+/// Describes a representation by its metadata and properties. Their change is a change of the representation, which has the later date.
 pub(super) fn describe(head: &mut ResponseHeader, request: &Request, described: &Described) -> pingora::Result<()> {
     let Some(grammar) = request.grammar().metadata() else { return Ok(()) };
-    for (name, value) in grammar.fields(&described.metadata) {
+    for (name, value) in grammar.fields(&described.kept.clone().into_description()) {
         head.insert_header(name, value)?;
     }
     match Modified::from_headers(&head.headers) {

@@ -39,7 +39,7 @@ use ranges::whole_head;
 pub(crate) mod cut;
 pub(crate) mod label;
 pub(crate) mod list;
-mod metadata;
+pub(crate) mod metadata;
 pub(crate) mod ranges;
 mod settled;
 

@@ -1,10 +1,13 @@
-//! The metadata of a resource that is written: the exchanges besides that of the content, under the same claim.
+//! The description of a resource that is written: the exchanges besides that of the content, under the same claim.
 //!
 //! # Design
 //!
-//! *In which order?* The document with the metadata never exists without its resource: it is written after the content,
-//! and removed before the resource. So a resource that is created again has no metadata of its predecessor, whenever a
-//! process may have crashed.
+//! *In which order?* The document never exists without its resource: it is written after the content, and removed before
+//! the resource. So a resource that is created again has no metadata of its predecessor, whenever a process may have
+//! crashed. A checksum in the document is removed before the content is replaced.
+//!
+//! *Why is the document read first?* Metadata and properties are replaced apart from each other. A resource that never had
+//! a document then needs no removal of it, and a read costs less than a write.
 //!
 //! *What if only one of the two succeeds?* Then the write is half done, and neither applied nor refused. The client gets
 //! an error and the resource a new version, so no tag that was issued before passes any more. If the upstream may still
@@ -12,7 +15,11 @@
 
 use http::{Method, StatusCode};
 
-use super::{Writes, idempotency::KeyedWrite, parts::Part};
+use super::{
+    Writes,
+    idempotency::KeyedWrite,
+    parts::{Part, Parts},
+};
 use crate::{
     core::{
         refusal::{Code, Refusal},
@@ -24,16 +31,36 @@ use crate::{
 };
 
 impl Writes {
-    /// Removes the metadata of a resource that is about to be removed. Returns whether there were any. If this fails,
+    /// Completes the parts of a write that depend on the document beside its resource. If this fails, nothing was
+    /// written.
+    pub(super) async fn complete(&self, request: &Request, claim: Claim, parts: &mut Parts) -> Result<Claim, Answer> {
+        if !request.content.metadata.depends_on_old() {
+            return Ok(claim);
+        }
+        let completed = match self.probes.kept_document(request).await {
+            Ok(kept) => parts.complete(request, kept),
+            Err(refusal) => Err(refusal.into()),
+        };
+        match completed {
+            Ok(()) => Ok(claim),
+            Err(answer) => {
+                claim.settle(Outcome::NotApplied, None).await;
+                Err(answer)
+            }
+        }
+    }
+
+    /// Changes the document of a resource that is about to be written. Returns whether it has changed. If this fails,
     /// the resource stays, and the answer is that of the upstream.
-    pub(super) async fn remove_metadata(
+    pub(super) async fn change_before(
         &self,
         request: &Request,
         claim: Claim,
-        removal: Option<Part>,
+        before: Option<Part>,
         attempt: &mut KeyedWrite,
     ) -> Result<(Claim, bool), Answer> {
-        let Some(Part { head, body }) = removal else { return Ok((claim, false)) };
+        let Some(Part { head, body }) = before else { return Ok((claim, false)) };
+        let is_removal = head.method == Method::DELETE;
         let (mut exchange, claim) = self.send(request, claim, (head, &body), Outcome::NotApplied).await?;
         let status = exchange.head().status;
         match Outcome::of_status(status) {
@@ -41,7 +68,7 @@ impl Writes {
                 exchange.discard().await;
                 Ok((claim, true))
             }
-            _ if tells_absence(status) => {
+            _ if is_removal && tells_absence(status) => {
                 exchange.discard().await;
                 Ok((claim, false))
             }
@@ -58,8 +85,8 @@ impl Writes {
         }
     }
 
-    /// Changes the metadata of a resource whose content has been replaced. If this fails, the write is settled.
-    pub(super) async fn change_metadata(
+    /// Changes the document of a resource whose content has been replaced. If this fails, the write is settled.
+    pub(super) async fn change_after(
         &self,
         request: &Request,
         claim: Claim,
@@ -92,10 +119,10 @@ const fn half_done(other: Outcome) -> Outcome {
     }
 }
 
-/// Returns the outcome of the removal of a resource whose content had this outcome. `was_described`: whether its metadata
-/// were removed before.
-pub(super) fn of_removal(outcome: Outcome, was_described: bool) -> Outcome {
-    if was_described && outcome != Outcome::Applied { half_done(outcome) } else { outcome }
+/// Returns the outcome of a write whose main part had this outcome. `has_changed`: whether the document has changed
+/// before.
+pub(super) fn after_change(outcome: Outcome, has_changed: bool) -> Outcome {
+    if has_changed && outcome != Outcome::Applied { half_done(outcome) } else { outcome }
 }
 
 /// The refusal of a write to whose metadata the upstream has given this answer.
@@ -123,9 +150,9 @@ mod tests {
             (Outcome::Unclear, Outcome::Unclear),
             (Outcome::Doubt, Outcome::Doubt),
         ] {
-            assert_eq!((half_done(other), of_removal(other, true)), (expected, expected), "{other:?}");
-            assert_eq!(of_removal(other, false), other, "nothing was removed before");
+            assert_eq!((half_done(other), after_change(other, true)), (expected, expected), "{other:?}");
+            assert_eq!(after_change(other, false), other, "nothing was removed before");
         }
-        assert_eq!(of_removal(Outcome::Applied, true), Outcome::Applied);
+        assert_eq!(after_change(Outcome::Applied, true), Outcome::Applied);
     }
 }

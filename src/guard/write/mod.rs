@@ -36,7 +36,7 @@ use crate::{
 };
 use admit::{Admitted, Early};
 use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
-use metadata::of_removal;
+use metadata::after_change;
 use new_state::{NewState, describes_target};
 use parts::Parts;
 use send::forward_conditions;
@@ -210,22 +210,23 @@ impl Writes {
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
+        attempt.bound(&mut admitted.claim);
+        admitted.claim = self.complete(request, admitted.claim, &mut parts).await?;
         forward_conditions(&mut parts.main, request, &admitted)?;
         parts.send_fence(admitted.standing, admitted.fence)?;
-        attempt.bound(&mut admitted.claim);
-        let Parts { removal, main, document, change } = parts;
-        let (claim, was_described) = self.remove_metadata(request, admitted.claim, removal, attempt).await?;
+        let Parts { before, main, document, after } = parts;
+        let (claim, has_changed) = self.change_before(request, admitted.claim, before, attempt).await?;
         let main = (main, document.as_ref().unwrap_or(body));
         let (mut exchange, claim) =
-            self.send(request, claim, main, of_removal(Outcome::NotApplied, was_described)).await?;
+            self.send(request, claim, main, after_change(Outcome::NotApplied, has_changed)).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
-        let outcome = of_removal(Outcome::of_status(status), was_described);
+        let outcome = after_change(Outcome::of_status(status), has_changed);
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;
-        let claim = match change.filter(|_| outcome == Outcome::Applied) {
-            Some(change) => self.change_metadata(request, claim, change).await?,
+        let claim = match after.filter(|_| outcome == Outcome::Applied) {
+            Some(change) => self.change_after(request, claim, change).await?,
             None => claim,
         };
         attempt.answered(status);

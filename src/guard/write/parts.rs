@@ -1,4 +1,4 @@
-//! The requests to the upstream that make up one write. A write to a resource with metadata has two.
+//! The requests to the upstream that make up one write. A write to a described resource has up to three.
 
 use http::{Method, header};
 use pingora::http::RequestHeader;
@@ -7,8 +7,8 @@ use super::send::head_of_write;
 use crate::{
     body::Body,
     core::{
+        description::{DOCUMENT_TYPE, Description, DocumentChange, KeptDocument},
         lease::Standing,
-        metadata::{DOCUMENT_TYPE, Metadata},
         record::Revision,
     },
     dialect::metadata::MetadataUse,
@@ -17,17 +17,17 @@ use crate::{
 
 /// The parts of a write, in their order.
 pub(super) struct Parts {
-    /// The removal of the metadata of a resource that is about to be removed.
-    pub(super) removal: Option<Part>,
+    /// The change of the document before the main part.
+    pub(super) before: Option<Part>,
     /// The part that the client is told of.
     pub(super) main: Box<RequestHeader>,
     /// The content of the main part, if it is not that of the request.
     pub(super) document: Option<Body>,
-    /// The change of the metadata of a resource whose content has been replaced.
-    pub(super) change: Option<Part>,
+    /// The change of the document after the main part.
+    pub(super) after: Option<Part>,
 }
 
-/// A request to the upstream for a document with metadata.
+/// A request to the upstream for a document.
 pub(super) struct Part {
     /// The head.
     pub(super) head: Box<RequestHeader>,
@@ -36,34 +36,50 @@ pub(super) struct Part {
 }
 
 impl Parts {
-    /// Returns the parts of a write with this body.
+    /// Returns the parts of a write with this body, as far as they are known before the claim.
     pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Answer> {
-        let (mut removal, mut change) = (None, None);
+        let before = match &request.content.metadata {
+            MetadataUse::Removed => Some(part(request, &DocumentChange::Removed)?),
+            _ => None,
+        };
+        Ok(Self { before, main: head_of_write(request, body)?, document: None, after: None })
+    }
+
+    /// Adds the parts that depend on the document beside the resource.
+    pub(super) fn complete(&mut self, request: &Request, kept: KeptDocument) -> Result<(), Answer> {
         match &request.content.metadata {
-            MetadataUse::ReplacedAlone(metadata) => {
-                let Part { head, body } = put(request, metadata)?;
-                return Ok(Self { removal, main: head, document: Some(body), change });
+            MetadataUse::ReplacedAlone(new) => {
+                let Part { head, body } = put(request, &kept.into_description().with(new.clone()))?;
+                (self.main, self.document) = (head, Some(body));
             }
-            MetadataUse::ReplacedWithContent(metadata) if !metadata.is_empty() => {
-                change = Some(put(request, metadata)?);
+            MetadataUse::ReplacedWithContent(new) => {
+                let (before, after) = kept.around_new_content(new);
+                self.before = before.map(|change| part(request, &change)).transpose()?;
+                self.after = after.map(|change| part(request, &change)).transpose()?;
             }
-            MetadataUse::ReplacedWithContent(_) => change = Some(delete(request)?),
-            MetadataUse::Removed => removal = Some(delete(request)?),
-            MetadataUse::None | MetadataUse::Shown => {}
+            MetadataUse::Removed | MetadataUse::None | MetadataUse::Shown => {}
         }
-        Ok(Self { removal, main: head_of_write(request, body)?, document: None, change })
+        Ok(())
     }
 
     /// Adds the fence of the lease that the client holds to each part, so that the upstream can check each.
     pub(super) fn send_fence(&mut self, standing: Standing, fence: Revision) -> pingora::Result<()> {
-        let others = self.removal.iter_mut().chain(&mut self.change).map(|part| &mut part.head);
+        let others = self.before.iter_mut().chain(&mut self.after).map(|part| &mut part.head);
         others.chain([&mut self.main]).try_for_each(|head| send_fence(head, standing, fence))
     }
 }
 
+/// Returns the part that changes the document.
+fn part(request: &Request, change: &DocumentChange) -> Result<Part, Answer> {
+    match change {
+        DocumentChange::Written(description) => put(request, description),
+        DocumentChange::Removed => Ok(Part { head: document_head(request, Method::DELETE)?, body: Body::empty() }),
+    }
+}
+
 /// Returns the part that writes the document.
-fn put(request: &Request, metadata: &Metadata) -> Result<Part, Answer> {
-    let body = Body::made(metadata.to_document());
+fn put(request: &Request, description: &Description) -> Result<Part, Answer> {
+    let body = Body::made(description.to_document());
     let mut head = document_head(request, Method::PUT)?;
     // They are for a reader.
     for name in [header::CACHE_CONTROL, header::ACCEPT_ENCODING] {
@@ -72,9 +88,4 @@ fn put(request: &Request, metadata: &Metadata) -> Result<Part, Answer> {
     head.insert_header(header::CONTENT_TYPE, DOCUMENT_TYPE)?;
     head.insert_header(header::CONTENT_LENGTH, body.len())?;
     Ok(Part { head, body })
-}
-
-/// Returns the part that removes the document.
-fn delete(request: &Request) -> Result<Part, Answer> {
-    Ok(Part { head: document_head(request, Method::DELETE)?, body: Body::empty() })
 }

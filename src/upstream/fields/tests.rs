@@ -50,6 +50,16 @@ fn an_end_to_end_field_keeps_its_value_and_the_case_of_its_name() {
     assert!(wire.contains("x-ODD-case: 1\r\n") && wire.contains("x-odd-CASE: 2\r\n"), "{wire}");
 }
 
+/// RFC 9113 section 8.2.1.
+#[test]
+fn fields_are_spelled_as_received_and_in_lower_case_over_http_2() {
+    let spelled = |head: &RequestHeader| {
+        head.spelled_fields().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(spelled(&request(Method::GET, "/a", &[("x-ODD-case", "1")])), ["x-ODD-case: 1"]);
+    assert_eq!(spelled(&h2_request(&[("x-odd-case", "1")])), ["x-odd-case: 1"]);
+}
+
 /// RFC 9110 section 7.6.1.
 #[test]
 fn hop_by_hop_fields_of_a_request_end_here() {

@@ -179,6 +179,6 @@ async fn the_sdk_for_python_uploads_in_blocks() {
     let (nginx, proxy) = start("azure-container.toml").await;
     passes(python(), "blocks.py", proxy.addr()).await;
     let puts: Vec<String> =
-        nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT /documents/large.bin")).collect();
+        nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT /documents/large.bin ")).collect();
     assert_eq!(puts.len(), 6, "each upload is one request: {puts:?}");
 }

@@ -8,6 +8,7 @@ mod azure_lists;
 mod azure_metadata;
 mod azure_missing;
 mod azure_operations;
+mod azure_properties;
 mod azure_ranges;
 mod azure_sdk;
 mod example_documents;
