@@ -36,7 +36,7 @@ use crate::{
 };
 use admit::{Admitted, Early};
 use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
-use metadata::of_removal;
+use metadata::{half_removed, of_removal};
 use new_state::{NewState, describes_target};
 use parts::Parts;
 use send::forward_conditions;
@@ -216,8 +216,10 @@ impl Writes {
         let Parts { removal, main, document, change } = parts;
         let (claim, was_described) = self.remove_metadata(request, admitted.claim, removal, attempt).await?;
         let main = (main, document.as_ref().unwrap_or(body));
-        let (mut exchange, claim) =
-            self.send(request, claim, main, of_removal(Outcome::NotApplied, was_described)).await?;
+        let (mut exchange, claim) = self
+            .send(request, claim, main, of_removal(Outcome::NotApplied, was_described))
+            .await
+            .map_err(|refusal| half_removed(refusal, was_described))?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         let outcome = of_removal(Outcome::of_status(status), was_described);
