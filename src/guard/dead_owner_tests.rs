@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::testing::Fixture;
 use crate::{
     core::{
-        policy::{GuardRules, Require, TagSource},
+        policy::{Dialect, GuardRules, Require, TagSource},
         record::{Availability, Mark},
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -54,6 +54,31 @@ async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
         fixture.store.pass(1);
         assert_eq!(fixture.send(Method::PUT, "", "after it").await.status, 204);
     }
+}
+
+/// No write may ever come that takes the mark over, and readers need the tag for a write of their own.
+#[tokio::test]
+async fn a_read_with_metadata_has_its_tag_again_when_the_write_of_a_dead_owner_can_come_no_more() {
+    let (_, azure) = *Dialect::NAMES.iter().find(|(name, _)| *name == "azure").expect("the dialect has a name");
+    let rules = GuardRules {
+        dialect: azure,
+        quirks: azure.quirks(),
+        metadata_suffix: Some(".metadata.json".into()),
+        ..versions()
+    };
+    let fixture = Fixture::with(rules).await;
+    let answer = |head: &str| {
+        let is_document = head.contains("/doc.metadata.json ");
+        let (status, content) = if is_document { ("404 Not Found", "") } else { ("200 OK", "one") };
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{content}", content.len())
+    };
+    fixture.answer_reads(answer).await;
+    leave_mark(&fixture, "doc", true).await;
+    let read = fixture.send(Method::GET, "", "").await;
+    assert_eq!((read.status, read.tag()), (200, None), "the write may still come");
+    fixture.store.pass(77_000);
+    let read = fixture.send(Method::GET, "", "").await;
+    assert!(read.status == 200 && read.tag().is_some(), "{}", read.head);
 }
 
 /// The owner has died, and nothing changes the record.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use http::Method;
 
-use crate::world::{Response, Sent};
+use crate::{
+    metadata,
+    world::{Response, Sent},
+};
 
 /// How precise the backend's own tags are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +53,8 @@ pub struct Change {
     pub kind: Kind,
     /// The content after the change; `None` if it left no representation.
     pub content: Option<u32>,
+    /// The metadata after the change; `None` if it left no document with them.
+    pub metadata: Option<u32>,
     pub second: u64,
 }
 
@@ -63,10 +68,18 @@ impl Resource {
         self.changes.last().and_then(|change| change.content)
     }
 
+    pub fn metadata(&self) -> Option<u32> {
+        self.changes.last().and_then(|change| change.metadata)
+    }
+
+    /// Returns the last change of this number of changes.
+    pub fn change_at(&self, serial: u64) -> Option<&Change> {
+        self.changes.get(usize::try_from(serial).unwrap().checked_sub(1)?)
+    }
+
     /// Returns the content after this number of changes.
     pub fn content_at(&self, serial: u64) -> Option<u32> {
-        let last = usize::try_from(serial).unwrap().checked_sub(1)?;
-        self.changes.get(last).and_then(|change| change.content)
+        self.change_at(serial).and_then(|change| change.content)
     }
 
     /// Returns the number of changes so far.
@@ -80,9 +93,11 @@ pub struct Backend {
     pub resources: BTreeMap<String, Resource>,
 }
 
-/// Returns the resource behind a target, on any of its paths: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one.
+/// Returns the resource behind a target, on any of its paths: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one, with
+/// the document beside it.
 pub fn resource_of(target: &str) -> String {
     let path = target.split('?').next().unwrap();
+    let path = path.strip_suffix(metadata::SUFFIX).unwrap_or(path);
     let path = path.strip_prefix("/.leases").unwrap_or(path);
     let mut segments = path.split('/').skip(1);
     let (collection, id) = (segments.next().unwrap(), segments.next().unwrap_or_default());
@@ -102,6 +117,9 @@ impl Backend {
     pub fn act(&mut self, sent: &Sent, second: u64) -> (Response, Vec<String>) {
         let name = resource_of(&sent.target);
         let resource = self.resource(&name);
+        if sent.target.ends_with(metadata::SUFFIX) {
+            return self.act_on_document(sent, (name, &resource), second);
+        }
         let current = resource.content().map(|_| self.tag(&resource));
         if self.style.judges && !passes(sent, current.as_deref()) {
             let status = if !sent.writes() && sent.if_match.is_none() { 304 } else { 412 };
@@ -118,11 +136,13 @@ impl Backend {
         let content = sent.value.map(|value| value % self.style.contents);
         let content = if sent.method == Method::DELETE && !is_part { None } else { content.or(resource.content()) };
         let kind = if sent.method == Method::POST { Kind::Beside } else { Kind::Replaced };
-        self.change(&name, Change { by: sent.request, kind, content, second });
+        let metadata = resource.metadata();
+        self.change(&name, Change { by: sent.request, kind, content, metadata, second });
         let mut changed = vec![name.clone()];
         if let Some(other) = self.touched(&name).filter(|other| self.resource(other).content().is_some()) {
             let content = self.resource(&other).content();
-            self.change(&other, Change { by: sent.request, kind: Kind::Beside, content, second });
+            let metadata = self.resource(&other).metadata();
+            self.change(&other, Change { by: sent.request, kind: Kind::Beside, content, metadata, second });
             changed.push(other);
         }
         let resource = self.resource(&name);
@@ -132,6 +152,33 @@ impl Backend {
             answer.fields.extend(self.tag_fields(&resource));
         }
         (answer, changed)
+    }
+
+    /// Acts on a request for the document with the metadata of a resource. A plain backend knows of no such thing, and
+    /// keeps a document without its resource.
+    fn act_on_document(
+        &mut self,
+        sent: &Sent,
+        (name, resource): (String, &Resource),
+        second: u64,
+    ) -> (Response, Vec<String>) {
+        let Some(metadata) = resource.metadata() else {
+            if sent.method != Method::PUT {
+                return (response(404), Vec::new());
+            }
+            return self.describe(sent, (name, resource), second);
+        };
+        if sent.writes() {
+            return self.describe(sent, (name, resource), second);
+        }
+        (Response { body: metadata::document(metadata), ..response(200) }, Vec::new())
+    }
+
+    fn describe(&mut self, sent: &Sent, (name, resource): (String, &Resource), second: u64) -> (Response, Vec<String>) {
+        let metadata = sent.value.filter(|_| sent.method == Method::PUT);
+        let content = resource.content();
+        self.change(&name, Change { by: sent.request, kind: Kind::Replaced, content, metadata, second });
+        (response(204), vec![name])
     }
 
     /// Returns the resource that a write of this one changes too.

@@ -11,6 +11,7 @@ use ifmatch::{
 use pingora::http::RequestHeader;
 
 use crate::{
+    metadata,
     process::Process,
     upstream::{named_body, text},
     world::{REQUEST, World},
@@ -25,6 +26,8 @@ pub struct Request {
     pub body: Option<String>,
     /// Whether the request goes to the list of documents, and its body names the document.
     pub is_named_by_body: bool,
+    /// Whether the request concerns the metadata alone.
+    pub describes: bool,
 }
 
 impl Request {
@@ -37,6 +40,7 @@ impl Request {
                 body: Some(named_body(id, value)),
                 ..self.clone()
             },
+            _ if self.describes => Self { target: format!("{}?comp=metadata", self.target), ..self.clone() },
             _ => self.clone(),
         }
     }
@@ -52,6 +56,7 @@ pub struct Told {
     pub tag: Option<String>,
     /// The number of the resource's change that the backend shows.
     pub serial: Option<u64>,
+    pub metadata: Option<u32>,
     pub body: String,
     pub lease_id: Option<String>,
     pub fence: Option<u64>,
@@ -159,5 +164,6 @@ fn told(status: u16, fields: &HeaderMap, body: String) -> Told {
     let number = |name| text(fields, name).map(|number| number.parse().unwrap());
     let (tag, lease_id) = (text(fields, "etag"), text(fields, "lease-id"));
     let (serial, fence) = (number("x-serial"), number("fencing-token"));
-    Told { status, tag, serial, body, lease_id, fence, ..Told::default() }
+    let metadata = text(fields, metadata::FIELD).map(|number| number.parse().unwrap());
+    Told { status, tag, serial, metadata, body, lease_id, fence, ..Told::default() }
 }

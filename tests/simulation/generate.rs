@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use crate::{
     backend::{Style, Tags},
-    operation::{ALL, Manner, Operation},
+    operation::{ALL, Manner, Operation, WITH_METADATA},
     options::{Guards, Options, SOURCES, Source},
     process::{self, Keeping, Remembers},
     run::{Setting, Step, config},
@@ -55,8 +55,50 @@ pub fn setting(random: &mut Rng) -> Setting {
         guards_deletes: options.guards != Guards::Read,
         equal_content_is_one_state: has(Source::Content),
         tags_are_versions: has(Source::Version),
+        has_metadata: false,
         settled_reads: options.settled && other.is_none_or(|other| other.settled),
         keeps_keys: options.idempotent && other.is_none_or(|other| other.idempotent),
+    }
+}
+
+/// Builds a setting of resources with metadata from a seed.
+pub fn setting_with_metadata(random: &mut Rng) -> Setting {
+    let keeping = if random.u32(..3) == 0 { Keeping::Memory } else { Keeping::Shared };
+    let options = Options { has_metadata: true, source: Source::Version, ..options(random, keeping) };
+    let options = Options { exclusive: true, contents: u32::MAX, judges: false, idempotent: false, ..options };
+    let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
+    let clients = random.usize(2..4);
+    let mut steps = vec![Vec::new(); clients];
+    let step = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
+    for number in 0..random.usize(3..7) {
+        let client = if number < clients { number } else { random.usize(..clients) };
+        let operation = WITH_METADATA[random.usize(..WITH_METADATA.len())];
+        if operation.needs_tag() && random.bool() {
+            steps[client].push(step(Operation::Read));
+        }
+        steps[client].push(step(operation));
+    }
+    let mut prologue = vec![vec![step(Operation::Read)]; clients];
+    prologue[0].insert(0, step(Operation::Create));
+    Setting {
+        config: config(&options.text()),
+        style: options.style(),
+        keeping,
+        remembers: remembers(random),
+        proxies,
+        other: None,
+        reload_changes_tags: false,
+        prologue,
+        steps,
+        faults: Faults { left: random.u32(..4), kills: true, fails: true },
+        guards_reads: false,
+        guards_writes: true,
+        guards_deletes: true,
+        equal_content_is_one_state: false,
+        tags_are_versions: true,
+        has_metadata: true,
+        settled_reads: options.settled,
+        keeps_keys: false,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     backend::{Kind, resource_of},
     client::{Request, Told},
     grants::Grant,
+    metadata::Parts,
     operation::Operation,
     retries::{Keys, is_success},
     turns::Turns,
@@ -38,6 +39,8 @@ pub struct Ledger {
     /// Whether a store may not have got the answer of a keyed write, or a process stopped for longer than a mark.
     pub may_have_lost_answers: bool,
     pub settled_reads: bool,
+    /// Whether resources have metadata, which are the second part of each.
+    pub has_metadata: bool,
     pub keys: Keys,
     /// Whether records may be forgotten, for want of room or with time.
     pub store_forgets: bool,
@@ -74,6 +77,7 @@ pub struct Entry {
     /// Whether any of the content has reached the backend.
     pub arrived: bool,
     pub applied: usize,
+    pub parts: Parts,
 }
 
 /// The state of a resource that a client was shown.
@@ -150,6 +154,10 @@ impl Inner {
             self.ledger.requests[number].shows_beside = self.write_under_way(&resource);
         }
         let (response, changed) = self.backend.act(sent, second);
+        if self.ledger.has_metadata {
+            self.changed_part(sent, (&before, !changed.is_empty()), now);
+            return response;
+        }
         let is_own = sent.request.is_some_and(|number| sent.method == self.ledger.requests[number].request.method);
         if sent.writes()
             && let Some(number) = sent.request.filter(|_| is_own)
@@ -173,7 +181,7 @@ impl Inner {
         ledger.requests[number].answered = Some((moment, told.clone()));
         let entry = ledger.requests[number].clone();
         let is_refused = told.code.is_some() && !told.in_doubt;
-        if is_refused && entry.arrived {
+        if is_refused && entry.arrived && !entry.is_half_done(told) {
             ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));
         }
         let writes = entry.operation.writes();
@@ -202,6 +210,10 @@ impl Inner {
             }
         }
         let resource = self.backend.resource(&entry.resource);
+        if self.ledger.has_metadata {
+            self.ledger.answered_with_metadata((number, &entry), told, &resource, at);
+            return;
+        }
         let serial = told.serial.or_else(|| self.ledger.replayed_serial(number, &resource));
         let state = serial.and_then(|serial| resource.content_at(serial));
         self.ledger.learn(&entry, &Told { serial, ..told.clone() }, state, at);
@@ -210,7 +222,7 @@ impl Inner {
 
 impl Ledger {
     /// Returns what is wrong with the application of a write.
-    fn application(
+    pub fn application(
         &mut self,
         number: usize,
         (entry, fence): (&Entry, Option<u64>),
@@ -292,7 +304,7 @@ impl Ledger {
     }
 
     /// Records what a client learns from an answer; `content` is the state that the answer shows, if any.
-    fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
+    pub fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
         let is_beside_write = self.requests.iter().any(|other| {
             let was_under_way = other.answered.as_ref().is_none_or(|(at, _)| *at > entry.invoked);
             // A write of another resource may change this one too.

@@ -24,6 +24,7 @@ mod generate;
 mod grants;
 mod judge;
 mod lives;
+mod metadata;
 mod names;
 mod operation;
 mod options;
@@ -55,7 +56,7 @@ use std::{
 use explore::{Again, Reduction, Size, explore};
 use fastrand::Rng;
 use random::Chance;
-use run::{Outcome, run};
+use run::{Outcome, Setting, run};
 use scenarios::Scenario;
 
 /// The program's allocator: a run consists mostly of many small allocations.
@@ -90,10 +91,10 @@ fn number(name: &str) -> Option<u64> {
 /// The number of broken runs after which to stop: they are enough to see what is wrong.
 const BROKEN_MAX: u64 = 10;
 
-/// Does one random run.
-fn random_run(seed: u64, story: bool) -> Outcome {
+/// Does one random run, in a setting that `generate` makes.
+fn random_run(generate: fn(&mut Rng) -> Setting, seed: u64, story: bool) -> Outcome {
     let mut random = Rng::with_seed(seed);
-    let setting = Arc::new(generate::setting(&mut random));
+    let setting = Arc::new(generate(&mut random));
     if story {
         println!("{setting:#?}");
     }
@@ -122,6 +123,15 @@ fn on_all_cores<T: Send>(count: u64, each: impl Fn(u64) -> T + Sync) -> Vec<T> {
 
 #[test]
 fn random_schedules_keep_the_promise() {
+    random_runs(generate::setting);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_for_resources_with_metadata() {
+    random_runs(generate::setting_with_metadata);
+}
+
+fn random_runs(generate: fn(&mut Rng) -> Setting) {
     let again = number("IFMATCH_SEED");
     // The short test is the same each time, so that only a change of the code changes its result.
     let is_short = env::var("SIMULATE").is_err();
@@ -134,7 +144,7 @@ fn random_schedules_keep_the_promise() {
         if all_broken.load(Ordering::Relaxed) >= BROKEN_MAX {
             return (0, false);
         }
-        let outcome = random_run(first + number, count == 1);
+        let outcome = random_run(generate, first + number, count == 1);
         if let Some(how) = &outcome.broken {
             all_broken.fetch_add(1, Ordering::Relaxed);
             println!("IFMATCH_SEED={}: {how}", first + number);

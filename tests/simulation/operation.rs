@@ -23,8 +23,24 @@ pub enum Operation {
     Change,
     Release,
     Break,
+    /// Replaces the content, and removes the metadata.
+    Strip,
+    /// Replaces the metadata alone.
+    Describe,
 }
 
+/// The operations on resources with metadata.
+pub const WITH_METADATA: [Operation; 7] = [
+    Operation::Read,
+    Operation::Create,
+    Operation::Put,
+    Operation::Unless,
+    Operation::Delete,
+    Operation::Strip,
+    Operation::Describe,
+];
+
+/// The operations on all other resources.
 pub const ALL: [Operation; 12] = [
     Operation::Read,
     Operation::Create,
@@ -67,7 +83,17 @@ pub struct Manner {
 
 impl Operation {
     pub fn writes(self) -> bool {
-        matches!(self, Self::Create | Self::Put | Self::Unless | Self::Patch | Self::Post | Self::Delete)
+        matches!(
+            self,
+            Self::Create
+                | Self::Put
+                | Self::Unless
+                | Self::Patch
+                | Self::Post
+                | Self::Delete
+                | Self::Strip
+                | Self::Describe
+        )
     }
 
     pub fn is_of_lease(self) -> bool {
@@ -80,7 +106,7 @@ impl Operation {
 
     /// Whether the client must know the resource.
     pub fn needs_tag(self) -> bool {
-        matches!(self, Self::Put | Self::Unless | Self::Patch | Self::Delete)
+        matches!(self, Self::Put | Self::Unless | Self::Patch | Self::Delete | Self::Strip | Self::Describe)
     }
 
     /// Whether the client must hold the lease.
@@ -91,7 +117,7 @@ impl Operation {
     fn method(self) -> Method {
         match self {
             Self::Read => Method::GET,
-            Self::Create | Self::Put | Self::Unless | Self::Renew => Method::PUT,
+            Self::Create | Self::Put | Self::Unless | Self::Renew | Self::Strip | Self::Describe => Method::PUT,
             Self::Patch | Self::Change => Method::PATCH,
             Self::Post | Self::Acquire => Method::POST,
             Self::Delete | Self::Release | Self::Break => Method::DELETE,
@@ -112,7 +138,7 @@ impl Operation {
         let mut tagged = |name, seen: Option<&Seen>| fields.extend(seen.map(|seen| (name, seen.tag.clone())));
         match self {
             Self::Read if manner.is_conditional => tagged("if-none-match", seen),
-            Self::Put | Self::Patch | Self::Delete => tagged("if-match", seen),
+            Self::Put | Self::Patch | Self::Delete | Self::Strip | Self::Describe => tagged("if-match", seen),
             Self::Unless => tagged("if-none-match", seen),
             Self::Create => fields.push(("if-none-match", "*".to_owned())),
             Self::Acquire => {
@@ -138,9 +164,9 @@ impl Operation {
             fields.push(("idempotency-key", format!("\"{number}\"")));
         }
         let target = if self.is_of_lease() { format!("/.leases{target}") } else { target.to_owned() };
-        let body = (self.writes() && self != Self::Delete).then(|| number.to_string());
+        let body = (self.writes() && !matches!(self, Self::Delete | Self::Describe)).then(|| number.to_string());
         let is_named_by_body = manner.is_named_by_body && self.replaces();
-        Request { method: self.method(), target, fields, body, is_named_by_body }
+        Request { method: self.method(), target, fields, body, is_named_by_body, describes: self == Self::Describe }
     }
 }
 

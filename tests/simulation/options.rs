@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use fastrand::Rng;
 
-use crate::backend::{Style, Tags};
+use crate::{
+    backend::{Style, Tags},
+    metadata::SUFFIX,
+};
 
 /// The source of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +66,8 @@ pub struct Options {
     pub idempotent: bool,
     /// Whether reads show settled states alone.
     pub settled: bool,
+    /// Whether documents have metadata, and are served as Azure's blobs.
+    pub has_metadata: bool,
     pub item_touches_document: bool,
     pub document_touches_item: bool,
     /// Seconds, for the first and the second upstream.
@@ -89,6 +94,7 @@ impl Options {
             shared: false,
             idempotent: false,
             settled: false,
+            has_metadata: false,
             item_touches_document: false,
             document_touches_item: false,
             late_write_window: (5, 5),
@@ -154,6 +160,14 @@ impl Options {
             if self.idempotent { "accept" } else { "off" },
             if self.settled { "settled" } else { "any" },
         );
+        if self.has_metadata {
+            let _ = write!(
+                text,
+                "metadata_suffix = \"{SUFFIX}\"\n[[routes]]\nname = \"documents\"\npath = \"/docs/{{id}}\"\nupstream = \"one\"\n\
+                 policy = \"pessimistic\"\ndialect = \"azure\"\n[routes.lease]\nauth = \"none\"\n"
+            );
+            return text;
+        }
         let (documents, items) = ("/docs/{id}", "/items/{id}");
         let touches =
             |touches: bool, what: &str| if touches { format!("also_changes = [\"{what}\"]\n") } else { String::new() };

@@ -9,6 +9,7 @@ use crate::{
     backend::Resource,
     client::Told,
     judge::{Entry, Ledger, field},
+    metadata::Parts,
 };
 
 /// The place where the answers to keyed writes are kept.
@@ -44,6 +45,7 @@ impl Ledger {
             is_given_up: false,
             arrived: false,
             applied: 0,
+            parts: Parts::default(),
             ..last.clone()
         })
     }

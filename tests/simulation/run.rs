@@ -14,6 +14,7 @@ use crate::{
     backend::{Backend, Style, resource_of},
     client::{Request, Told, send},
     judge::{Entry, Knowledge, Ledger, field},
+    metadata::{self, Parts},
     operation::{Manner, Operation},
     process::{ALL, Cellar, Keeping, Process, Remembers, memory_directory},
     retries::Keys,
@@ -44,6 +45,7 @@ pub struct Setting {
     pub equal_content_is_one_state: bool,
     pub tags_are_versions: bool,
     pub settled_reads: bool,
+    pub has_metadata: bool,
     /// Whether each configuration recognises the retries of keyed writes.
     pub keeps_keys: bool,
 }
@@ -144,6 +146,7 @@ impl Run {
             ledger.tags_are_versions = setting.tags_are_versions;
             ledger.store_forgets = setting.remembers != ALL;
             ledger.settled_reads = setting.settled_reads;
+            ledger.has_metadata = setting.has_metadata;
             ledger.keys = match (setting.keeps_keys, setting.keeping) {
                 (false, _) => Keys::Forgotten,
                 (true, Keeping::Shared) => Keys::Shared,
@@ -304,7 +307,10 @@ impl Run {
 fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step: &Step) -> Entry {
     let resource = resource_of(&step.target);
     let known = &ledger.clients[client];
-    let request = step.operation.request(number, &step.target, known, known.leases.get(&resource), step.manner);
+    let mut request = step.operation.request(number, &step.target, known, known.leases.get(&resource), step.manner);
+    if ledger.has_metadata {
+        request.fields.extend(metadata::fields(step.operation, number));
+    }
     Entry {
         client,
         process,
@@ -321,5 +327,6 @@ fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step
         shows_beside: None,
         arrived: false,
         applied: 0,
+        parts: Parts::default(),
     }
 }

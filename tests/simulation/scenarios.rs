@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     backend::Tags,
-    operation::{ALL, Manner, Operation},
+    operation::{ALL, Manner, Operation, WITH_METADATA},
     options::{Options, SOURCES, Source},
     process::{self, Keeping},
     run::{Setting, Step, config},
@@ -25,10 +25,17 @@ pub enum Meeting {
     ByTouch,
     /// Like [`Meeting::ByTouch`], but the other resource is leased, in a file.
     OnDisk,
+    /// Like [`Meeting::InProcess`], on a resource with metadata.
+    WithMetadata,
+    /// Like [`Meeting::Between`], on a resource with metadata.
+    WithMetadataBetween,
 }
 
 const MEETINGS: [Meeting; 5] =
     [Meeting::InProcess, Meeting::Between, Meeting::ByAlias, Meeting::ByTouch, Meeting::OnDisk];
+
+/// The meetings on a resource with metadata. Its only source of tags is the version.
+const MEETINGS_WITH_METADATA: [Meeting; 2] = [Meeting::WithMetadata, Meeting::WithMetadataBetween];
 
 impl Meeting {
     /// Whether the first request is on an item whose document changes with it.
@@ -40,7 +47,7 @@ impl Meeting {
     fn is_of_interest(self, (one, other): (Operation, Operation)) -> bool {
         let changes = one.writes() || other.writes() || one.is_of_lease() && other.is_of_lease();
         match self {
-            Self::InProcess | Self::Between => changes && one <= other,
+            Self::InProcess | Self::Between | Self::WithMetadata | Self::WithMetadataBetween => changes && one <= other,
             Self::ByAlias => changes,
             Self::ByTouch => one.writes() && !one.is_of_lease(),
             Self::OnDisk => one.writes() && other.is_of_lease(),
@@ -72,6 +79,11 @@ pub fn all(faults: u32) -> Vec<Scenario> {
         let pairs = pairs.filter(|pair| meeting.is_of_interest(*pair));
         scenarios.extend(pairs.map(|pair| Scenario { source, pair, meeting, faults }));
     }
+    for meeting in MEETINGS_WITH_METADATA {
+        let pairs = WITH_METADATA.into_iter().flat_map(|one| WITH_METADATA.map(|other| (one, other)));
+        let pairs = pairs.filter(|pair| meeting.is_of_interest(*pair));
+        scenarios.extend(pairs.map(|pair| Scenario { source: Source::Version, pair, meeting, faults }));
+    }
     scenarios
 }
 
@@ -85,11 +97,12 @@ impl Scenario {
             tags,
             leased: (has_lease, has_lease),
             item_touches_document: meeting.is_by_touch(),
+            has_metadata: MEETINGS_WITH_METADATA.contains(&meeting),
             late_write_window: (5, 3),
             ..Options::plain(source)
         };
         let first = match meeting {
-            Meeting::InProcess | Meeting::Between => "/docs/1",
+            Meeting::InProcess | Meeting::Between | Meeting::WithMetadata | Meeting::WithMetadataBetween => "/docs/1",
             Meeting::ByAlias => "/alias/1",
             Meeting::ByTouch | Meeting::OnDisk => "/items/1",
         };
@@ -111,9 +124,11 @@ impl Scenario {
             }
         }
         let (keeping, proxies) = match meeting {
-            Meeting::InProcess => (Keeping::Memory, 1),
+            Meeting::InProcess | Meeting::WithMetadata => (Keeping::Memory, 1),
             Meeting::OnDisk => (Keeping::Disk, 1),
-            Meeting::Between | Meeting::ByAlias | Meeting::ByTouch => (Keeping::Shared, 2),
+            Meeting::Between | Meeting::ByAlias | Meeting::ByTouch | Meeting::WithMetadataBetween => {
+                (Keeping::Shared, 2)
+            }
         };
         Arc::new(Setting {
             config: config(&options.text()),
@@ -132,6 +147,7 @@ impl Scenario {
             equal_content_is_one_state: source == Source::Content,
             tags_are_versions: source == Source::Version,
             settled_reads: false,
+            has_metadata: options.has_metadata,
             keeps_keys: false,
         })
     }

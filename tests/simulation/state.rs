@@ -68,7 +68,14 @@ fn judged(inner: &Inner) -> u64 {
     let seen = |seen: &Seen| (seen.serial, seen.content, seen.is_beside_write);
     let known: Vec<_> = clients.iter().flat_map(|client| client.seen.values().map(seen)).collect();
     let request = |entry: &Entry| {
-        let ended = (entry.answered.is_some(), entry.is_given_up, entry.arrived, entry.applied, entry.shows_beside);
+        let ended = (
+            entry.answered.is_some(),
+            entry.is_given_up,
+            entry.arrived,
+            entry.applied,
+            entry.parts,
+            entry.shows_beside,
+        );
         let is_before = |other: &Entry| other.answered.as_ref().is_some_and(|(at, _)| *at < entry.invoked);
         let before: Vec<bool> = requests.iter().map(is_before).collect();
         (ended, before, turns.standing_before(entry.invoked), entry.base.as_ref().map(seen))

@@ -13,7 +13,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::world::{Response, Sent, What, World, current_request};
+use crate::{
+    metadata,
+    world::{Response, Sent, What, World, current_request},
+};
 
 /// The path of one process to the backend.
 pub struct Way {
@@ -83,7 +86,7 @@ impl Line {
         let (target, body) = (str::from_utf8(head.raw_path()).unwrap(), str::from_utf8(body).unwrap());
         let (method, target, value) = match document_named(target, body) {
             Some((target, value)) => (Method::PUT, target, value),
-            None => (head.method.clone(), target.to_owned(), body.parse().ok()),
+            None => (head.method.clone(), target.to_owned(), body.parse().ok().or_else(|| metadata::written(body))),
         };
         Sent {
             method,

@@ -19,6 +19,7 @@ use crate::{
         lease::LeaseId,
         metadata::names_document,
         precondition::{Preconditions, TagCondition},
+        range::{WantedRange, wanted},
         refusal::Refusal,
         target::{join_query, split_query},
     },
@@ -128,7 +129,8 @@ fn forwarded_fields(
         }
         _ => {}
     }
-    if *method != Method::GET {
+    // A range that RFC 9110 section 14.2 lets a server ignore is one that some servers refuse.
+    if *method != Method::GET || wanted(&fields, u64::MAX) == WantedRange::Whole {
         fields.remove(header::RANGE);
     }
     // A backend that judges its own tags gets the tag in HTTP's spelling.

@@ -251,6 +251,24 @@ fn the_range_of_azure_goes_before_that_of_http_and_a_head_has_none() {
 }
 
 #[test]
+fn a_range_that_is_none_is_not_sent() {
+    for (range, is_sent) in [
+        ("bytes=0-0", true),
+        ("bytes=5-", true),
+        ("bytes=-5", true),
+        ("bytes=0--1", false),
+        ("bytes=1-0", false),
+        ("bytes=0-1,3-4", false),
+        ("lines=0-1", false),
+    ] {
+        for name in ["range", "x-ms-range"] {
+            let forwarded = read("GET", "/c/b", &[(name, range)]).unwrap().forwarded.unwrap();
+            assert_eq!(forwarded.fields.contains_key(header::RANGE), is_sent, "{name}: {range}");
+        }
+    }
+}
+
+#[test]
 fn a_lease_id_is_a_guid_in_any_spelling() {
     let id = |value| read("GET", "/c/b", &[("x-ms-lease-id", value)]).map(|call| call.lease_id);
     assert_eq!(id("{11111111-1111-4111-8111-111111111111}"), Ok(LeaseId::parse(ID.as_bytes()).ok()));

@@ -3,7 +3,11 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};
 
-use super::{BLOB_MD5, CONTENT_CRC64, fields::single, refusals::bad_field};
+use super::{
+    BLOB_MD5, CONTENT_CRC64,
+    fields::single,
+    refusals::{bad_field, invalid},
+};
 use crate::core::{
     checksum::Checksum,
     refusal::{Code, Refusal},
@@ -21,7 +25,8 @@ pub(super) fn of_body(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
     if let Some(value) = single(headers, &CONTENT_CRC64)? {
         let bytes = octets(value.as_bytes()).ok_or_else(|| bad_field(CONTENT_CRC64.as_str(), "64 bits in Base64"))?;
         if headers.contains_key(&CONTENT_MD5) {
-            return Err(bad_field(CONTENT_CRC64.as_str(), "used beside Content-MD5, but instead of it"));
+            let detail = "A body has one checksum: x-ms-content-crc64 or Content-MD5.";
+            return Err(invalid("BothCrc64AndMd5HeaderPresent", detail));
         }
         checksums.push(Checksum::Crc64(u64::from_le_bytes(bytes)));
     }
@@ -95,6 +100,6 @@ mod tests {
         assert_eq!(of(&[("x-ms-content-crc64", ABC_MD5)]), Err("InvalidHeaderValue"));
         assert_eq!(of(&[("content-md5", ABC_MD5), ("content-md5", ABC_MD5)]), Err("InvalidHeaderValue"));
         let both = [("content-md5", ABC_MD5), ("x-ms-content-crc64", "AQAAAAAAAAA=")];
-        assert_eq!(of(&both), Err("InvalidHeaderValue"));
+        assert_eq!(of(&both), Err("BothCrc64AndMd5HeaderPresent"));
     }
 }

@@ -37,8 +37,8 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
         return Err(no_conditions());
     }
     let mut conditions = Preconditions {
-        if_match: tags(headers, &IF_MATCH)?,
-        if_none_match: tags(headers, &IF_NONE_MATCH)?,
+        if_match: tags(operation, headers, &IF_MATCH)?,
+        if_none_match: tags(operation, headers, &IF_NONE_MATCH)?,
         if_modified_since: date(headers, &IF_MODIFIED_SINCE)?,
         if_unmodified_since: date(headers, &IF_UNMODIFIED_SINCE)?,
         if_range: None,
@@ -80,7 +80,7 @@ fn can_stand_together(conditions: &Preconditions) -> bool {
 }
 
 /// Reads `*`, or tags with or without their quotes.
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, Refusal> {
+fn tags(operation: AzureOperation, headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, Refusal> {
     let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     if lines.is_empty() {
         return Ok(None);
@@ -91,6 +91,10 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, 
     match members.as_slice() {
         [b"*"] => Ok(Some(TagCondition::Any)),
         [] => Err(bad()),
+        // A read takes a list, of which one member has to match.
+        list if operation.is_read() && *name == IF_MATCH && list.contains(&b"*".as_slice()) => {
+            Ok(Some(TagCondition::Any))
+        }
         _ => {
             // No state has a tag that cannot be spelled, so `If-Match` is false of it. The opposite condition would be
             // true of every state, and the write would go through: it is refused.

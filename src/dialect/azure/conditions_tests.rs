@@ -42,10 +42,10 @@ fn a_tag_needs_no_quotes() {
 #[test]
 fn what_is_no_tag_or_no_date_is_refused() {
     for value in ["", ",", "*,*", "\"a\",*"] {
-        for operation in [AzureOperation::PutBlob, AzureOperation::ReadBlob] {
-            assert_eq!(code(operation, &[("if-match", value)]), "InvalidHeaderValue", "{value:?}");
-        }
+        assert_eq!(code(AzureOperation::PutBlob, &[("if-match", value)]), "InvalidHeaderValue", "{value:?}");
+        assert_eq!(code(AzureOperation::ReadBlob, &[("if-none-match", value)]), "InvalidHeaderValue", "{value:?}");
     }
+    assert_eq!(code(AzureOperation::ReadBlob, &[("if-match", ",")]), "InvalidHeaderValue");
     assert_eq!(code(AzureOperation::ReadBlob, &[("if-modified-since", "yesterday")]), "InvalidHeaderValue");
     assert_eq!(
         code(AzureOperation::PutBlob, &[("if-unmodified-since", DATE), ("if-unmodified-since", DATE)]),
@@ -90,6 +90,14 @@ fn a_read_takes_a_list_and_a_write_takes_one_tag() {
     {
         assert_eq!(code(AzureOperation::PutBlob, fields), "MultipleConditionHeadersNotSupported", "{fields:?}");
         assert_eq!(code(AzureOperation::ReadBlob, fields), "ok", "{fields:?}");
+    }
+}
+
+#[test]
+fn a_read_with_a_list_that_holds_a_star_takes_any_state() {
+    for value in ["*,a", "\"a\", *", "*,*"] {
+        let conditions = read(AzureOperation::ReadBlob, &headers(&[("if-match", value)]));
+        assert_eq!(conditions.map(|conditions| conditions.if_match), Ok(Some(TagCondition::Any)), "{value:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode, header};
 
-use super::{AzureError, AzureOperation, BLOB_TYPE, BLOCK_BLOB};
+use super::{AzureError, AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_TYPE_PERMANENT};
 use crate::dialect::CallOutcome;
 
 /// Returns the meaning of the backend's status for an operation. `matches`: whether the request had `If-Match`, which
@@ -19,7 +19,13 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
             | AzureOperation::PutBlock
             | AzureOperation::PutBlockList
             | AzureOperation::CreateContainer => dropped(StatusCode::CREATED),
-            AzureOperation::DeleteBlob | AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
+            // Nothing is kept of a deleted blob.
+            AzureOperation::DeleteBlob => CallOutcome::Done {
+                status: StatusCode::ACCEPTED,
+                relays_body: false,
+                fields: vec![(DELETE_TYPE_PERMANENT, HeaderValue::from_static("true"))],
+            },
+            AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
             AzureOperation::GetBlockList
             | AzureOperation::ReadMetadata
             | AzureOperation::SetMetadata
@@ -129,6 +135,17 @@ mod tests {
         }
         assert_eq!(told(AzureOperation::ReadBlob, 206, false), "206 Relayed");
         assert_eq!(told(AzureOperation::ReadBlob, 304, false), "304");
+    }
+
+    #[test]
+    fn a_deletion_is_permanent() {
+        let told = |operation| match outcome(operation, StatusCode::NO_CONTENT, false) {
+            CallOutcome::Done { fields, .. } => fields,
+            other => panic!("{other:?}"),
+        };
+        let permanent = (DELETE_TYPE_PERMANENT, HeaderValue::from_static("true"));
+        assert_eq!(told(AzureOperation::DeleteBlob), [permanent]);
+        assert!(told(AzureOperation::DeleteContainer).is_empty());
     }
 
     #[test]

@@ -16,7 +16,10 @@ use super::Reads;
 use crate::{
     body::Client,
     core::{
-        description::CONTENT_MD5, record::Snapshot, refusal::Refusal, settled::shows_settled_state,
+        description::CONTENT_MD5,
+        record::{Availability, Snapshot},
+        refusal::Refusal,
+        settled::shows_settled_state,
         validators::Modified,
     },
     dialect::metadata::MetadataUse,
@@ -26,6 +29,7 @@ use crate::{
         refusals,
         request::Request,
     },
+    store::StoreError,
 };
 
 /// The number of times that a read asks the upstream for both answers while other clients write.
@@ -42,7 +46,7 @@ impl Reads {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut attempt = 1;
         loop {
-            let snapshot = self.knowledge.snapshot(&request.key).await;
+            let snapshot = self.record_without_dead_marks(request).await;
             let before = snapshot.as_ref().ok().cloned();
             let answer = self.read_by_lease(client, request, snapshot, Some(&body)).await?;
             let Answer::Relayed(mut relayed) = answer else { return Ok(answer) };
@@ -58,6 +62,16 @@ impl Reads {
                 exchange.discard().await;
             }
             attempt += 1;
+        }
+    }
+
+    /// Returns the record. The mark of a dead process becomes a doubt, which ends: no write may ever come that would take
+    /// it over, and no tag would be shown until then.
+    async fn record_without_dead_marks(&self, request: &Request) -> Result<Snapshot, StoreError> {
+        let snapshot = self.knowledge.snapshot(&request.key).await?;
+        match snapshot.availability() {
+            Availability::Orphaned => self.claims.take_over_dead(&request.key, Some(snapshot)).await,
+            Availability::Free | Availability::Busy { .. } | Availability::InDoubt { .. } => Ok(snapshot),
         }
     }
 

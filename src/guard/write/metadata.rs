@@ -132,15 +132,30 @@ fn not_told(status: StatusCode) -> Refusal {
 }
 
 /// Tells the client what has become of its write, whatever has become of the metadata.
-fn half_written(mut refusal: Refusal) -> Refusal {
-    let detail = "the content was written, but perhaps not its metadata: read the resource, and write it again";
-    refusal.detail = detail.into();
-    refusal
+fn half_written(refusal: Refusal) -> Refusal {
+    half(refusal, "the content was written, but perhaps not its metadata: read the resource, and write it again")
+}
+
+/// Tells the client what has become of its write, if the document of the resource was changed before its content.
+pub(super) fn half_changed(refusal: Refusal, has_changed: bool) -> Refusal {
+    let detail = "the metadata were changed, but perhaps not the content: read the resource, and send the request again";
+    if has_changed { half(refusal, detail) } else { refusal }
+}
+
+/// The refusal of a write of which only one half was applied for certain. Whatever has kept back the other half, the
+/// client must not take its write for one that did nothing, and send it again as it is.
+fn half(refusal: Refusal, detail: &'static str) -> Refusal {
+    let (code, retry_after) =
+        if refusal.in_doubt { (refusal.code, refusal.retry_after) } else { (Code::UpstreamFailed, None) };
+    Refusal { code, retry_after, detail: detail.into(), ..refusal }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::{guard::refusals, upstream::Failure};
 
     #[test]
     fn a_write_is_applied_only_if_both_halves_are() {
@@ -151,8 +166,20 @@ mod tests {
             (Outcome::Doubt, Outcome::Doubt),
         ] {
             assert_eq!((half_done(other), after_change(other, true)), (expected, expected), "{other:?}");
-            assert_eq!(after_change(other, false), other, "nothing was removed before");
+            assert_eq!(after_change(other, false), other, "nothing was changed before");
         }
         assert_eq!(after_change(Outcome::Applied, true), Outcome::Applied);
+    }
+
+    #[test]
+    fn no_client_is_asked_to_send_a_write_again_that_is_half_done() {
+        let told = |refusal: Refusal| (refusal.code, refusal.retry_after);
+        let failed = (Code::UpstreamFailed, None);
+        assert_eq!(told(half_written(refusals::too_late_to_begin())), failed);
+        assert_eq!(told(half_changed(refusals::too_late_to_begin(), true)), failed);
+        let untouched = told(half_changed(refusals::too_late_to_begin(), false));
+        assert_eq!(untouched, told(refusals::too_late_to_begin()), "nothing was changed before");
+        let late = refusals::of_write(Failure::Abandoned { timed_out: true }, Duration::from_secs(5));
+        assert_eq!(told(half_written(late.clone())), told(late), "its late half keeps other writes away");
     }
 }

@@ -36,7 +36,7 @@ use crate::{
 };
 use admit::{Admitted, Early};
 use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
-use metadata::after_change;
+use metadata::{after_change, half_changed};
 use new_state::{NewState, describes_target};
 use parts::Parts;
 use send::forward_conditions;
@@ -217,8 +217,10 @@ impl Writes {
         let Parts { before, main, document, after } = parts;
         let (claim, has_changed) = self.change_before(request, admitted.claim, before, attempt).await?;
         let main = (main, document.as_ref().unwrap_or(body));
-        let (mut exchange, claim) =
-            self.send(request, claim, main, after_change(Outcome::NotApplied, has_changed)).await?;
+        let (mut exchange, claim) = self
+            .send(request, claim, main, after_change(Outcome::NotApplied, has_changed))
+            .await
+            .map_err(|refusal| half_changed(refusal, has_changed))?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         let outcome = after_change(Outcome::of_status(status), has_changed);

@@ -94,6 +94,7 @@ async fn each_status_is_the_one_that_clients_take() {
         backend.once("DELETE", "/blob", Answer::status(status).applied());
         let deleted = send(addr, "DELETE", "/blob", &[], "").await;
         assert_eq!((deleted.status, deleted.text()), (202, ""), "{status}");
+        assert_eq!(deleted.headers.all("x-ms-delete-type-permanent"), ["true"], "{status}");
     }
 }
 
