@@ -49,6 +49,8 @@ pub(crate) struct Request {
     pub(crate) sender: Sender,
     /// The servers that the request has dealt with.
     pub(crate) affinity: Affinity,
+    /// Whether this is the DELETE that waited for the holders of the lease.
+    pub(crate) is_late_delete: bool,
 }
 
 /// The content of a request, as its head describes it.
@@ -133,6 +135,7 @@ impl Request {
             conditions,
             sender: Sender { principal, address, lease_id, variant, labelled_variant },
             affinity: Affinity::default(),
+            is_late_delete: false,
         })
     }
 

@@ -25,6 +25,7 @@ use crate::{
     core::{
         bare_tags::{ShortName, Shown},
         client_address::ClientAddress,
+        delete_steps::outcome_of_late_delete,
         lease::Standing,
         steps::Outcome,
         validators::Validators,
@@ -45,6 +46,7 @@ use touches::Related;
 pub(crate) mod admit;
 pub(crate) mod blocks;
 mod checksums;
+mod deferred;
 pub(crate) mod idempotency;
 mod metadata;
 pub(crate) mod named_by_body;
@@ -220,7 +222,8 @@ impl Writes {
             self.send(request, claim, main, of_removal(Outcome::NotApplied, was_described)).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
-        let outcome = of_removal(Outcome::of_status(status), was_described);
+        let outcome = if request.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
+        let outcome = of_removal(outcome, was_described);
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;

@@ -6,6 +6,7 @@ use crate::core::{
     bare_tags::{BareTags, ShortName},
     first_attempt::FirstAttempt,
     lease::Lease,
+    pending_delete::PendingDelete,
     record::{Known, Mark, Record, Revision, WaitingSign},
     resource::ResourceKey,
     time::StoreTime,
@@ -40,6 +41,7 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         BareTags::All | BareTags::None => 0,
     };
     let lease = |lease: &Lease| size_of::<Lease>() + lease.holder.as_ref().map_or(0, |label| label.as_str().len());
+    let delete = |delete: &PendingDelete| size_of::<PendingDelete>() + delete.host.len() + delete.target.len();
     let lists = [
         record.unclaimed.len() * size_of::<Mark>(),
         record.waiting.len() * size_of::<WaitingSign>(),
@@ -47,6 +49,7 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         bare_tags,
         record.leases.iter().map(lease).sum(),
         record.attempt.as_deref().map_or(0, attempt),
+        record.pending_delete.as_deref().map_or(0, delete),
     ];
     let fixed = PLACE_BYTES + size_of::<ResourceKey>() + size_of::<MemoryEntry>() + key.as_str().len();
     (fixed + lists.iter().sum::<usize>()) as u64
@@ -61,7 +64,7 @@ mod tests {
         bare_tags::Listed,
         entity_tag::EntityTag,
         first_attempt::{Fingerprint, RememberedSuccess, Success},
-        lease::testing::{Resource, fixed, id, share},
+        lease::testing::{Resource, TARGET, fixed, id, share},
         record::{Revision, VariantName},
         time::StoreTime,
         validators::Validators,
@@ -96,6 +99,7 @@ mod tests {
         for number in [1, 2] {
             shared.must(share(id(number), fixed(60)));
         }
+        let delete = PendingDelete { host: (*b"docs.test").into(), target: vec![b'a'; 1_000].into(), name: TARGET };
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
@@ -103,6 +107,7 @@ mod tests {
             (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
             (Record { attempt: Some(Box::new(attempt)), ..plain.clone() }, size_of::<FirstAttempt>() + 1_000),
             (Record { leases: shared.snapshot.record.leases, ..plain.clone() }, 2 * size_of::<Lease>()),
+            (Record { pending_delete: Some(Box::new(delete)), ..plain.clone() }, size_of::<PendingDelete>() + 1_009),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {
             assert_eq!(weight(&key, &heavier) - plain_bytes, bytes as u64, "{heavier:?}");
