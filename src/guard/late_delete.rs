@@ -77,7 +77,7 @@ impl Guard {
         let rules = GuardRules { require: Require::Never, idempotency: Idempotency::Off, ..GuardRules::clone(rules) };
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         let mut late = self.request(&mut client, &guarded, &Arc::new(rules), call)?;
-        late.is_late_delete = true;
+        late.sender.is_late_delete = true;
         self.writes.write(&mut client, &late).await
     }
 }

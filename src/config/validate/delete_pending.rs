@@ -3,7 +3,7 @@
 use super::{check::Check, keys::RouteKeys};
 use crate::core::{
     lease::Usage,
-    policy::{Dialect, GuardRules, TagSource},
+    policy::{GuardRules, TagSource},
     resource::KeyTemplate,
 };
 
@@ -19,7 +19,10 @@ pub(super) fn suits_route(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
             !rules.guards.covers(Usage::Delete),
             "needs lease.guards with \"write\" or \"delete\": a DELETE waits for a lease",
         ),
-        (guard.dialect != Dialect::Native, "needs dialect = \"native\": other clients do not expect a DELETE to wait"),
+        (
+            !guard.dialect.grammar().facts().demands.deletes_can_wait,
+            "needs dialect = \"native\": other clients do not expect a DELETE to wait",
+        ),
         (
             guard.etag == TagSource::Delegate,
             "needs another etag: the backend judges conditions, and does not see the DELETE",

@@ -132,7 +132,7 @@ impl Receipt {
 /// Judges a use by the lease in the snapshot. The lease itself records whether it is bound to a principal.
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
     let principal = Some(request.sender.principal.holder());
-    let standing = if request.is_late_delete {
+    let standing = if request.sender.is_late_delete {
         judge_late_delete(snapshot, request.target())
     } else {
         judge_use(snapshot, request.rules.lease.as_ref(), usage, request.sender.lease_id, principal)

@@ -35,7 +35,7 @@ impl Writes {
         let may_wait = request.rules.lease.as_ref().is_some_and(|rules| rules.delete_pending)
             && request.method == Method::DELETE
             && standing == Standing::Holder
-            && !request.is_late_delete;
+            && !request.sender.is_late_delete;
         if !may_wait {
             return Ok(None);
         }

@@ -222,7 +222,8 @@ impl Writes {
             self.send(request, claim, main, of_removal(Outcome::NotApplied, was_described)).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
-        let outcome = if request.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
+        let outcome =
+            if request.sender.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
         let outcome = of_removal(outcome, was_described);
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));

@@ -214,6 +214,7 @@ async fn a_delete_through_one_proxy_hides_the_resource_at_the_other() {
         assert_eq!(again(one).await.text(), "new");
         // Rule 12: without the store nobody knows whether the resource waits to be deleted.
         let third = setup.store(&engine.store()).start().await;
+        assert_eq!(get(third.addr(), DOC).await.status, 200);
         engine.signal("STOP");
         let blind = get(third.addr(), DOC).await;
         engine.signal("CONT");
