@@ -75,6 +75,9 @@ fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, incarna
         "write_in_flight": record.claim.as_ref().map(|mark| json!({ "deadline_ms": deadline(mark) })),
         "unclaimed_writes_in_flight": record.unclaimed.len(),
         "doubt": record.doubt.filter(|doubt| snapshot.now < doubt.until).map(|doubt| shown(admin, key, snapshot, doubt)),
+        "pending_delete": record.pending_delete.as_ref().map(|delete| {
+            json!({ "target": String::from_utf8_lossy(&delete.target) })
+        }),
         "leases": views(snapshot, incarnation).collect::<Vec<_>>(),
     })
 }

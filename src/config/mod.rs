@@ -367,6 +367,8 @@ pub struct Route {
     pub beside_guarded: bool,
     /// Whether a route (this one included) that makes the same keys grants leases that keep readers away.
     pub reads_may_be_leased: bool,
+    /// Whether a DELETE may wait on a route (this one included) that makes the same keys (`lease.delete_pending`).
+    pub deletes_may_be_pending: bool,
 }
 
 impl Route {

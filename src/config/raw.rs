@@ -278,6 +278,7 @@ pub(super) struct Lease {
     pub(super) auth: Option<Choice<LeaseAuth>>,
     pub(super) bind: Option<Flag>,
     pub(super) shared: Option<Flag>,
+    pub(super) delete_pending: Option<Flag>,
     pub(super) acquire_on_read: Option<Flag>,
     pub(super) client_break: Option<Flag>,
     pub(super) absent: Option<Choice<AbsentLease>>,

@@ -1,6 +1,32 @@
-//! The signer of a request, for schemes whose signature covers the time, so that every request has other credentials.
+//! The credentials in a request: whether there are any, and the signer of a request in schemes whose signature covers
+//! the time, so that every request has other credentials.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
+
+/// Fields that carry credentials in any configuration.
+static CREDENTIAL_FIELDS: [HeaderName; 5] = [
+    header::AUTHORIZATION,
+    header::PROXY_AUTHORIZATION,
+    header::COOKIE,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+];
+
+/// Parameters of a query that carry credentials: a bearer token (RFC 6750 section 2.3), an API key, or the signature of
+/// a signed URL.
+const CREDENTIAL_PARAMETERS: [&str; 6] =
+    ["access_token", "api_key", "sig", "signature", "x-amz-signature", "x-goog-signature"];
+
+/// Whether a request with these fields and this query carries credentials. `identity_headers` are further fields that
+/// may.
+pub fn has_credentials(headers: &HeaderMap, identity_headers: &[HeaderName], query: Option<&[u8]>) -> bool {
+    let has_field = CREDENTIAL_FIELDS.iter().chain(identity_headers).any(|name| headers.contains_key(name));
+    let is_credential = |parameter: &[u8]| {
+        let name = parameter.split(|&octet| octet == b'=').next().unwrap_or_default();
+        CREDENTIAL_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    has_field || query.is_some_and(|query| query.split(|&octet| octet == b'&').any(is_credential))
+}
 
 /// Returns the name of the signer (AWS Signature Version 4; Azure's `SharedKey`). The name proves nothing: only the
 /// backend can check the signature.
@@ -24,6 +50,21 @@ pub fn signer_of(credentials: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_are_in_fields_and_in_signed_urls() {
+        let fields = |name: &'static str| HeaderMap::from_iter([(HeaderName::from_static(name), "a".parse().unwrap())]);
+        let own = [HeaderName::from_static("x-user")];
+        for name in ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-user"] {
+            assert!(has_credentials(&fields(name), &own, None), "{name}");
+        }
+        assert!(!has_credentials(&fields("x-user"), &[], None));
+        for (query, expected) in
+            [("a=1&X-Amz-Signature=2", true), ("sig=", true), ("access_token=a", true), ("a=sig", false)]
+        {
+            assert_eq!(has_credentials(&fields("host"), &own, Some(query.as_bytes())), expected, "{query}");
+        }
+    }
 
     #[test]
     fn who_signs_each_request_is_known_by_name() {

@@ -206,6 +206,8 @@ pub struct LeaseRules {
     pub bind: bool,
     /// Whether several clients may hold shared leases of one resource.
     pub shared: bool,
+    /// Whether a DELETE waits until no other client holds the lease.
+    pub delete_pending: bool,
     /// Whether a GET can take the lease of what it reads.
     pub acquire_on_read: bool,
     /// Whether clients may break a lease that they do not hold.

@@ -19,6 +19,7 @@ use super::{
     bare_tags::BareTags,
     first_attempt::FirstAttempt,
     lease::{Lease, LeaseSet, LeaseState},
+    pending_delete::PendingDelete,
     time::StoreTime,
     validators::Representation,
 };
@@ -129,6 +130,8 @@ pub struct Record {
     /// The time until which a client waits for the exclusive lease, so that no other client joins the holders of shared
     /// ones.
     pub exclusive_awaited_until: Option<StoreTime>,
+    /// The DELETE that waits until no client holds the lease. Until it is done, the resource is only for those that do.
+    pub pending_delete: Option<Box<PendingDelete>>,
     /// The fence of the last granted lease.
     pub fence: Stamp,
     /// The processes that wait for their turn, in order of arrival.
@@ -185,6 +188,7 @@ impl Record {
             doubt: None,
             leases: LeaseSet::NONE,
             exclusive_awaited_until: None,
+            pending_delete: None,
             fence: Stamp::At(floor.revision),
             waiting: Vec::new(),
             attempt: None,
@@ -220,15 +224,15 @@ impl Record {
         self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 
-    /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, and no
-    /// answer is kept for retries.
+    /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
+    /// waits, and no answer is kept for retries.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }
 
     /// The time from which the record may be forgotten if it stays unchanged; `None` if time alone does not suffice.
     pub fn idle_from(&self) -> Option<StoreTime> {
-        if !self.has_no_marks() {
+        if !self.has_no_marks() || self.pending_delete.is_some() {
             return None;
         }
         let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
@@ -297,6 +301,11 @@ impl Snapshot {
     /// The lease that was granted with this fence, if it is still held.
     pub fn held_lease(&self, fence: Revision) -> Option<&Lease> {
         self.held_leases().find(|lease| lease.fence.resolve(self.revision) == fence)
+    }
+
+    /// The DELETE that waits for the holders of the lease, if there is none left.
+    pub fn due_delete(&self) -> Option<&PendingDelete> {
+        self.record.pending_delete.as_deref().filter(|_| !self.lease_state().is_held())
     }
 
     /// The state of the resource by its leases when the record was read.

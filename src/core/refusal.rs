@@ -28,6 +28,8 @@ pub enum Code {
     NoRoute,
     /// The resource to lease does not exist.
     LeaseTargetMissing,
+    /// The resource is deleted as soon as no client holds its lease.
+    DeletePending,
     /// TRACE and CONNECT.
     MethodNotAllowed,
     /// The request head did not arrive in time.
@@ -119,6 +121,7 @@ impl Code {
             }
             Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
             Self::LeaseTargetMissing => Facts("lease-target-missing", 404, "There is nothing to lease", DENIED),
+            Self::DeletePending => Facts("delete-pending", 404, "The resource is about to be deleted", DENIED),
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
             Self::HeaderTimeout => Facts("header-timeout", 408, "The request head did not arrive in time", DENIED),
             Self::HeaderTooLarge => Facts("header-too-large", 431, "The request head is too large", DENIED),

@@ -132,6 +132,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             record.known = settlement.learned.filter(|_| undisturbed);
             let ends = |lease: &Lease| settlement.removes == Some(lease.target) && lease.guards.covers(Usage::Delete);
             record.leases.retain(|lease| !ends(lease));
+            record.pending_delete = record.pending_delete.filter(|delete| settlement.removes != Some(delete.name));
         }
         Outcome::Unclear => {
             change_state(&mut record, None);

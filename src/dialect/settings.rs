@@ -46,4 +46,6 @@ pub struct Demands {
     pub lease_durations: Option<(Duration, Duration)>,
     /// Whether a read can acquire a lease.
     pub acquires_on_read: bool,
+    /// Whether a DELETE can wait until no client holds a lease.
+    pub deletes_can_wait: bool,
 }

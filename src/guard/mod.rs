@@ -14,7 +14,7 @@ use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
     config::{self, Config},
-    core::{policy::GuardRules, time::StoreTime},
+    core::{policy::GuardRules, refusal::Code, time::StoreTime},
     dialect::{Call, Incoming, Intent},
     drain::{Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
@@ -28,6 +28,7 @@ mod claim;
 mod cors;
 mod handshake;
 mod knowledge;
+mod late_delete;
 mod lease;
 mod listed;
 mod operation;
@@ -234,8 +235,35 @@ impl Guard {
         self.serve(client, &request, intent, guarded.is_lease).await
     }
 
-    /// Serves a request in the room that its intent selects.
+    /// Serves a request, after the DELETE that may have waited for the last holder of the lease.
     async fn serve(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        intent: Intent,
+        is_lease: bool,
+    ) -> Result<Answer, Answer> {
+        let is_expected = request.route.deletes_may_be_pending;
+        if is_expected {
+            // Boxed, so that the futures of other requests stay small.
+            Box::pin(self.finish_delete(client, request, false)).await;
+        }
+        let answer = self.serve_in_room(client, request, intent, is_lease).await;
+        let may_be_due = match &answer {
+            // The client may have been the last holder, with a write in flight.
+            Ok(_) => is_expected && intent == Intent::Lease && !request.is_get_or_head(),
+            // A route may have lost the option while the DELETE waited.
+            Err(Answer::Refused(refusal)) => !is_expected && refusal.code == Code::DeletePending,
+            Err(_) => false,
+        };
+        if may_be_due {
+            Box::pin(self.finish_delete(client, request, is_expected)).await;
+        }
+        answer
+    }
+
+    /// Serves a request in the room that its intent selects.
+    async fn serve_in_room(
         &self,
         client: &mut dyn Client,
         request: &Request,

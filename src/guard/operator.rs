@@ -4,7 +4,7 @@
 //!
 //! *What does forgetting do?* It gives the resource a new version, like a write that touches it. No earlier tag is
 //! current any more and no remembered response counts, in any process of the store. Marks, doubts and leases stay. A
-//! write in flight ends as usual, but keeps nothing of what it learned.
+//! DELETE that waits for the holders of a lease is given up. A write in flight ends as usual, but keeps nothing of what it learned.
 //!
 //! *What about a resource without a record?* Its version is the floor of its bucket, and a prefix can reach every
 //! bucket. So all floors are raised once, before the records of the prefix are changed. A record that is forgotten
@@ -16,7 +16,7 @@ use super::Guard;
 use crate::{
     core::{
         lease::{Lease, LeaseState, break_leases},
-        record::{Availability, Revision, Snapshot},
+        record::{Availability, Record, Revision, Snapshot},
         resource::ResourceKey,
         steps::touch,
         time::StoreTime,
@@ -109,7 +109,7 @@ impl Guard {
         let mut was_busy = false;
         let step = |before: &Snapshot| {
             was_busy = before.availability() != Availability::Free;
-            Some(touch(before))
+            Some(Record { pending_delete: None, ..touch(before) })
         };
         let snapshot = self.knowledge.records.update(key, None, step).await?.snapshot;
         Ok(Forgotten { snapshot, was_busy })

@@ -91,6 +91,8 @@ pub(crate) struct Sender {
     pub(crate) address: ClientAddress,
     /// The lease id in the request.
     pub(crate) lease_id: Option<LeaseId>,
+    /// Whether the proxy itself sends the request: it is the DELETE that waited for the holders of the lease.
+    pub(crate) is_late_delete: bool,
     /// The variant that the request selects, before `Vary`.
     pub(crate) variant: VariantName,
     /// The same variant by the name that tags carry.
@@ -135,7 +137,7 @@ impl Request {
             head,
             content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
             conditions,
-            sender: Sender { principal, address, lease_id, variant, labelled_variant },
+            sender: Sender { principal, address, lease_id, is_late_delete: false, variant, labelled_variant },
             affinity: Affinity::default(),
         })
     }

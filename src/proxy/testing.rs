@@ -118,6 +118,7 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
         path_params: PathParameters::Refuse,
         beside_guarded: false,
         reads_may_be_leased: false,
+        deletes_may_be_pending: false,
     }
 }
 

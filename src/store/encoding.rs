@@ -24,10 +24,12 @@ use crate::core::{
 mod attempt;
 mod known;
 mod lease;
+mod pending_delete;
 
 use attempt::WrittenAttempt;
 use known::{WrittenKnown, WrittenTags};
 use lease::WrittenLease;
+use pending_delete::WrittenPendingDelete;
 
 /// The format of a record without shared leases.
 const FORMAT: u32 = 2;
@@ -36,6 +38,9 @@ const FORMAT: u32 = 2;
 /// one that does not have the last fence. A record of a later format is rejected: it may hold data unknown to this
 /// version.
 const SHARED_FORMAT: u32 = 3;
+
+/// The format of a record with a DELETE that waits, which an earlier version would not keep readers from.
+const PENDING_DELETE_FORMAT: u32 = 4;
 
 /// The initial capacity of a text. A record with a lease or a mark is seldom longer. A longer one costs another
 /// allocation.
@@ -72,7 +77,11 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
         && record.exclusive_awaited_until.is_none()
         && lease.as_ref().is_none_or(WrittenLease::has_last_fence);
     let written = WrittenRecord {
-        format: if is_known_earlier { FORMAT } else { SHARED_FORMAT },
+        format: match record.pending_delete {
+            Some(_) => PENDING_DELETE_FORMAT,
+            None if is_known_earlier => FORMAT,
+            None => SHARED_FORMAT,
+        },
         version: stamp(record.version),
         touched: stamp(record.touched),
         fence: stamp(record.fence),
@@ -86,6 +95,7 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
         lease,
         shared,
         exclusive_awaited_until_ms: record.exclusive_awaited_until.map(|until| since(base, until)),
+        pending_delete: record.pending_delete.as_deref().map(WrittenPendingDelete::of),
         waiting: record.waiting.iter().map(|waiting| WrittenWaiting::of(waiting, base)).collect(),
         attempt: record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)),
         label,
@@ -129,6 +139,7 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
             .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
         leases,
         exclusive_awaited_until: written.exclusive_awaited_until_ms.map(|until| moment(base, until)),
+        pending_delete: written.pending_delete.map(|delete| delete.read().map(Box::new)).transpose()?,
         waiting: written.waiting.into_iter().map(|waiting| waiting.read(base)).collect::<Result<_, _>>()?,
         attempt: written.attempt.map(|attempt| attempt.read(base).map(Box::new)).transpose()?,
     };
@@ -166,6 +177,8 @@ struct WrittenRecord {
     shared: Vec<WrittenLease>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exclusive_awaited_until_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pending_delete: Option<WrittenPendingDelete>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<WrittenWaiting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,11 +304,11 @@ fn unreadable(error: &serde_json::Error) -> DamagedRecord {
 }
 
 const fn is_readable(format: u32) -> bool {
-    matches!(format, FORMAT | SHARED_FORMAT)
+    matches!(format, FORMAT | SHARED_FORMAT | PENDING_DELETE_FORMAT)
 }
 
 fn of_format(format: u32) -> DamagedRecord {
-    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT} and {SHARED_FORMAT}"))
+    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT} to {PENDING_DELETE_FORMAT}"))
 }
 
 fn damaged(what: &str) -> DamagedRecord {

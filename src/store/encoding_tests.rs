@@ -10,6 +10,7 @@ use crate::core::{
     first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess, Success},
     http_date::HttpDate,
     lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
+    pending_delete::PendingDelete,
     policy::LeaseGuards,
     record::{Known, VariantName},
     validators::{Modified, Representation, Validators},
@@ -127,6 +128,12 @@ fn attempts() -> impl Strategy<Value = Box<FirstAttempt>> {
         .prop_map(|(hash, success)| Box::new(FirstAttempt { fingerprint: Fingerprint(hash), success }))
 }
 
+fn pending_deletes() -> impl Strategy<Value = Box<PendingDelete>> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Into::into);
+    (bytes(), bytes(), any::<[u8; 16]>())
+        .prop_map(|(host, target, name)| Box::new(PendingDelete { host, target, name: TargetName(name) }))
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
     (
@@ -135,13 +142,13 @@ fn records() -> impl Strategy<Value = Record> {
         option::of(marks()),
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
-        (lease_sets(), option::of(moments())),
+        (lease_sets(), option::of(moments()), option::of(pending_deletes())),
         prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| WaitingSign { owner, until }), 0..3),
         option::of(attempts()),
     )
         .prop_map(
             |((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, leases, waiting, attempt)| {
-                let (leases, exclusive_awaited_until) = leases;
+                let (leases, exclusive_awaited_until, pending_delete) = leases;
                 Record {
                     version,
                     touched,
@@ -152,6 +159,7 @@ fn records() -> impl Strategy<Value = Record> {
                     doubt,
                     leases,
                     exclusive_awaited_until,
+                    pending_delete,
                     fence,
                     waiting,
                     attempt,
@@ -213,12 +221,20 @@ fn a_record_has_the_earliest_format_that_can_say_it() {
     for unknown in [
         Record { leases: LeaseSet::from_iter([earlier]), ..record.clone() },
         Record { leases: LeaseSet::from_iter([shared]), ..record.clone() },
-        Record { exclusive_awaited_until: awaited, ..record },
+        Record { exclusive_awaited_until: awaited, ..record.clone() },
     ] {
         let text = encode(&unknown, StoreTime::default());
         assert!(text.starts_with(r#"{"format":3,"#), "{text}");
         assert_eq!(decode(text.as_bytes(), StoreTime::default()).as_ref(), Ok(&unknown));
     }
+    let delete = PendingDelete { host: (*b"a").into(), target: (*b"/a?b").into(), name: TargetName([1; 16]) };
+    let pending = encode(&Record { pending_delete: Some(Box::new(delete)), ..record }, StoreTime::default());
+    assert!(pending.starts_with(r#"{"format":4,"#), "{pending}");
+    let name = "01".repeat(16);
+    assert!(
+        pending.ends_with(&format!(r#""pending_delete":{{"host":"a","target":"/a?b","name":"{name}"}}}}"#)),
+        "{pending}"
+    );
 }
 
 #[test]
@@ -242,14 +258,11 @@ fn an_error_quotes_nothing() {
 #[test]
 fn what_this_version_does_not_know_is_refused() {
     let refused = |text: &str| decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
-    let later = refused(r#"{"format":4,"version":1,"touched":1,"fence":1,"more":1}"#);
-    assert_eq!(later, "a record in the store cannot be read: its format is 4, but this version supports only 2 and 3");
+    let later = refused(r#"{"format":5,"version":1,"touched":1,"fence":1,"more":1}"#);
+    assert_eq!(later, "a record in the store cannot be read: its format is 5, but this version supports only 2 to 4");
     let mark = r#"{"owner":"1","nonce":1,"deadline_ms":1,"leaves_lease":true}"#;
     let earlier = refused(&format!(r#"{{"format":1,"version":1,"touched":1,"fence":1,"claim":{mark}}}"#));
-    assert_eq!(
-        earlier,
-        "a record in the store cannot be read: its format is 1, but this version supports only 2 and 3"
-    );
+    assert_eq!(earlier, "a record in the store cannot be read: its format is 1, but this version supports only 2 to 4");
     assert!(refused(r#"{"format":2,"version":1,"touched":1,"fence":1,"more":1}"#).contains("not a record"));
     assert!(refused("").contains("cut off"));
 }

@@ -38,6 +38,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         auth: LeaseAuth::Probe,
         bind: false,
         shared: false,
+        delete_pending: false,
         acquire_on_read: false,
         client_break: false,
         absent: AbsentLease::Refuse,
@@ -58,7 +59,7 @@ fn what_is_not_said_about_leases_has_its_default() {
 
 #[test]
 fn what_is_said_about_leases_is_what_they_are() {
-    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\nshared = true\n\
+    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\nshared = true\ndelete_pending = true\n\
                 acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
                 max_waiters = 5\nmax_hold_time = \"6s\"";
@@ -68,6 +69,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         auth: LeaseAuth::None,
         bind: true,
         shared: true,
+        delete_pending: true,
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,
@@ -156,6 +158,26 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "lease.prefix has no effect in the azure dialect",
         ),
         ("dialect = \"azure\"\n[routes.lease]\ndefault = \"30s\"", "lease.default has no effect in the azure dialect"),
+        (
+            "[routes.lease]\ndelete_pending = true",
+            "lease.delete_pending = true needs lease.shared = true: an exclusive lease has no other holder to wait for",
+        ),
+        (
+            "[routes.lease]\nshared = true\ndelete_pending = true\nguards = [\"read\"]",
+            "lease.delete_pending = true needs lease.guards with \"write\" or \"delete\": a DELETE waits for a lease",
+        ),
+        (
+            "etag = \"delegate\"\n[routes.lease]\nshared = true\ndelete_pending = true",
+            "lease.delete_pending = true needs another etag: the backend judges conditions, and does not see the DELETE",
+        ),
+        (
+            "key = \"{path}#{header.X-Tenant}\"\n[routes.lease]\nshared = true\ndelete_pending = true",
+            "lease.delete_pending = true needs a key without {header.NAME}: only the target of a DELETE that waits is kept",
+        ),
+        (
+            "dialect = \"s3\"\n[routes.lease]\nshared = true\ndelete_pending = true",
+            "lease.delete_pending = true needs dialect = \"native\": other clients do not expect a DELETE to wait",
+        ),
         ("dialect = \"azure\"\n[routes.lease]\nshared = true", "lease.shared has no effect in the azure dialect"),
         ("dialect = \"azure\"\n[routes.lease]\nmax_wait = \"1s\"", "lease.max_wait has no effect in the azure dialect"),
         (

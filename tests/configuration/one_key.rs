@@ -29,6 +29,7 @@ fn routes_of_one_key_that_do_not_agree_on_leases_are_told_of() {
         (PLAIN, LEASED.to_owned(), "policy"),
         (LEASED, also("lease.guards = [\"read\", \"write\"]"), "lease.guards"),
         (LEASED, also("lease.required = true\nlease.bind = true"), "lease.required, lease.bind"),
+        (LEASED, also("lease.shared = true\nlease.delete_pending = true"), "lease.shared, lease.delete_pending"),
         (&bound, also("lease.bind = true\nidentity_headers = [\"X-Tenant\"]"), "identity_headers"),
         (&bound, also("lease.bind = true\nidentity_cookies = [\"session\"]"), "identity_cookies"),
     ] {
@@ -77,6 +78,20 @@ fn a_route_knows_whether_another_leases_its_resources_against_readers() {
     assert_eq!(flags(&both, &PLAIN.replace("key = \"{id}\"", "key = \"#{id}\"")), [true, false]);
     assert_eq!(flags(&both, &format!("{PLAIN}\nobserve = true")), [true, false]);
     assert_eq!(flags(&both, "path = \"/open/{id}\"\npolicy = \"last-writer-wins\""), [true, false]);
+}
+
+/// A resource that waits to be deleted is hidden on every route that reaches it.
+#[test]
+fn a_route_knows_whether_deletes_of_its_resources_may_wait() {
+    let flags = |first: &str, second: &str| {
+        let routes = config(&two(first, second)).routes;
+        [0, 1].map(|index: usize| routes[index].deletes_may_be_pending)
+    };
+    let waiting = format!("{LEASED}\nlease.shared = true\nlease.delete_pending = true");
+    assert_eq!(flags(LEASED, PLAIN), [false, false]);
+    assert_eq!(flags(&waiting, PLAIN), [true, true]);
+    assert_eq!(flags(PLAIN, &waiting), [true, true]);
+    assert_eq!(flags(&waiting, &PLAIN.replace("key = \"{id}\"", "key = \"#{id}\"")), [true, false]);
 }
 
 #[test]

@@ -167,6 +167,7 @@ pub fn lease_rules() -> &'static LeaseRules {
         auth: LeaseAuth::None,
         bind: false,
         shared: false,
+        delete_pending: false,
         acquire_on_read: false,
         client_break: true,
         absent: AbsentLease::Allow,

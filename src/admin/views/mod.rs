@@ -233,6 +233,7 @@ fn leases(rules: &LeaseRules) -> Value {
         "auth": rules.auth.word(),
         "bind": rules.bind,
         "shared": rules.shared,
+        "delete_pending": rules.delete_pending,
         "acquire_on_read": rules.acquire_on_read,
         "client_break": rules.client_break,
         "absent": rules.absent.word(),

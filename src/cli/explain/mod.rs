@@ -172,5 +172,6 @@ fn clients(guard: &GuardRules) -> String {
 fn leases(rules: &LeaseRules) -> String {
     let guards = guard_words(rules.guards);
     let shared = if rules.shared { ", lease.shared = true" } else { "" };
-    format!(", lease.guards = {guards:?}{shared}, lease.required = {}", rules.required)
+    let pending = if rules.delete_pending { ", lease.delete_pending = true" } else { "" };
+    format!(", lease.guards = {guards:?}{shared}{pending}, lease.required = {}", rules.required)
 }

@@ -48,6 +48,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
         auth: check.word("lease.auth", lease(keys, |raw| &raw.auth)).unwrap_or(LeaseAuth::Probe),
         bind: flag(|raw| &raw.bind, false),
         shared: flag(|raw| &raw.shared, false),
+        delete_pending: flag(|raw| &raw.delete_pending, false),
         acquire_on_read: flag(|raw| &raw.acquire_on_read, false),
         client_break: flag(|raw| &raw.client_break, defaults.client_break),
         absent: check.word("lease.absent", lease(keys, |raw| &raw.absent)).unwrap_or(AbsentLease::Refuse),

@@ -8,6 +8,7 @@ mod admin;
 mod balancing;
 mod check;
 mod clients;
+mod delete_pending;
 mod guard;
 mod keys;
 pub(super) mod lease;

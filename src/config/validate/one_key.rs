@@ -8,7 +8,7 @@ use crate::{
     },
     core::{
         lease::Usage,
-        policy::GuardRules,
+        policy::{GuardRules, LeaseRules},
         resource::KeySource,
         route::{HostPattern, RouteTable},
     },
@@ -41,17 +41,24 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
 
 /// Returns for each route whether a route, this one included, grants leases that keep readers away from its resources.
 pub(super) fn may_be_leased_from_readers(routes: &[Route]) -> Vec<bool> {
-    let keeps_readers_away = |route: &Route| {
-        let rules = route.enforced().and_then(|guard| guard.lease.as_ref());
-        rules.is_some_and(|rules| rules.guards.covers(Usage::Read))
-    };
-    let keepers: Vec<&Route> = routes.iter().filter(|route| keeps_readers_away(route)).collect();
+    share_with(routes, |rules| rules.guards.covers(Usage::Read))
+}
+
+/// Returns for each route whether a DELETE of its resources may wait on a route, this one included.
+pub(super) fn may_have_pending_deletes(routes: &[Route]) -> Vec<bool> {
+    share_with(routes, |rules| rules.delete_pending)
+}
+
+/// Returns for each route whether a route with such rules, this one included, shares resources with it.
+fn share_with(routes: &[Route], has_rule: impl Fn(&LeaseRules) -> bool) -> Vec<bool> {
+    let is_keeper = |route: &Route| route.enforced().and_then(|guard| guard.lease.as_ref()).is_some_and(&has_rule);
+    let keepers: Vec<&Route> = routes.iter().filter(|route| is_keeper(route)).collect();
     let keys = KeyTable::of(keepers.iter().copied());
     let shares = |route: &Route| {
         let others = keys.overlapping(route).into_iter().filter_map(|index| keepers.get(index));
         others.into_iter().any(|other| can_share(route, other))
     };
-    routes.iter().map(|route| keeps_readers_away(route) || route.enforced().is_some() && shares(route)).collect()
+    routes.iter().map(|route| is_keeper(route) || route.enforced().is_some() && shares(route)).collect()
 }
 
 /// Routes by the keys that they make.
@@ -101,6 +108,7 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
         ("metadata_suffix", one.metadata_suffix != other.metadata_suffix),
         ("lease.guards", rules.guards != of_other.guards),
         ("lease.shared", rules.shared != of_other.shared),
+        ("lease.delete_pending", rules.delete_pending != of_other.delete_pending),
         ("lease.required", rules.required != of_other.required),
         ("lease.bind", rules.bind != of_other.bind),
         ("identity_headers", rules.bind && one.identity_headers != other.identity_headers),

@@ -161,7 +161,7 @@ fn reaches(unguarded: &Route, guarded: &Route) -> bool {
         && relation((any, &unguarded.upstream_path), (any, &guarded.upstream_path)) != Relation::Disjoint
 }
 
-/// Returns the routes with [`Route::beside_guarded`] and [`Route::reads_may_be_leased`] filled in.
+/// Returns the routes with what the routes beside them make of them filled in.
 pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     let routes = routes.into_iter().filter_map(|placed| placed.route).collect::<Vec<_>>();
     let guarded = routes
@@ -170,9 +170,10 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
         .map(|route| route.upstream.identity.clone())
         .collect::<HashSet<_>>();
     let leased = one_key::may_be_leased_from_readers(&routes);
-    let beside = |(route, reads_may_be_leased): (Route, bool)| {
+    let pending = one_key::may_have_pending_deletes(&routes);
+    let beside = |(route, (reads_may_be_leased, deletes_may_be_pending)): (Route, (bool, bool))| {
         let beside_guarded = guarded.contains(&route.upstream.identity);
-        Arc::new(Route { beside_guarded, reads_may_be_leased, ..route })
+        Arc::new(Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, ..route })
     };
-    routes.into_iter().zip(leased).map(beside).collect()
+    routes.into_iter().zip(leased.into_iter().zip(pending)).map(beside).collect()
 }

@@ -4,6 +4,7 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use super::{
     check::Check,
+    delete_pending,
     guard::{self, guard},
     keys::{Placed, RouteKeys, pattern},
     lease, prefixes, touches,
@@ -126,6 +127,9 @@ fn route(
     };
     let (host, path) = (host?, path?);
     let key = key(check, keys, guard.is_some(), &path);
+    if let Some(guard) = &guard {
+        delete_pending::suits_route(check, keys, guard, key.as_ref());
+    }
     let mapping = prefixes::mapping(check, keys, &path);
     let touches = touches::read(check, keys.own.also_changes.as_ref().filter(|_| guard.is_some()), &path);
     let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
@@ -149,6 +153,7 @@ fn route(
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,
         reads_may_be_leased: false,
+        deletes_may_be_pending: false,
     });
     let guarantee = keys.get(|raw| &raw.guarantee).map(Written::span);
     Some(Placed {

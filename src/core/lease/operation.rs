@@ -137,6 +137,8 @@ pub enum Denied {
     Broken,
     /// The holding would last longer than `lease.max_hold_time`. A lease that is held runs to its end.
     BeyondHoldMax,
+    /// The resource is deleted as soon as no client holds the lease: no further client gets it.
+    DeletePending,
     /// Writes are in flight or in doubt. The lease can be granted once they have ended.
     Busy(Availability),
 }

@@ -106,6 +106,9 @@ impl<'a> Current<'a> {
         let id = wanted.proposed.unwrap_or(wanted.fresh);
         let own = wanted.proposed.and_then(|id| self.leases.proved_by(id, principal));
         let own = own.filter(|lease| lease.state(self.now).is_held());
+        if own.is_none() {
+            self.must_stay()?;
+        }
         if own.is_some_and(|own| own.state(self.now) == LeaseState::Breaking) {
             return Err(Denied::Breaking);
         }
@@ -148,7 +151,7 @@ impl<'a> Current<'a> {
         let lease = self.leases.proved_by(id, principal).ok_or(Denied::IdMismatch)?;
         match lease.state(self.now) {
             LeaseState::Leased => {}
-            LeaseState::Expired => self.must_be_unwritten(lease)?,
+            LeaseState::Expired => self.must_stay().and_then(|()| self.must_be_unwritten(lease))?,
             LeaseState::Breaking => return Err(Denied::Breaking),
             LeaseState::Broken => return Err(Denied::Broken),
             LeaseState::Available => return Err(Denied::NotPresent),
@@ -242,6 +245,11 @@ impl<'a> Current<'a> {
     /// Returns the time until the last of the leases ends.
     fn remaining(&self, leases: &LeaseSet) -> Option<Duration> {
         leases.iter().try_fold(Duration::ZERO, |longest, lease| Some(lease.remaining(self.now)?.max(longest)))
+    }
+
+    /// Fails if the resource is deleted as soon as no client holds the lease.
+    fn must_stay(&self) -> Result<(), Denied> {
+        if self.snapshot.record.pending_delete.is_some() { Err(Denied::DeletePending) } else { Ok(()) }
     }
 
     fn must_be_free(&self) -> Result<(), Denied> {

@@ -20,6 +20,7 @@ pub(crate) fn rules() -> LeaseRules {
         bind: true,
         acquire_on_read: false,
         shared: true,
+        delete_pending: true,
         client_break: true,
         absent: AbsentLease::Allow,
         remember_time: seconds(600),

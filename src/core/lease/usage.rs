@@ -62,6 +62,8 @@ pub enum UseDenied {
     NotPresent,
     /// The lease with this id has ended: it ran out or was broken.
     Lost,
+    /// The resource is deleted as soon as no client holds the lease, and this client does not hold it.
+    DeletePending,
 }
 
 /// Judges a use by the lease as it was read, on a route with these lease rules, or with none. A lease counts on all
@@ -77,16 +79,20 @@ pub fn judge_use(
     presented: Option<LeaseId>,
     principal: Option<PrincipalName>,
 ) -> Result<Standing, UseDenied> {
+    let own = presented.and_then(|id| snapshot.record.leases.proved_by(id, principal));
+    let own = own.map(|lease| lease.state(snapshot.now));
+    if snapshot.record.pending_delete.is_some() && !own.is_some_and(LeaseState::is_held) {
+        return Err(UseDenied::DeletePending);
+    }
     let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usage));
-    let Some(id) = presented else {
+    if presented.is_none() {
         return match (is_guarded, state.is_held()) {
             (false, _) => Ok(Standing::Unguarded),
             (true, true) => Err(UseDenied::IdMissing),
             (true, false) if rules.is_some_and(|rules| rules.required) => Err(UseDenied::LeaseRequired),
             (true, false) => Ok(Standing::Free),
         };
-    };
-    let own = snapshot.record.leases.proved_by(id, principal).map(|lease| lease.state(snapshot.now));
+    }
     match own {
         Some(LeaseState::Leased | LeaseState::Breaking) => Ok(Standing::Holder),
         Some(LeaseState::Expired | LeaseState::Broken) => Err(UseDenied::Lost),

@@ -51,7 +51,7 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
         Code::MethodOverride => (400, "UnsupportedHeader"),
         Code::MalformedRequest => (400, "InvalidInput"),
         Code::PreconditionRequired | Code::IdempotencyKeyMissing => (400, "MissingRequiredHeader"),
-        Code::NoRoute | Code::LeaseTargetMissing => (404, "ResourceNotFound"),
+        Code::NoRoute | Code::LeaseTargetMissing | Code::DeletePending => (404, "ResourceNotFound"),
         Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
         Code::HeaderTimeout | Code::BodyTimeout => (408, "OperationTimedOut"),
         Code::TargetTooLong => (414, "InvalidUri"),

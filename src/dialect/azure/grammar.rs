@@ -66,6 +66,7 @@ static FACTS: DialectFacts = DialectFacts {
         ],
         lease_durations: Some((Duration::from_secs(15), Duration::from_secs(60))),
         acquires_on_read: false,
+        deletes_can_wait: false,
     },
 };
 

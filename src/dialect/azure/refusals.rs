@@ -10,6 +10,9 @@ use crate::core::{
 /// When to retry while a lease without an end is held.
 const RETRY_INFINITE: Duration = Duration::from_secs(60);
 
+/// The text for a resource that a client of another route has deleted, while others still hold its lease.
+const DELETE_PENDING: &str = "The specified resource is about to be deleted.";
+
 /// Returns the refusal of a lease operation.
 pub fn refuse(denied: &Denied) -> Refusal {
     match denied {
@@ -30,6 +33,7 @@ pub fn refuse(denied: &Denied) -> Refusal {
             Code::LeaseHoldMax,
             "The lease was held for as long as this proxy allows (lease.max_hold_time): release it, and acquire it anew.",
         ),
+        Denied::DeletePending => Refusal::new(Code::DeletePending, DELETE_PENDING),
         Denied::Busy(_) => {
             Refusal::new(Code::WriteInFlight, "A write is in flight or in doubt; the lease can be granted afterwards.")
                 .retry_after(Duration::from_secs(1))
@@ -51,6 +55,7 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
             Refusal::new(Code::LeaseIdMismatchOnUse, "The lease ID specified did not match the lease ID.")
         }
         UseDenied::NotPresent => Refusal::new(Code::LeaseNotPresentOnUse, "There is currently no lease of this ID."),
+        UseDenied::DeletePending => Refusal::new(Code::DeletePending, DELETE_PENDING),
         UseDenied::Lost => {
             Refusal::new(Code::LeaseLost, "A lease ID was specified, but the lease has expired or was broken.")
         }

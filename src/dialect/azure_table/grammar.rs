@@ -34,6 +34,7 @@ static FACTS: DialectFacts = DialectFacts {
     demands: Demands {
         idle_keys: &["safe_methods", "append_methods", "websocket"],
         acquires_on_read: false,
+        deletes_can_wait: false,
         ..native::FACTS.demands
     },
 };

@@ -141,6 +141,10 @@ pub fn refuse(denied: Denied) -> Refusal {
             Code::LeaseHoldMax,
             "the lease was held for as long as this route allows: release it, so that other clients get a turn",
         ),
+        Denied::DeletePending => Refusal::new(
+            Code::DeletePending,
+            "the resource is deleted as soon as the last client gives its lease up: until then, no other gets the lease",
+        ),
         Denied::Busy(_) => {
             let detail = "a write is in flight or in doubt, and the lease can be granted only after it; retry later";
             Refusal::new(Code::WriteInFlight, detail).retry_after(Duration::from_secs(1))
@@ -165,6 +169,10 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
             Code::LeaseNotPresentOnUse,
             "no lease has this id; if it was yours, it has ended, and others may have written since: acquire a new \
              lease, and read the resource again before you write",
+        ),
+        UseDenied::DeletePending => Refusal::new(
+            Code::DeletePending,
+            "the resource is deleted as soon as no client holds its lease: until then, only those clients can use it",
         ),
         UseDenied::Lost => Refusal::new(
             Code::LeaseLost,

@@ -51,6 +51,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         idle_lease_keys: &[],
         lease_durations: None,
         acquires_on_read: true,
+        deletes_can_wait: true,
     },
 };
 

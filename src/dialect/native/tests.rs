@@ -24,6 +24,7 @@ fn rules() -> LeaseRules {
         auth: LeaseAuth::None,
         bind: false,
         shared: true,
+        delete_pending: true,
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,

@@ -24,7 +24,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::AmbiguousTarget => (None, "InvalidURI"),
         Code::MethodOverride | Code::MalformedRequest | Code::IdempotencyKeyMissing => (None, "InvalidRequest"),
         Code::NoRoute => (None, "NoSuchBucket"),
-        Code::LeaseTargetMissing => (None, "NoSuchKey"),
+        Code::LeaseTargetMissing | Code::DeletePending => (None, "NoSuchKey"),
         Code::MethodNotAllowed => (None, "MethodNotAllowed"),
         Code::HeaderTimeout | Code::BodyTimeout => (Some(400), "RequestTimeout"),
         Code::HeaderTooLarge => (Some(400), "RequestHeaderSectionTooLarge"),

@@ -26,7 +26,7 @@ static FACTS: DialectFacts = DialectFacts {
         ..native::FACTS.quirks
     },
     defaults: Defaults { unique_tags: true, ..native::FACTS.defaults },
-    demands: Demands { signed_requests: true, ..native::FACTS.demands },
+    demands: Demands { signed_requests: true, deletes_can_wait: false, ..native::FACTS.demands },
 };
 
 /// The dialect of Amazon S3.

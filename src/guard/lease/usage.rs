@@ -8,6 +8,7 @@ use crate::{
     body::Client,
     core::{
         cause::Reason,
+        delete_steps::judge_late_delete,
         lease::{
             Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, field_names::FENCING_TOKEN, judge_use,
         },
@@ -95,13 +96,15 @@ pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Re
 }
 
 /// Judges a read by the lease in the snapshot, and returns the fence if the client holds the lease. Without the record,
-/// a read is refused if a lease may guard it or if it names a lease (rule 12). All other reads pass.
+/// a read is refused if a lease may guard it, if its resource may wait to be deleted, or if it names a lease (rule 12). All other reads pass.
 pub(crate) fn judge_read_by_lease(
     request: &Request,
     snapshot: Result<&Snapshot, &StoreError>,
 ) -> Result<Option<Revision>, Refusal> {
     let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
-    let may_be_leased = request.route.reads_may_be_leased || request.rules.lease.as_ref().is_some_and(guards_reads);
+    let may_be_leased = request.route.deletes_may_be_pending
+        || request.route.reads_may_be_leased
+        || request.rules.lease.as_ref().is_some_and(guards_reads);
     let snapshot = match snapshot {
         Ok(snapshot) => snapshot,
         Err(error) if may_be_leased || request.sender.lease_id.is_some() => return Err(refusals::of_store(error)),
@@ -129,12 +132,16 @@ impl Receipt {
 /// Judges a use by the lease in the snapshot. The lease itself records whether it is bound to a principal.
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
     let principal = Some(request.sender.principal.holder());
-    let standing = judge_use(snapshot, request.rules.lease.as_ref(), usage, request.sender.lease_id, principal);
+    let standing = if request.sender.is_late_delete {
+        judge_late_delete(snapshot, request.target())
+    } else {
+        judge_use(snapshot, request.rules.lease.as_ref(), usage, request.sender.lease_id, principal)
+    };
     standing.map_err(|denied| {
         let reason = match &denied {
             UseDenied::IdMissing | UseDenied::IdMismatch => Some(Reason::LeaseHeld),
             UseDenied::LeaseRequired => Some(Reason::LeaseRequired),
-            UseDenied::NotPresent | UseDenied::Lost => None,
+            UseDenied::NotPresent | UseDenied::Lost | UseDenied::DeletePending => None,
         };
         let refusal = request.grammar().use_denied(denied);
         match reason {

@@ -86,6 +86,11 @@ impl Writes {
                 judged => judged?,
             };
             let marking = Instant::now();
+            let waits = self.defer(request, &snapshot, right).await?;
+            if let Some(current) = waits.filter(|_| Instant::now() < end) {
+                last = Some(Early { snapshot: *current, since: marking });
+                continue;
+            }
             let marked = self.claims.mark(request, (&snapshot, since), MarkKind::Claim, right).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => {

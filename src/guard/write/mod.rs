@@ -25,6 +25,7 @@ use crate::{
     core::{
         bare_tags::{ShortName, Shown},
         client_address::ClientAddress,
+        delete_steps::outcome_of_late_delete,
         lease::Standing,
         steps::Outcome,
         validators::Validators,
@@ -45,6 +46,7 @@ use touches::Related;
 pub(crate) mod admit;
 pub(crate) mod blocks;
 mod checksums;
+mod deferred;
 pub(crate) mod idempotency;
 mod metadata;
 pub(crate) mod named_by_body;
@@ -223,7 +225,9 @@ impl Writes {
             .map_err(|refusal| half_changed(refusal, has_changed))?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
-        let outcome = after_change(Outcome::of_status(status), has_changed);
+        let outcome =
+            if request.sender.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
+        let outcome = after_change(outcome, has_changed);
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;

@@ -181,7 +181,7 @@ fn host(head: &RequestHeader) -> &str {
 }
 
 /// The target by which the client knows the resource.
-fn client_target(request: &Request) -> Cow<'_, [u8]> {
+pub(super) fn client_target(request: &Request) -> Cow<'_, [u8]> {
     let (mapping, target) = (&request.route.mapping, request.head.raw_path());
     let mapped = (!mapping.is_identity()).then(|| mapping.to_client(target)).flatten();
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     core::{
         lease::{Lease, LeaseSet},
-        record::{Record, Revision, Snapshot, Stamp},
+        record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },
@@ -117,10 +117,7 @@ impl Journal for DiskWriter {
             // The reservation that was requested earlier is in the same commit, or in an earlier one.
             return (!is_reserved).then(|| self.queue.ask(|_| ()));
         }
-        let text = |(leases, fence): (LeaseSet, Stamp)| {
-            let record = Record { leases, fence, ..Record::absent(Revision(0)) };
-            encoding::encode(&record, after.now)
-        };
+        let text = |record| encoding::encode(&record, after.now);
         let (earlier, next) = (earlier.map(text), next.map(text));
         Some(self.queue.ask(|words| {
             words.leases.push(key.as_str(), next.as_deref());
@@ -156,15 +153,18 @@ impl Journal for DiskWriter {
     }
 }
 
-/// Returns the part that must survive of a record that was put in at this time: its leases and the last fence.
+/// Returns the part that must survive of a record that was put in at this time: its leases, the last fence, and the
+/// DELETE that waits for the holders.
 ///
 /// A write that takes an ended lease from its holder takes it here when it begins. Otherwise a crash before its end
 /// would bring the lease back, and a renewal would seem to prove that nothing was written. No write takes a lease that
 /// is held.
-fn lasting(record: &Record, since: StoreTime) -> Option<(LeaseSet, Stamp)> {
+fn lasting(record: &Record, since: StoreTime) -> Option<Record> {
     let is_taken = |lease: &Lease| record.marks().any(|mark| mark.takes(lease, since));
     let leases: LeaseSet = record.leases.iter().filter(|lease| !is_taken(lease)).cloned().collect();
-    (!leases.is_empty()).then_some((leases, record.fence))
+    let pending_delete = record.pending_delete.clone();
+    let lasts = !leases.is_empty() || pending_delete.is_some();
+    lasts.then(|| Record { leases, pending_delete, fence: record.fence, ..Record::absent(Revision(0)) })
 }
 
 impl Backlog {

@@ -113,6 +113,7 @@ impl PlainEntry {
             doubt: None,
             leases: LeaseSet::NONE,
             exclusive_awaited_until: None,
+            pending_delete: None,
             waiting: Vec::new(),
             attempt: None,
         }
@@ -156,11 +157,12 @@ pub(super) fn is_plain(record: &Record) -> bool {
         doubt,
         leases,
         exclusive_awaited_until,
+        pending_delete,
         waiting,
         attempt,
     } = record;
     let is_unmarked = claim.is_none() && unclaimed.is_empty() && doubt.is_none() && waiting.is_empty();
-    let is_unleased = leases.is_empty() && exclusive_awaited_until.is_none();
+    let is_unleased = leases.is_empty() && exclusive_awaited_until.is_none() && pending_delete.is_none();
     is_unmarked && is_unleased && attempt.is_none() && !matches!(bare_tags, BareTags::One(_))
 }
 

@@ -7,6 +7,7 @@ use crate::core::{
     bare_tags::{BareTags, ShortName},
     first_attempt::FirstAttempt,
     lease::Lease,
+    pending_delete::PendingDelete,
     record::{Known, Mark, Record, Revision, Snapshot, WaitingSign},
     resource::ResourceKey,
     time::StoreTime,
@@ -51,6 +52,7 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         BareTags::All | BareTags::None => 0,
     };
     let lease = |lease: &Lease| size_of::<Lease>() + lease.holder.as_ref().map_or(0, |label| label.as_str().len());
+    let delete = |delete: &PendingDelete| size_of::<PendingDelete>() + delete.host.len() + delete.target.len();
     let lists = [
         record.unclaimed.len() * size_of::<Mark>(),
         record.waiting.len() * size_of::<WaitingSign>(),
@@ -58,6 +60,7 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         bare_tags,
         record.leases.iter().map(lease).sum(),
         record.attempt.as_deref().map_or(0, attempt),
+        record.pending_delete.as_deref().map_or(0, delete),
     ];
     let place = match is_plain(record) {
         true if has_other_known(record) => PLAIN_PLACE_BYTES + size_of::<IdleEntry>() + size_of::<Known>(),
@@ -76,7 +79,7 @@ mod tests {
         bare_tags::Listed,
         entity_tag::EntityTag,
         first_attempt::{Fingerprint, RememberedSuccess, Success},
-        lease::testing::{Resource, fixed, id, share},
+        lease::testing::{Resource, TARGET, fixed, id, share},
         record::{Doubt, Revision, Stamp, VariantName},
         time::StoreTime,
         validators::Validators,
@@ -117,6 +120,7 @@ mod tests {
         for number in [1, 2] {
             shared.must(share(id(number), fixed(60)));
         }
+        let delete = PendingDelete { host: (*b"docs.test").into(), target: vec![b'a'; 1_000].into(), name: TARGET };
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
@@ -124,6 +128,7 @@ mod tests {
             (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
             (Record { attempt: Some(Box::new(attempt)), ..plain.clone() }, size_of::<FirstAttempt>() + 1_000),
             (Record { leases: shared.snapshot.record.leases, ..plain.clone() }, 2 * size_of::<Lease>()),
+            (Record { pending_delete: Some(Box::new(delete)), ..plain.clone() }, size_of::<PendingDelete>() + 1_009),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {
             assert_eq!(weight(&key, &heavier) - plain_bytes, bytes as u64, "{heavier:?}");

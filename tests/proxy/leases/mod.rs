@@ -1,5 +1,7 @@
 //! Leases: who gets one, how long it lasts, who waits for it, and what it means for reads and writes.
 
+mod delete_pending;
+mod late_delete;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;

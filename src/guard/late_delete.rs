@@ -1,0 +1,87 @@
+//! The DELETE that waited until no client held the lease of its target (`lease.delete_pending`).
+//!
+//! # Design
+//!
+//! *Who sends it?* The proxy that handles the release of the last lease, or the next request to the resource if the last
+//! lease has run out. It is an ordinary write, from the door on: under the claim, with the rules of its route, and in
+//! doubt if no answer comes. What it leaves out are the demands on its client: it was judged when it was received.
+
+use std::sync::Arc;
+
+use http::{Method, header};
+use pingora::http::RequestHeader;
+
+use super::{Guard, answer::Answer, received_client::ReceivedClient, request::Request};
+use crate::{
+    body::{Body, Client},
+    core::{
+        delete_steps::outcome_of_late_delete,
+        pending_delete::PendingDelete,
+        policy::{GuardRules, Idempotency, Require},
+        record::Availability,
+        refusal::{Code, Refusal},
+        steps::Outcome,
+    },
+    dialect::Incoming,
+    routing::door::Door,
+    telemetry::Seldom,
+};
+
+static NOT_DONE: Seldom = Seldom::new();
+
+impl Guard {
+    /// Sends the DELETE that waits at the resource of this request, if no client holds the lease any more. If it is
+    /// refused or fails, it goes on waiting, and the resource stays hidden. So it does while a write is in flight, unless
+    /// the caller `waits_for_writes`.
+    pub(super) async fn finish_delete(&self, client: &mut dyn Client, request: &Request, waits_for_writes: bool) {
+        let Ok(snapshot) = self.knowledge.snapshot(&request.key).await else { return };
+        let Some(delete) = snapshot.due_delete() else { return };
+        let is_busy = matches!(snapshot.availability(), Availability::Busy { .. } | Availability::InDoubt { .. });
+        if is_busy && !waits_for_writes {
+            return;
+        }
+        let why = match self.send_late_delete(client, request, delete).await {
+            Ok(Answer::Relayed(relayed)) => match relayed.head.status {
+                status if outcome_of_late_delete(status) == Outcome::Applied => {
+                    tracing::info!(key = ?request.key, "the last client has left: the resource is deleted");
+                    return;
+                }
+                status => format!("the upstream answered {}", status.as_u16()),
+            },
+            // Another request was faster.
+            Err(Answer::Refused(refusal)) if refusal.code == Code::LeaseNotPresentOnUse => return,
+            Err(Answer::Refused(refusal)) => refusal.detail.into_owned(),
+            Ok(_) | Err(_) => "the upstream gave no answer".to_owned(),
+        };
+        if let Some(left_out) = NOT_DONE.due() {
+            tracing::warn!(key = ?request.key, %why, left_out, "a DELETE that waited was not done, and waits on");
+        }
+    }
+
+    async fn send_late_delete(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        delete: &PendingDelete,
+    ) -> Result<Answer, Answer> {
+        let mut head = RequestHeader::build(Method::DELETE, &delete.target, Some(1))?;
+        if !delete.host.is_empty() {
+            head.insert_header(header::HOST, &*delete.host)?;
+        }
+        let door = self.writes.door(&Method::DELETE, &head, request.sender.address);
+        let Door::Guarded(guarded) = door else { return Err(leads_elsewhere().into()) };
+        let rules = guarded.route.guard.as_ref().filter(|_| guarded.key == request.key && !guarded.is_lease);
+        let rules = rules.ok_or_else(leads_elsewhere)?;
+        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let call = rules.dialect.grammar().read(incoming, rules, false)?;
+        let rules = GuardRules { require: Require::Never, idempotency: Idempotency::Off, ..GuardRules::clone(rules) };
+        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let mut late = self.request(&mut client, &guarded, &Arc::new(rules), call)?;
+        late.sender.is_late_delete = true;
+        self.writes.write(&mut client, &late).await
+    }
+}
+
+fn leads_elsewhere() -> Refusal {
+    Refusal::new(Code::NoRoute, "the configuration leads its target to another resource now")
+}

@@ -1,0 +1,95 @@
+//! A DELETE that waits until no other client holds the lease of its target (`lease.delete_pending`).
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use super::{Writes, touches::client_target};
+use crate::{
+    core::{
+        cause::Reason,
+        credentials::has_credentials,
+        delete_steps::{Deletion, defer, deletion},
+        lease::{Done, Standing},
+        pending_delete::PendingDelete,
+        record::Snapshot,
+        refusal::{Code, Refusal},
+        target::split_query,
+    },
+    dialect::Response,
+    guard::{answer::Answer, refusals, request::Request},
+    store::Swapped,
+    telemetry::metrics,
+};
+
+impl Writes {
+    /// Lets a DELETE that its lease and its conditions permit wait for the other holders of the lease, and ends the
+    /// lease of its client. Nothing of it is sent.
+    ///
+    /// Returns `None` if the DELETE must be sent now, or the current record if this one is outdated. The answer to a
+    /// DELETE that waits, or that cannot, is an error: it ends the write.
+    pub(super) async fn defer(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        standing: Standing,
+    ) -> Result<Option<Box<Snapshot>>, Answer> {
+        let may_wait = request.rules.lease.as_ref().is_some_and(|rules| rules.delete_pending)
+            && request.method == Method::DELETE
+            && standing == Standing::Holder
+            && !request.sender.is_late_delete;
+        if !may_wait {
+            return Ok(None);
+        }
+        let (id, principal) = (request.sender.lease_id, Some(request.sender.principal.holder()));
+        match deletion(snapshot, request.target(), id, principal) {
+            Deletion::Now => return Ok(None),
+            Deletion::Later => {}
+            Deletion::Never => {
+                return Err(cannot_wait("the DELETE of another part of the resource already waits").into());
+            }
+        }
+        let next = defer(snapshot, kept(request)?, id, principal);
+        let swapped = self.knowledge.records.swap(&request.key, snapshot.revision, next).await;
+        match swapped.map_err(|error| refusals::of_lease_store(&error))? {
+            Swapped::Conflict(current) => Ok(Some(Box::new(current))),
+            Swapped::Done(snapshot) => {
+                self.leases.recount(&request.key, &snapshot);
+                if let Some(metrics) = metrics::get() {
+                    metrics.lease(&request.route.name, Done::Released.word());
+                }
+                Err(accepted()?)
+            }
+        }
+    }
+}
+
+/// Returns what the record keeps of a DELETE, if that is enough to send the same one later.
+fn kept(request: &Request) -> Result<PendingDelete, Refusal> {
+    let headers = &request.head.headers;
+    let target = client_target(request);
+    let (_, query) = split_query(&target);
+    let names = &request.rules.identity_headers;
+    if !request.sender.principal.is_anonymous() || has_credentials(headers, names, query) {
+        return Err(cannot_wait(
+            "a DELETE with credentials cannot wait, since they are not kept: send it without credentials, or again \
+             when no other client holds the lease",
+        ));
+    }
+    if request.content.follows || request.head.method != Method::DELETE {
+        return Err(cannot_wait("a DELETE with content, or with another method in its request line, cannot wait"));
+    }
+    let host = headers.get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
+    let delete = PendingDelete { host: host.into(), target: target.as_ref().into(), name: request.target() };
+    if delete.fits() { Ok(delete) } else { Err(cannot_wait("a DELETE with so long a target cannot wait")) }
+}
+
+/// The refusal of a DELETE that can be neither sent nor kept while other clients hold the lease.
+fn cannot_wait(why: &'static str) -> Refusal {
+    let detail = format!("other clients hold the lease, and the resource is deleted once they have left: {why}");
+    Refusal::new(Code::LeaseHeld, detail).because(Reason::LeaseHeld)
+}
+
+/// The answer to a DELETE that waits.
+fn accepted() -> Result<Answer, Answer> {
+    let fields = HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]);
+    Answer::local(Response { status: StatusCode::ACCEPTED, fields, body: None })
+}
