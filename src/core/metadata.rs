@@ -127,7 +127,9 @@ mod tests {
     #[test]
     fn names_are_identifiers_that_keep_their_case() {
         let mut metadata = of(&[("owner", "a b"), ("_X1", "")]).unwrap();
-        ["Owner", "other"].iter().for_each(|name| metadata.spell(name));
+        for name in ["Owner", "other"] {
+            metadata.spell(name);
+        }
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_X1", ""), ("Owner", "a b")]);
         assert_eq!(of(&[("", "a")]), Err(MetadataFault::EmptyName));
         assert_eq!(of(&[("owner", "a"), ("OWNER", "a")]), Err(MetadataFault::Repeated));

@@ -176,8 +176,8 @@ mod tests {
     use super::*;
     use crate::core::{entity_tag::EntityTag, http_date::HttpDate};
 
-    fn known(representation: Representation) -> Option<Known> {
-        Some(Known { variant: VariantName([7; 16]), representation })
+    fn known(representation: Representation) -> Known {
+        Known { variant: VariantName([7; 16]), representation }
     }
 
     #[test]
@@ -189,9 +189,9 @@ mod tests {
         for record in [
             base.clone(),
             Record { bare_tags: BareTags::None, ..base.clone() },
-            Record { known: known(Representation::Absent), ..base.clone() },
-            Record { known: known(Representation::Present(Validators { tag: None, modified })), ..base.clone() },
-            Record { known: known(Representation::Present(Validators { tag, modified })), ..base.clone() },
+            Record { known: Some(known(Representation::Absent)), ..base.clone() },
+            Record { known: Some(known(Representation::Present(Validators { tag: None, modified }))), ..base.clone() },
+            Record { known: Some(known(Representation::Present(Validators { tag, modified }))), ..base.clone() },
             Record { exclusive_awaited_until: Some(StoreTime::from_milliseconds(9)), ..base },
         ] {
             let (revision, since) = (Revision(4), StoreTime::from_milliseconds(6));
