@@ -98,6 +98,10 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
         },
         forwarded: Some(ForwardedHead { method, target, fields }),
         cuts_parts: operation == AzureOperation::ReadBlob,
+        part_checksum: match operation {
+            AzureOperation::ReadBlob => checksums::of_part(headers)?,
+            _ => None,
+        },
     })
 }
 

@@ -4,7 +4,8 @@ use http::{HeaderName, Method, header};
 
 use super::{
     BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT,
-    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, list, metadata,
+    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, RANGE_CRC64, RANGE_MD5,
+    VERSION, list, metadata,
     query::{Component, Query},
     refusals::{bad_method, not_served},
 };
@@ -159,7 +160,7 @@ impl AzureOperation {
         const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
         ALWAYS.contains(name)
             || match self {
-                Self::ReadBlob => *name == RANGE,
+                Self::ReadBlob => [RANGE, RANGE_MD5, RANGE_CRC64].contains(name),
                 Self::PutBlob => *name == BLOB_TYPE || describes_upload(name),
                 // The SDKs send the metadata of the blob with each block of it, and with the list again.
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
