@@ -1,5 +1,6 @@
-//! Checksums that clients send beside a body.
+//! Checksums that clients send beside a body, or ask for.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use crc::{CRC_64_NVME, Crc, Digest};
 use md5::{Digest as _, Md5};
 
@@ -14,6 +15,25 @@ pub enum Checksum {
     Crc64(u64),
 }
 
+/// A kind of checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumKind {
+    /// MD5 (RFC 1321).
+    Md5,
+    /// CRC-64/NVME.
+    Crc64,
+}
+
+impl ChecksumKind {
+    /// Begins a checksum of this kind.
+    pub fn begin(self) -> RunningChecksum {
+        match self {
+            Self::Md5 => RunningChecksum::Md5(Md5::new()),
+            Self::Crc64 => RunningChecksum::Crc64(CRC_64.digest()),
+        }
+    }
+}
+
 /// The checksum of the part of a body that has been read.
 pub enum RunningChecksum {
     /// MD5.
@@ -26,8 +46,17 @@ impl Checksum {
     /// Begins a checksum of the same kind.
     pub fn begin(self) -> RunningChecksum {
         match self {
-            Self::Md5(_) => RunningChecksum::Md5(Md5::new()),
-            Self::Crc64(_) => RunningChecksum::Crc64(CRC_64.digest()),
+            Self::Md5(_) => ChecksumKind::Md5,
+            Self::Crc64(_) => ChecksumKind::Crc64,
+        }
+        .begin()
+    }
+
+    /// Returns its bytes in Base64, as fields have them: those of a CRC begin with the lowest.
+    pub fn to_base64(self) -> String {
+        match self {
+            Self::Md5(bytes) => BASE64_STANDARD.encode(bytes),
+            Self::Crc64(number) => BASE64_STANDARD.encode(number.to_le_bytes()),
         }
     }
 }
@@ -72,5 +101,7 @@ mod tests {
         assert_eq!(of(&[b"a", b"bc"], md5), Checksum::Md5(abc.to_be_bytes()));
         assert_eq!(of(&[], crc64), Checksum::Crc64(0));
         assert_eq!(of(&[b"1234", b"56789"], crc64), Checksum::Crc64(0xae8b_1486_0a79_9888));
+        assert_eq!(of(&[b"abc"], md5).to_base64(), "kAFQmDzST7DWlj99KOF/cg==");
+        assert_eq!(Checksum::Crc64(1).to_base64(), "AQAAAAAAAAA=");
     }
 }

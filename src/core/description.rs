@@ -69,7 +69,7 @@ impl Properties {
 
 /// The description of a resource, which its document keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Description {
+pub struct ResourceDescription {
     /// The metadata.
     pub metadata: Metadata,
     /// The properties.
@@ -85,7 +85,7 @@ pub enum DescribedPart {
     Properties(Properties),
 }
 
-impl Description {
+impl ResourceDescription {
     /// Whether there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         self.metadata.is_empty() && self.properties.is_empty()
@@ -136,29 +136,29 @@ pub enum KeptDocument {
     /// It has another form than this proxy gives it, so it describes nothing.
     Unreadable,
     /// It holds this description.
-    Readable(Description),
+    Readable(ResourceDescription),
 }
 
 /// A change of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentChange {
     /// It holds this description from then on.
-    Written(Description),
+    Written(ResourceDescription),
     /// It exists no more.
     Removed,
 }
 
 impl KeptDocument {
     /// Returns the description that the document holds.
-    pub fn into_description(self) -> Description {
+    pub fn into_description(self) -> ResourceDescription {
         match self {
             Self::Readable(description) => description,
-            Self::Absent | Self::Unreadable => Description::default(),
+            Self::Absent | Self::Unreadable => ResourceDescription::default(),
         }
     }
 
     /// Returns the changes of the document before and after its resource gets new content with this description.
-    pub fn around_new_content(&self, new: &Description) -> (Option<DocumentChange>, Option<DocumentChange>) {
+    pub fn around_new_content(&self, new: &ResourceDescription) -> (Option<DocumentChange>, Option<DocumentChange>) {
         let before = match self {
             Self::Readable(kept) => kept.without_checksum(),
             Self::Absent | Self::Unreadable => None,
@@ -181,10 +181,10 @@ mod tests {
 
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> Description {
-        let mut description = Description::default();
+    fn of(pairs: &[(&str, &str)]) -> ResourceDescription {
+        let mut description = ResourceDescription::default();
         for (name, value) in pairs {
-            let Description { metadata, properties } = &mut description;
+            let ResourceDescription { metadata, properties } = &mut description;
             if name.contains('-') { properties.insert(name, value) } else { metadata.insert(name, value) }.unwrap();
         }
         description
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn a_document_of_another_form_is_not_read() {
         for text in ["", "[]", "{\"a\":1}", "{\"a\":\"\\n\"}", "{\"a-b\":\"\"}", "{\"a\":\"\",\"A\":\"\"}", "{} x"] {
-            assert_eq!(Description::from_document(text.as_bytes()), None, "{text}");
+            assert_eq!(ResourceDescription::from_document(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(Description::from_document(b" {} "), Some(Description::default()));
+        assert_eq!(ResourceDescription::from_document(b" {} "), Some(ResourceDescription::default()));
         // However many escapes it has.
         let longest = "\"".repeat(BYTES_MAX - 1);
         let worst = of(&[("n", &longest), ("content-type", &longest)]).to_document();
@@ -235,8 +235,8 @@ mod tests {
         let (plain, new) = (of(&[("a", "1")]), of(&[("b", "2"), (CONTENT_MD5, "new")]));
         let checked = of(&[("a", "1"), (CONTENT_MD5, "old")]);
         let alone = of(&[(CONTENT_MD5, "old")]);
-        let nothing = Description::default();
-        let written = |description: &Description| Some(Written(description.clone()));
+        let nothing = ResourceDescription::default();
+        let written = |description: &ResourceDescription| Some(Written(description.clone()));
         for (kept, before) in [
             (KeptDocument::Absent, None),
             (KeptDocument::Unreadable, None),
@@ -263,7 +263,7 @@ mod tests {
             for (name, value) in &values {
                 prop_assert_eq!(description.metadata.insert(name, value), Ok(()));
             }
-            let read = Description::from_document(&description.to_document());
+            let read = ResourceDescription::from_document(&description.to_document());
             prop_assert_eq!(read, Some(description));
         }
     }

@@ -18,7 +18,7 @@ use super::target::{join_query, split_query};
 /// The largest size of all names and values together, in bytes. It is that of Azure Blob Storage.
 pub const BYTES_MAX: usize = 8 * 1024;
 
-/// The names and values, ordered by name. Letter case makes no two names of one, and is kept for readers.
+/// The names and values, ordered by name. Names that differ only in letter case are one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Each name as it was spelled, with its value, by the name in lower case.

@@ -3,7 +3,7 @@
 use http::{HeaderName, HeaderValue};
 
 use crate::core::{
-    description::{DescribedPart, Description},
+    description::{DescribedPart, ResourceDescription},
     metadata::Metadata,
     refusal::Refusal,
 };
@@ -17,7 +17,7 @@ pub enum MetadataUse {
     /// It is shown with the answer.
     Shown,
     /// It is replaced together with the content.
-    ReplacedWithContent(Description),
+    ReplacedWithContent(ResourceDescription),
     /// A part of it is replaced and nothing else, and the resource must exist.
     ReplacedAlone(DescribedPart),
     /// It is removed with the resource.
@@ -53,7 +53,7 @@ impl MetadataUse {
 /// The part of a grammar for metadata and properties.
 pub trait MetadataGrammar: Sync {
     /// Returns the fields that show a description to a reader. Their names have the case of the metadata.
-    fn fields(&self, description: &Description) -> Vec<(String, HeaderValue)>;
+    fn fields(&self, description: &ResourceDescription) -> Vec<(String, HeaderValue)>;
 
     /// Returns the name of the value in a field, as the field spells it. `None` if the field has no value of metadata.
     fn name_in<'field>(&self, field: &'field str) -> Option<&'field str>;

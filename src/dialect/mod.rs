@@ -14,7 +14,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::core::{
-    checksum::Checksum,
+    checksum::{Checksum, ChecksumKind},
     folders::Listing,
     lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
     policy::{Dialect, GuardRules, LeaseRules},
@@ -127,6 +127,21 @@ pub struct Call {
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
     pub cuts_parts: bool,
+    /// The checksum of that part which the client wants with it.
+    pub part_checksum: Option<PartChecksum>,
+}
+
+/// A checksum that a client wants with a part.
+#[derive(Clone, Debug)]
+pub struct PartChecksum {
+    /// Its kind.
+    pub kind: ChecksumKind,
+    /// The field that tells it, in Base64.
+    pub field: HeaderName,
+    /// The largest part that has one, in bytes. It is held in memory.
+    pub max_bytes: usize,
+    /// The refusal of a larger part.
+    pub too_large: fn() -> Refusal,
 }
 
 /// The head of a request to the upstream.

@@ -41,6 +41,7 @@ impl Grammar for Toy {
             metadata: MetadataUse::None,
             forwarded: None,
             cuts_parts: false,
+            part_checksum: None,
         })
     }
 

@@ -108,6 +108,10 @@ impl Guard {
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
         let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
+        let relayed = match &call.part_checksum {
+            Some(wanted) => self.reads.with_checksum(request, relayed, wanted).await?,
+            None => relayed,
+        };
         let Relayed { mut head, begun, rest } = relayed;
         label_checksum(&mut head, request)?;
         // Boxed, so that the futures of other requests stay small.

@@ -63,6 +63,8 @@ lease.release()
 # The checksum.
 blob.upload_blob(b"0123456789", overwrite=True, content_settings=CHOSEN, validate_content=True)
 check("that of the upload", blob.get_blob_properties().content_settings.content_md5, checksum_of(b"0123456789"))
+check("a download is validated", blob.download_blob(validate_content=True).readall(), b"0123456789")
+check("and a part of it", blob.download_blob(offset=2, length=3, validate_content=True).readall(), b"234")
 part = blob.download_blob(offset=2, length=3)
 check("that of the blob, with a part", part.properties.content_settings.content_md5, checksum_of(b"0123456789"))
 check("a part", part.readall(), b"234")

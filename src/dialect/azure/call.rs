@@ -5,9 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use super::{
     AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
     RANGE, blocks, checksums, conditions, container_name,
-    fields::single,
+    fields::{single, standing_for},
     list, metadata,
-    operation::standing_for,
     query::Query,
     refusals::{
         bad_field, bad_path, missing_field, no_metadata, not_served, reserved_name, unknown_field, unknown_query,
@@ -99,6 +98,10 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
         },
         forwarded: Some(ForwardedHead { method, target, fields }),
         cuts_parts: operation == AzureOperation::ReadBlob,
+        part_checksum: match operation {
+            AzureOperation::ReadBlob => checksums::of_part(headers)?,
+            _ => None,
+        },
     })
 }
 

@@ -91,7 +91,7 @@ fn what_is_not_on_the_list_is_refused() {
         ("PUT", "/c/b", &[BLOCK, ("x-ms-encryption-key", "a")], unsupported),
         ("PUT", "/c/b", &[BLOCK, ("x-ms-lease-action", "acquire")], unsupported),
         ("PUT", "/c/b", &[BLOCK, ("content-range", "bytes 0-1/2")], unsupported),
-        ("GET", "/c/b", &[("x-ms-range-get-content-md5", "true")], unsupported),
+        ("GET", "/c/b", &[("x-ms-range-get-content-md5", "true")], (400, "InvalidHeaderValue")),
         ("GET", "/c/b", &[("x-ms-lease-action", "acquire")], unsupported),
         ("DELETE", "/c/b", &[("x-ms-delete-snapshots", "only")], not_implemented),
         ("DELETE", "/c/b", &[("x-ms-delete-type-permanent", "yes")], (400, "InvalidHeaderValue")),

@@ -1,17 +1,23 @@
-//! The checksums of an upload: the fields that name them, and the refusal of a body that differs from them.
+//! The checksums of an upload and of a part: the fields that name them, and the refusal of a body that differs from them.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
-    BLOB_MD5, CONTENT_CRC64,
+    BLOB_MD5, CONTENT_CRC64, RANGE, RANGE_CRC64, RANGE_MD5,
     fields::single,
     refusals::{bad_field, invalid},
 };
-use crate::core::{
-    checksum::Checksum,
-    refusal::{Code, Refusal},
+use crate::{
+    core::{
+        checksum::{Checksum, ChecksumKind},
+        refusal::{Code, Refusal},
+    },
+    dialect::PartChecksum,
 };
+
+/// The largest part with a checksum, in bytes.
+const PART_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
@@ -42,6 +48,34 @@ pub(super) fn of_blob(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
     md5(headers, &BLOB_MD5)
 }
 
+/// Returns the checksum that a read wants with a part of a blob.
+///
+/// # Errors
+///
+/// The read wants no part, or two checksums.
+pub(super) fn of_part(headers: &HeaderMap) -> Result<Option<PartChecksum>, Refusal> {
+    let (kind, field) = match (is_true(headers, &RANGE_MD5)?, is_true(headers, &RANGE_CRC64)?) {
+        (false, false) => return Ok(None),
+        (true, true) => return Err(bad_field(RANGE_CRC64.as_str(), "used beside the MD5, but instead of it")),
+        (true, false) => (ChecksumKind::Md5, CONTENT_MD5),
+        (false, true) => (ChecksumKind::Crc64, CONTENT_CRC64),
+    };
+    if !headers.contains_key(RANGE) && !headers.contains_key(header::RANGE) {
+        return Err(bad_field(RANGE_MD5.as_str(), "used without a range"));
+    }
+    let too_large = || bad_field(RANGE.as_str(), "a range of at most 4 MiB, which the checksum of a range needs");
+    Ok(Some(PartChecksum { kind, field, max_bytes: PART_MAX_BYTES, too_large }))
+}
+
+fn is_true(headers: &HeaderMap, name: &HeaderName) -> Result<bool, Refusal> {
+    match single(headers, name)?.map(HeaderValue::as_bytes) {
+        None => Ok(false),
+        Some(value) if value.eq_ignore_ascii_case(b"true") => Ok(true),
+        Some(value) if value.eq_ignore_ascii_case(b"false") => Ok(false),
+        Some(_) => Err(bad_field(name.as_str(), "true or false")),
+    }
+}
+
 fn md5(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<Checksum>, Refusal> {
     let Some(value) = single(headers, name)? else { return Ok(Vec::new()) };
     let bytes = octets(value.as_bytes()).ok_or_else(|| {
@@ -67,8 +101,6 @@ pub(super) fn mismatch(checksum: Checksum) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const ABC_MD5: &str = "kAFQmDzST7DWlj99KOF/cg==";
@@ -89,6 +121,26 @@ mod tests {
         assert_eq!(of(&[("content-md5", ABC_MD5)]), Ok(vec![md5]));
         assert_eq!(of(&[("content-md5", ABC_MD5), ("x-ms-blob-content-md5", ABC_MD5)]), Ok(vec![md5, md5]));
         assert_eq!(of(&[("x-ms-content-crc64", "AQAAAAAAAAA=")]), Ok(vec![Checksum::Crc64(1)]));
+    }
+
+    #[test]
+    fn a_read_of_a_part_may_want_one_checksum() {
+        let wanted = |fields: &[(&'static str, &'static str)]| {
+            let field = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let wanted = of_part(&fields.iter().map(field).collect());
+            let wanted = wanted.map_err(|refusal| refusal.service.expect("Azure has a name for it").code);
+            wanted.map(|wanted| wanted.map(|wanted| (wanted.kind, wanted.field.to_string())))
+        };
+        let (md5, crc64) = (("x-ms-range-get-content-md5", "true"), ("x-ms-range-get-content-crc64", "True"));
+        let (range, own_range) = (("range", "bytes=0-1"), ("x-ms-range", "bytes=0-1"));
+        assert_eq!(wanted(&[md5, range]), Ok(Some((ChecksumKind::Md5, "content-md5".to_owned()))));
+        assert_eq!(wanted(&[crc64, own_range]), Ok(Some((ChecksumKind::Crc64, "x-ms-content-crc64".to_owned()))));
+        assert_eq!(wanted(&[("x-ms-range-get-content-md5", "false")]), Ok(None));
+        for fields in [&[md5][..], &[md5, crc64, range], &[("x-ms-range-get-content-md5", "yes"), range]] {
+            assert_eq!(wanted(fields), Err("InvalidHeaderValue"), "{fields:?}");
+        }
     }
 
     #[test]

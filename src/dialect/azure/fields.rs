@@ -1,9 +1,9 @@
-//! The fields that answers get.
+//! The fields that answers get, and those that stand for others.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
-    CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION,
+    BLOB_PREFIX, CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION,
     refusals::bad_field,
 };
 use crate::core::{
@@ -47,6 +47,18 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Op
     match (lines.next(), lines.next()) {
         (_, Some(_)) => Err(bad_field(name.as_str(), "one value")),
         (value, None) => Ok(value),
+    }
+}
+
+/// Returns the HTTP field that a blob property stands for.
+pub(super) fn standing_for(name: &HeaderName) -> Option<HeaderName> {
+    match name.as_str().strip_prefix(BLOB_PREFIX)? {
+        "content-type" => Some(header::CONTENT_TYPE),
+        "content-encoding" => Some(header::CONTENT_ENCODING),
+        "content-language" => Some(header::CONTENT_LANGUAGE),
+        "content-disposition" => Some(header::CONTENT_DISPOSITION),
+        "cache-control" => Some(header::CACHE_CONTROL),
+        _ => None,
     }
 }
 

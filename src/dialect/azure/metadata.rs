@@ -4,13 +4,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
     AzureOperation, BLOB_MD5, METADATA_PREFIX, checksums,
-    fields::single,
-    operation::standing_for,
+    fields::{single, standing_for},
     refusals::{bad_field, invalid},
 };
 use crate::{
     core::{
-        description::{CONTENT_MD5, DescribedPart, Description, Properties},
+        description::{CONTENT_MD5, DescribedPart, Properties, ResourceDescription},
         metadata::{Metadata, MetadataFault},
         refusal::{Code, Refusal},
     },
@@ -31,7 +30,7 @@ pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<Met
         AzureOperation::ReadBlob | AzureOperation::ReadMetadata => MetadataUse::Shown,
         AzureOperation::PutBlob | AzureOperation::PutBlockList => {
             let properties = properties(operation, headers)?;
-            MetadataUse::ReplacedWithContent(Description { metadata: read(headers)?, properties })
+            MetadataUse::ReplacedWithContent(ResourceDescription { metadata: read(headers)?, properties })
         }
         AzureOperation::SetMetadata => {
             check_empty(headers)?;
@@ -105,7 +104,7 @@ fn refusal_of(fault: MetadataFault) -> Refusal {
 }
 
 impl MetadataGrammar for AzureMetadata {
-    fn fields(&self, description: &Description) -> Vec<(String, HeaderValue)> {
+    fn fields(&self, description: &ResourceDescription) -> Vec<(String, HeaderValue)> {
         let metadata = description.metadata.iter().map(|(name, value)| ([METADATA_PREFIX, name].concat(), value));
         let properties = description
             .properties
@@ -155,18 +154,18 @@ mod tests {
                 metadata.spell(name);
             }
         }
-        let description = Description { metadata: metadata.clone(), ..Description::default() };
+        let description = ResourceDescription { metadata: metadata.clone(), ..ResourceDescription::default() };
         assert_eq!(shown(&description), ["x-ms-meta-_x: ", "x-ms-meta-Owner: a b"]);
         metadata.spell("owner");
         let uploads = [AzureOperation::PutBlob, AzureOperation::PutBlockList];
         assert!(uploads.iter().all(|upload| of(*upload, &fields)
-            == Ok(MetadataUse::ReplacedWithContent(Description {
+            == Ok(MetadataUse::ReplacedWithContent(ResourceDescription {
                 metadata: metadata.clone(),
-                ..Description::default()
+                ..ResourceDescription::default()
             }))));
     }
 
-    fn shown(description: &Description) -> Vec<String> {
+    fn shown(description: &ResourceDescription) -> Vec<String> {
         let fields = AzureMetadata.fields(description);
         fields.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect()
     }
@@ -191,7 +190,7 @@ mod tests {
             assert_eq!(shown(&description), kept, "{upload:?}");
         }
         let Ok(MetadataUse::ReplacedAlone(set)) = of(AzureOperation::SetProperties, &fields) else { panic!("no set") };
-        assert_eq!(shown(&Description::default().with(set)), kept);
+        assert_eq!(shown(&ResourceDescription::default().with(set)), kept);
         for (operation, is_kept) in [(AzureOperation::PutBlob, true), (AzureOperation::PutBlockList, false)] {
             let Ok(MetadataUse::ReplacedWithContent(description)) = of(operation, &[("content-md5", MD5)]) else {
                 panic!("{operation:?}")

@@ -41,6 +41,8 @@ pub const BLOCK_BLOB: &str = "BlockBlob";
 /// The checksum of the blob, which Azure keeps as a property. An upload in one request is the blob.
 const BLOB_MD5: HeaderName = HeaderName::from_static("x-ms-blob-content-md5");
 const CONTENT_CRC64: HeaderName = HeaderName::from_static("x-ms-content-crc64");
+const RANGE_MD5: HeaderName = HeaderName::from_static("x-ms-range-get-content-md5");
+const RANGE_CRC64: HeaderName = HeaderName::from_static("x-ms-range-get-content-crc64");
 const BLOB_PREFIX: &str = "x-ms-blob-";
 const METADATA_PREFIX: &str = "x-ms-meta-";
 const LEASE_ACTION: HeaderName = HeaderName::from_static("x-ms-lease-action");

@@ -1,10 +1,12 @@
 //! The operations that the dialect serves, and the fields of each.
 
-use http::{HeaderName, Method, header};
+use http::{HeaderName, Method};
 
 use super::{
-    BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT,
-    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, list, metadata,
+    BLOB_MD5, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION,
+    LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, RANGE_CRC64, RANGE_MD5, VERSION,
+    fields::standing_for,
+    list, metadata,
     query::{Component, Query},
     refusals::{bad_method, not_served},
 };
@@ -159,7 +161,7 @@ impl AzureOperation {
         const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
         ALWAYS.contains(name)
             || match self {
-                Self::ReadBlob => *name == RANGE,
+                Self::ReadBlob => [RANGE, RANGE_MD5, RANGE_CRC64].contains(name),
                 Self::PutBlob => *name == BLOB_TYPE || describes_upload(name),
                 // The SDKs send the metadata of the blob with each block of it, and with the list again.
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
@@ -191,16 +193,4 @@ impl AzureOperation {
 /// Whether a field describes the content or the metadata of a new blob.
 fn describes_upload(name: &HeaderName) -> bool {
     [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some() || metadata::is_value(name)
-}
-
-/// Returns the HTTP field that a blob property stands for.
-pub(super) fn standing_for(name: &HeaderName) -> Option<HeaderName> {
-    match name.as_str().strip_prefix(BLOB_PREFIX)? {
-        "content-type" => Some(header::CONTENT_TYPE),
-        "content-encoding" => Some(header::CONTENT_ENCODING),
-        "content-language" => Some(header::CONTENT_LANGUAGE),
-        "content-disposition" => Some(header::CONTENT_DISPOSITION),
-        "cache-control" => Some(header::CACHE_CONTROL),
-        _ => None,
-    }
 }

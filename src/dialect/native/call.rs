@@ -89,6 +89,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         metadata: MetadataUse::None,
         forwarded: None,
         cuts_parts: false,
+        part_checksum: None,
     })
 }
 

@@ -8,7 +8,7 @@ use super::{Probes, head::probe_head, unreadable::timed_out};
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        description::{DOCUMENT_BYTES_MAX, Description, KeptDocument},
+        description::{DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription},
         metadata::document_target,
         refusal::{Code, Refusal},
         validators::{Modified, tells_absence},
@@ -101,7 +101,7 @@ impl Probes {
         match read_whole(&mut exchange, DOCUMENT_BYTES_MAX, upstream.timeout, budget).await {
             Ok(BufferedBody::Complete(document)) => {
                 exchange.finish().await;
-                let description = Description::from_document(&document.chunks().concat());
+                let description = ResourceDescription::from_document(&document.chunks().concat());
                 let kept = description.map_or(KeptDocument::Unreadable, KeptDocument::Readable);
                 Ok(Described { kept, modified })
             }

@@ -17,6 +17,7 @@ use crate::{
         refusal::{Code, Refusal},
         validators::Validators,
     },
+    dialect::PartChecksum,
     guard::{
         answer::{Answer, Relayed},
         refusals::{self, RETRY_SOON},
@@ -40,7 +41,7 @@ impl Reads {
         }
         let Relayed { mut head, begun, rest } = match length_of(&relayed) {
             Some(_) => relayed,
-            None => self.read_all(request, relayed).await?,
+            None => self.read_all(request, relayed, request.rules.max_hash_size_bytes).await?,
         };
         let length = content_length(&head.headers).unwrap_or(begun.len() as u64);
         let part = match wanted(fields, length) {
@@ -58,20 +59,47 @@ impl Reads {
         if part == (0..length) {
             return Ok(Relayed { head, begun, rest });
         }
-        let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }).await?;
+        let max_bytes = request.rules.max_hash_size_bytes;
+        let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }, max_bytes).await?;
         if request.rules.etag == TagSource::Version && !self.is_settled(request, &head).await {
             return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
     }
 
+    /// Adds the checksum that the client wants with a part.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the part is too large to have one, or cannot be read.
+    pub(crate) async fn with_checksum(
+        &self,
+        request: &Request,
+        relayed: Relayed,
+        wanted: &PartChecksum,
+    ) -> Result<Relayed, Answer> {
+        let is_part = relayed.head.status == StatusCode::PARTIAL_CONTENT
+            && relayed.head.headers.contains_key(header::CONTENT_RANGE);
+        if !is_part {
+            return Ok(relayed);
+        }
+        if length_of(&relayed).is_none_or(|length| length > wanted.max_bytes as u64) {
+            return Err((wanted.too_large)().into());
+        }
+        let Relayed { mut head, begun, rest } = self.read_all(request, relayed, wanted.max_bytes).await?;
+        let mut running = wanted.kind.begin();
+        begun.chunks().iter().for_each(|chunk| running.add(chunk));
+        head.insert_header(wanted.field.clone(), running.end().to_base64())?;
+        Ok(Relayed { head, begun, rest })
+    }
+
     /// Reads the rest of a body, up to the size that may be held.
-    async fn read_all(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Answer> {
+    async fn read_all(&self, request: &Request, relayed: Relayed, max_bytes: usize) -> Result<Relayed, Answer> {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
         let budget = self.bodies.budget_for(MemoryUse::Response);
-        let read = read_whole(&mut exchange, request.rules.max_hash_size_bytes, wait, budget).await;
+        let read = read_whole(&mut exchange, max_bytes, wait, budget).await;
         match read.map_err(refusals::of_read)? {
             // Bytes that were read before belong to a body that an earlier read gave up as too large.
             BufferedBody::Complete(whole) if begun.is_empty() => {

@@ -7,7 +7,7 @@ use super::send::head_of_write;
 use crate::{
     body::Body,
     core::{
-        description::{DOCUMENT_TYPE, Description, DocumentChange, KeptDocument},
+        description::{DOCUMENT_TYPE, DocumentChange, KeptDocument, ResourceDescription},
         lease::Standing,
         record::Revision,
     },
@@ -78,7 +78,7 @@ fn part(request: &Request, change: &DocumentChange) -> Result<Part, Answer> {
 }
 
 /// Returns the part that writes the document.
-fn put(request: &Request, description: &Description) -> Result<Part, Answer> {
+fn put(request: &Request, description: &ResourceDescription) -> Result<Part, Answer> {
     let body = Body::made(description.to_document());
     let mut head = document_head(request, Method::PUT)?;
     // They are for a reader.

@@ -13,6 +13,7 @@ const DOCUMENT: &str = "/c/blob.meta";
 const ALICE: (&str, &str) = ("x-ms-meta-owner", "alice");
 const BOB: (&str, &str) = ("x-ms-meta-owner", "bob");
 const MD5_OF_ONE: &str = "+XxdKZQb+xsv2rCHSQargg==";
+const CRC64_OF_ONE: &str = "szvLqgqeSbE=";
 const OF_ONE: (&str, &str) = ("Content-MD5", MD5_OF_ONE);
 
 async fn started() -> (Backend, Proxy) {
@@ -121,4 +122,28 @@ async fn properties_are_the_fields_of_a_read() {
 async fn the_sdk_for_python_sets_reads_and_lists_properties() {
     let (_nginx, proxy) = start("azure-container.toml").await;
     passes(python(), "properties.py", proxy.addr()).await;
+}
+
+/// The backend serves the range, or the whole from which ifmatch cuts it.
+#[tokio::test]
+async fn a_range_has_the_checksum_that_its_reader_wants() {
+    let (backend, proxy) = started().await;
+    let addr = proxy.addr();
+    assert_done(&put_blob(addr, BLOB, &[], "a one").await, 201);
+    let read = async |range: &'static str, kind: &'static str| {
+        send(addr, "GET", BLOB, &[("x-ms-range", range), (kind, "true")], "").await
+    };
+    let md5 = "x-ms-range-get-content-md5";
+    let part = read("bytes=2-4", md5).await;
+    assert_eq!((part.status, part.text(), part.header("content-md5")), (206, "one", Some(MD5_OF_ONE)), "{part:?}");
+    let part = read("bytes=2-4", "x-ms-range-get-content-crc64").await;
+    let told = (part.status, part.header("content-md5"), part.header("x-ms-content-crc64"));
+    assert_eq!(told, (206, None, Some(CRC64_OF_ONE)), "{part:?}");
+    let half = Answer::status(206).header("Content-Range", "bytes 2-4/5000000").body("one");
+    backend.once("GET", BLOB, half);
+    assert_eq!(read("bytes=2-4", md5).await.header("content-md5"), Some(MD5_OF_ONE));
+    let large = "x".repeat(4 * 1024 * 1024 + 1);
+    let large = Answer::status(206).header("Content-Range", "bytes 0-4194304/5000000").body(large);
+    backend.once("GET", BLOB, large);
+    assert_error(&read("bytes=0-4194304", md5).await, 400, "InvalidHeaderValue");
 }
