@@ -118,7 +118,7 @@ impl Backend {
         let content = sent.value.map(|value| value % self.style.contents);
         let content = if sent.method == Method::DELETE && !is_part { None } else { content.or(resource.content()) };
         let kind = if sent.method == Method::POST { Kind::Beside } else { Kind::Replaced };
-        self.change(&name, Change { by: sent.request, kind, content, second });
+        self.change(&name, Change { by: sent.request.filter(|_| !sent.is_late_delete), kind, content, second });
         let mut changed = vec![name.clone()];
         if let Some(other) = self.touched(&name).filter(|other| self.resource(other).content().is_some()) {
             let content = self.resource(&other).content();
