@@ -33,7 +33,7 @@ pub struct Defaults {
 
 /// The demands of a dialect on the configuration of a route.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a separate demand")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Demands {
     /// Whether the policy must be `"pessimistic"`.
     pub leases: bool,

@@ -175,7 +175,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "lease.delete_pending = true needs a key without {header.NAME}: only the target of a DELETE that waits is kept",
         ),
         (
-            "dialect = \"s3\"\n[routes.lease]\nshared = true\ndelete_pending = true",
+            "dialect = \"s3\"\netag = \"upstream\"\nprobe_auth = \"none\"\n[routes.lease]\nshared = true\ndelete_pending = true",
             "lease.delete_pending = true needs dialect = \"native\": other clients do not expect a DELETE to wait",
         ),
         ("dialect = \"azure\"\n[routes.lease]\nshared = true", "lease.shared has no effect in the azure dialect"),

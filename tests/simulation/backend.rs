@@ -136,8 +136,8 @@ impl Backend {
         let content = sent.value.map(|value| value % self.style.contents);
         let content = if sent.method == Method::DELETE && !is_part { None } else { content.or(resource.content()) };
         let kind = if sent.method == Method::POST { Kind::Beside } else { Kind::Replaced };
-        let metadata = resource.metadata();
-        self.change(&name, Change { by: sent.request, kind, content, metadata, second });
+        let (by, metadata) = (sent.request.filter(|_| !sent.is_late_delete), resource.metadata());
+        self.change(&name, Change { by, kind, content, metadata, second });
         let mut changed = vec![name.clone()];
         if let Some(other) = self.touched(&name).filter(|other| self.resource(other).content().is_some()) {
             let content = self.resource(&other).content();

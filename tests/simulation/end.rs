@@ -109,8 +109,10 @@ impl Run {
             let Some(read) = self.alone(client, step(Operation::Read)).await else { break };
             let write = if read.status == 404 { Operation::Create } else { Operation::Put };
             let Some(told) = self.alone(client, step(write)).await else { break };
-            let is_leased = told.code.is_some_and(|code| code.starts_with("lease-") || code == "store-full");
-            let reads_leased = read.code.is_some_and(|code| code.starts_with("lease-"));
+            let is_held = self.cellar.records().iter().any(|(_, snapshot)| snapshot.lease_state().is_held());
+            let is_of_lease = |code: &str| code.starts_with("lease-") || is_held && code == "delete-pending";
+            let is_leased = told.code.is_some_and(|code| is_of_lease(code) || code == "store-full");
+            let reads_leased = read.code.is_some_and(is_of_lease);
             if told.status < 300 || is_leased || reads_leased || self.world.lock().ledger.broken.is_some() {
                 return;
             }

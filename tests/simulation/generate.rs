@@ -24,7 +24,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
-    let focus = Focus::new(random, options.idempotent);
+    let focus = Focus::new(random, options.idempotent, options.lets_deletes_wait());
     let requests = if random.u32(..8) == 0 { random.usize(7..12) } else { random.usize(3..7) };
     for number in 0..requests {
         let client = if number < clients { number } else { random.usize(..clients) };
@@ -137,6 +137,7 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
         guards: [Guards::Write, Guards::Write, Guards::Read, Guards::ReadAndWrite, Guards::Delete][random.usize(..5)],
         required: random.u32(..4) == 0,
         shared: random.bool(),
+        delete_pending: random.bool(),
         idempotent: random.bool(),
         settled: random.u32(..3) == 0,
         item_touches_document: random.bool(),
@@ -159,9 +160,14 @@ struct Focus {
 }
 
 impl Focus {
-    fn new(random: &mut Rng, idempotent: bool) -> Self {
+    fn new(random: &mut Rng, idempotent: bool, deletes_wait: bool) -> Self {
         let targets = ["/docs/1", "/docs/1", "/alias/1", "/docs/1/parts/2", "/items/1"];
         let (rereads, retries) = (random.bool(), idempotent && random.u32(..3) == 0);
+        if deletes_wait && random.bool() {
+            use Operation::{Acquire, Create, Delete, Put, Read, Release};
+            let operations = vec![Acquire, Acquire, Delete, Delete, Release, Put, Create, Read];
+            return Self { operations, targets: vec!["/docs/1"], rereads, retries: false };
+        }
         if random.bool() {
             return Self { operations: ALL.to_vec(), targets: targets.to_vec(), rereads, retries };
         }
@@ -199,6 +205,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         resends: options.idempotent && random.u32(..8) == 0,
         goes_elsewhere: random.u32(..4) == 0,
         is_named_by_body: random.u32(..6) == 0,
+        is_anonymous: options.delete_pending && random.u32(..4) > 0,
         as_other: random.u32(..4) == 0,
     };
     Step { operation, target: target.to_owned(), manner }
@@ -215,7 +222,9 @@ fn prologue(random: &mut Rng, client: usize, steps: &[Step]) -> Vec<Step> {
         if !needed.operation.is_of_lease() && random.u32(..5) > 0 {
             before.push(step(Operation::Read, &needed.target));
         }
-        if needed.operation.needs_lease() && random.bool() {
+        let may_wait =
+            needed.manner.is_anonymous && needed.operation == Operation::Delete && needed.target == "/docs/1";
+        if (needed.operation.needs_lease() || may_wait) && random.bool() {
             let lease = Step { operation: Operation::Acquire, manner: needed.manner, ..needed.clone() };
             before.push(lease);
         }

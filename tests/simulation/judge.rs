@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::{
     backend::{Kind, resource_of},
     client::{Request, Told},
+    deferred::{Waiting, is_deferred},
     grants::Grant,
     metadata::Parts,
     operation::Operation,
@@ -51,6 +52,8 @@ pub struct Ledger {
     /// Whether the source of tags has changed since a client got one.
     pub tags_are_others: bool,
     pub turns: Turns,
+    /// The resources that wait to be deleted.
+    pub waiting: Waiting,
     moments: u64,
 }
 
@@ -158,7 +161,15 @@ impl Inner {
             self.changed_part(sent, (&before, !changed.is_empty()), now);
             return response;
         }
-        let is_own = sent.request.is_some_and(|number| sent.method == self.ledger.requests[number].request.method);
+        if sent.is_late_delete
+            && let Some(how) = self.ledger.late_delete(&resource, !changed.is_empty(), now)
+        {
+            self.ledger.breaks(how);
+        }
+        let is_own = sent
+            .request
+            .filter(|_| !sent.is_late_delete)
+            .is_some_and(|number| sent.method == self.ledger.requests[number].request.method);
         if sent.writes()
             && let Some(number) = sent.request.filter(|_| is_own)
         {
@@ -185,7 +196,9 @@ impl Inner {
             ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));
         }
         let writes = entry.operation.writes();
-        if writes && is_success(told) && entry.applied != 1 {
+        if is_deferred(&entry) {
+            ledger.defer(&entry, moment);
+        } else if writes && is_success(told) && entry.applied != 1 {
             let wrong = if entry.retry_of.is_some() && entry.applied == 0 {
                 ledger.replay(number, told)
             } else {
@@ -194,6 +207,9 @@ impl Inner {
             if let Some(wrong) = wrong {
                 ledger.breaks(wrong);
             }
+        }
+        if let Some(how) = ledger.shows_deferred(number, &entry, told) {
+            ledger.breaks(how);
         }
         // A failure of the backend, which comes on as it is, shows no state.
         let shows_state = told.code.is_none() && told.status < 500;
@@ -235,6 +251,9 @@ impl Ledger {
         if let Some(wrong) = self.reapplication(number) {
             return Some(wrong);
         }
+        if self.waiting.hides(entry, &self.grants) {
+            return Some(format!("request {number} is applied to what waits to be deleted"));
+        }
         let deletes = entry.request.method == Method::DELETE;
         let keeps_off = |grant: &Grant| {
             let is_guarded = if deletes { self.guards_deletes } else { self.guards_writes };
@@ -251,6 +270,7 @@ impl Ledger {
             ));
         }
         if deletes && self.guards_deletes && !entry.request.target.contains("/parts/") {
+            self.waiting.end(&entry.resource);
             let ended = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
             ended.for_each(|grant| grant.is_over = true);
         }

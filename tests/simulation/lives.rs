@@ -23,6 +23,7 @@ impl Run {
             inner.pending = left;
             if self.setting.keeping == Keeping::Memory {
                 inner.ledger.grants.clear();
+                inner.ledger.waiting.clear();
                 // The memory store has lost what it knew of repeating tags, so a tag from before may count again.
                 if inner.backend.style.tags != Tags::Precise {
                     inner.ledger.forget_tags();

@@ -18,6 +18,7 @@
 
 mod backend;
 mod client;
+mod deferred;
 mod end;
 mod explore;
 mod generate;

@@ -77,6 +77,8 @@ pub struct Manner {
     pub goes_elsewhere: bool,
     /// Whether a write that replaces a document is a POST to the list of documents, whose body names the document.
     pub is_named_by_body: bool,
+    /// Whether a DELETE has no credentials, so that it can wait for the holders of a lease.
+    pub is_anonymous: bool,
     /// Whether the credentials differ from those of the client's reads.
     pub as_other: bool,
 }
@@ -133,7 +135,12 @@ impl Operation {
         lease: Option<&String>,
         manner: Manner,
     ) -> Request {
-        let mut fields = vec![("authorization", if manner.as_other { "other" } else { "usual" }.to_owned())];
+        // What the proxy sends by itself has only what a backend needs.
+        let mut fields = vec![("x-sent-by", "client".to_owned())];
+        let is_anonymous = manner.is_anonymous && self == Self::Delete;
+        if !is_anonymous {
+            fields.push(("authorization", if manner.as_other { "other" } else { "usual" }.to_owned()));
+        }
         let seen = known.seen.get(target);
         let mut tagged = |name, seen: Option<&Seen>| fields.extend(seen.map(|seen| (name, seen.tag.clone())));
         match self {
@@ -160,7 +167,7 @@ impl Operation {
             _ => lease.cloned(),
         };
         fields.extend(lease_id.map(|id| ("lease-id", id)));
-        if self.writes() && manner.has_key {
+        if self.writes() && manner.has_key && !is_anonymous {
             fields.push(("idempotency-key", format!("\"{number}\"")));
         }
         let target = if self.is_of_lease() { format!("/.leases{target}") } else { target.to_owned() };

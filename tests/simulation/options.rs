@@ -63,6 +63,8 @@ pub struct Options {
     pub required: bool,
     /// Whether clients may share leases.
     pub shared: bool,
+    /// Whether a DELETE waits for the other holders of a shared lease.
+    pub delete_pending: bool,
     pub idempotent: bool,
     /// Whether reads show settled states alone.
     pub settled: bool,
@@ -92,6 +94,7 @@ impl Options {
             guards: Guards::Write,
             required: false,
             shared: false,
+            delete_pending: false,
             idempotent: false,
             settled: false,
             has_metadata: false,
@@ -135,6 +138,11 @@ impl Options {
             item_touches_document: self.item_touches_document,
             document_touches_item: self.document_touches_item,
         }
+    }
+
+    /// Whether a configuration of these options may let a DELETE wait.
+    pub fn lets_deletes_wait(&self) -> bool {
+        self.delete_pending && self.shared && self.guards != Guards::Read && self.source != Source::Delegate
     }
 
     /// Returns the text of the configuration.
@@ -205,9 +213,11 @@ impl Options {
             };
             let _ = write!(
                 text,
-                "[routes.lease]\nguards = {guards}\nrequired = {}\nshared = {}\ninfinite = true\nclient_break = true\n\
+                "[routes.lease]\nguards = {guards}\nrequired = {}\nshared = {}\ndelete_pending = {}\ninfinite = true\nclient_break = true\n\
                  auth = \"none\"\n",
-                self.required, self.shared
+                self.required,
+                self.shared,
+                self.lets_deletes_wait()
             );
         }
     }

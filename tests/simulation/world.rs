@@ -96,6 +96,8 @@ pub struct Sent {
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
     pub fence: Option<u64>,
+    /// Whether this is a DELETE that waited for the holders of a lease.
+    pub is_late_delete: bool,
     /// How long after it was abandoned the backend may still apply it.
     pub late_write_window: Duration,
     /// The client's request that this one belongs to.

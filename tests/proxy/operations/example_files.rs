@@ -187,7 +187,16 @@ async fn files_are_opened_exclusively() {
     release(addr, file, &one.id).await;
     lease(addr, "POST", file, &[("Lease-Duration", "infinite")]).await.refused(409, "lease-held");
     release(addr, file, &other.id).await;
-    acquire(addr, file, "infinite").await;
+    let last = acquire(addr, file, "infinite").await;
+    release(addr, file, &last.id).await;
+    let [one, other] = [open().await, open().await];
+    assert_eq!(send(addr, "DELETE", file, &[("Lease-Id", &one.id)], "").await.status, 202);
+    get(addr, file).await.refused(404, "delete-pending");
+    lease(addr, "POST", file, &shared).await.refused(404, "delete-pending");
+    assert_eq!(send(addr, "GET", file, &[("Lease-Id", &other.id)], "").await.text(), "two");
+    release(addr, file, &other.id).await;
+    let next = acquire(addr, file, "infinite").await;
+    assert_eq!(send(addr, "GET", file, &[("Lease-Id", &next.id)], "").await.status, 404, "it is deleted on close");
 }
 
 #[tokio::test]

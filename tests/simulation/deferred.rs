@@ -1,0 +1,94 @@
+//! The rules of deletions that wait for the holders of a lease (`lease.delete_pending`).
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use crate::{
+    client::Told,
+    grants::Grant,
+    judge::{Entry, Ledger},
+    operation::Operation,
+};
+
+/// The resources of which a client was told that they will be deleted.
+#[derive(Default)]
+pub struct Waiting {
+    /// The moment of that answer, by resource, with the leases of those clients.
+    told: BTreeMap<String, (u64, Vec<String>)>,
+    /// The moment when the backend last acted on a late DELETE, by resource.
+    acted: BTreeMap<String, u64>,
+}
+
+/// Whether a DELETE was told that it waits.
+pub fn is_deferred(entry: &Entry) -> bool {
+    entry.operation == Operation::Delete && entry.answered.as_ref().is_some_and(|(_, told)| told.status == 202)
+}
+
+impl Waiting {
+    /// Forgets everything: so has the store.
+    pub fn clear(&mut self) {
+        self.told.clear();
+    }
+
+    /// Records that the resource is deleted.
+    pub fn end(&mut self, resource: &str) {
+        self.told.remove(resource);
+    }
+
+    /// Whether the resource of a request is only for other clients: this one held no lease when it was deleted, or has
+    /// deleted it.
+    pub fn hides(&self, entry: &Entry, grants: &[Grant]) -> bool {
+        let Some((since, deleters)) = self.told.get(&entry.resource) else { return false };
+        let has_deleted = |grant: &Grant| grant.ids.iter().any(|id| deleters.contains(id)) && *since < entry.invoked;
+        !grants.iter().any(|grant| grant.is_of(entry) && grant.is_shared && !has_deleted(grant))
+    }
+}
+
+impl Ledger {
+    /// Records that a client is told that its DELETE waits.
+    pub fn defer(&mut self, entry: &Entry, moment: u64) {
+        if entry.applied > 0 {
+            self.breaks("a DELETE that waits was applied".to_owned());
+        }
+        // The late DELETE may have been faster than this answer.
+        if self.waiting.acted.get(&entry.resource).is_some_and(|acted| *acted > entry.invoked) {
+            return;
+        }
+        let (_, deleters) = self.waiting.told.entry(entry.resource.clone()).or_insert((moment, Vec::new()));
+        deleters.extend(entry.lease.clone());
+    }
+
+    /// Returns what is wrong with a late DELETE on which the backend acts. `changes`: whether there was something to
+    /// delete.
+    pub fn late_delete(&mut self, resource: &str, changes: bool, now: Instant) -> Option<String> {
+        let moment = self.moment();
+        self.waiting.end(resource);
+        let last = self.waiting.acted.insert(resource.to_owned(), moment);
+        let deletes = |entry: &&Entry| entry.operation == Operation::Delete && entry.resource == resource;
+        let is_open = |entry: &Entry| match &entry.answered {
+            Some((at, told)) => matches!(told.status, 202 | 503) && last.is_none_or(|last| *at > last),
+            None => true,
+        };
+        if changes && !self.requests.iter().filter(deletes).any(is_open) {
+            return Some(format!("{resource} is deleted late, and no client waits for that"));
+        }
+        let gave_up = |grant: &Grant| self.requests.iter().filter(deletes).any(|entry| grant.is_of(entry));
+        let holds = |grant: &&Grant| grant.resource == resource && grant.is_held(now) && !gave_up(grant);
+        if let Some(grant) = self.grants.iter().find(holds) {
+            return Some(format!("{resource} is deleted late while a client holds the lease {}", grant.fence));
+        }
+        let ended = self.grants.iter_mut().filter(|grant| grant.resource == resource);
+        ended.for_each(|grant| grant.is_over = true);
+        None
+    }
+
+    /// Returns what is wrong if an answer shows a resource that waits to be deleted.
+    pub fn shows_deferred(&self, number: usize, entry: &Entry, told: &Told) -> Option<String> {
+        let since = self.waiting.told.get(&entry.resource).map(|(since, _)| *since);
+        let is_later = since.is_some_and(|since| since < entry.invoked);
+        let shows = entry.operation == Operation::Read && matches!(told.status, 200 | 206 | 304);
+        let is_wrong = is_later && shows && self.waiting.hides(entry, &self.grants);
+        is_wrong.then(|| format!("request {number} shows what waits to be deleted"))
+    }
+}
