@@ -138,7 +138,8 @@ fn half_written(refusal: Refusal) -> Refusal {
 
 /// Tells the client what has become of its write, if the document of the resource was changed before its content.
 pub(super) fn half_changed(refusal: Refusal, has_changed: bool) -> Refusal {
-    let detail = "the metadata were changed, but perhaps not the content: read the resource, and send the request again";
+    let detail =
+        "the metadata were changed, but perhaps not the content: read the resource, and send the request again";
     if has_changed { half(refusal, detail) } else { refusal }
 }
 
