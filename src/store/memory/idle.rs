@@ -5,7 +5,7 @@
 //! *Why two forms?* A record has room for claims, doubts, leases and waiting processes. Nearly all records that a process
 //! holds are idle and have none of them, and a process may hold millions.
 
-use super::weight::MemoryEntry;
+use super::entry::MemoryEntry;
 use crate::core::{
     bare_tags::BareTags,
     lease::LeaseSet,

@@ -28,17 +28,18 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+mod entry;
 mod idle;
 mod journal;
 mod records;
 mod room;
 mod weight;
 
+use entry::MemoryEntry;
 pub use journal::{Journal, NoJournal};
 use records::RecordTable;
 pub use room::Room;
 use room::{RecordPlaces, RoomAccount};
-use weight::MemoryEntry;
 use weight::weight;
 
 use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};

@@ -10,10 +10,11 @@ use lru::LruCache;
 
 use super::{
     super::{Counts, Scanned},
+    entry::MemoryEntry,
     idle::IdleEntry,
     journal::Journal,
     room::RecordPlaces,
-    weight::{MemoryEntry, weight},
+    weight::weight,
 };
 use crate::core::{
     record::{Floor, Record, Revision, Snapshot},

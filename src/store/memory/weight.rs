@@ -2,32 +2,19 @@
 
 use std::mem::size_of;
 
-use super::idle::{IdleEntry, has_other_known, is_plain};
+use super::{
+    entry::MemoryEntry,
+    idle::{IdleEntry, has_other_known, is_plain},
+};
 use crate::core::{
     bare_tags::{BareTags, ShortName},
     first_attempt::FirstAttempt,
     lease::Lease,
     pending_delete::PendingDelete,
-    record::{Known, Mark, Record, Revision, Snapshot, WaitingSign},
+    record::{Known, Mark, Record, WaitingSign},
     resource::ResourceKey,
-    time::StoreTime,
     validators::Representation,
 };
-
-/// A record in its place.
-pub(super) struct MemoryEntry {
-    pub(super) revision: Revision,
-    pub(super) record: Record,
-    /// The time when the record was last written or became idle.
-    pub(super) since: StoreTime,
-}
-
-impl MemoryEntry {
-    /// A copy of the record, at this time.
-    pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
-        Snapshot { revision: self.revision, record: self.record.clone(), now }
-    }
-}
 
 /// The bytes that a record takes in the tables, apart from the record itself: a slot of a hash table that is half full
 /// on average, the links of the idle list, an entry in `resting`, and allocator overhead.

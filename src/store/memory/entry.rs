@@ -1,0 +1,21 @@
+//! A record in its place.
+
+use crate::core::{
+    record::{Record, Revision, Snapshot},
+    time::StoreTime,
+};
+
+/// A record in its place.
+pub(super) struct MemoryEntry {
+    pub(super) revision: Revision,
+    pub(super) record: Record,
+    /// The time when the record was last written or became idle.
+    pub(super) since: StoreTime,
+}
+
+impl MemoryEntry {
+    /// A copy of the record, at this time.
+    pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
+        Snapshot { revision: self.revision, record: self.record.clone(), now }
+    }
+}
