@@ -8,7 +8,6 @@
 use super::entry::MemoryEntry;
 use crate::core::{
     bare_tags::BareTags,
-    lease::LeaseSet,
     record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
     time::StoreTime,
     validators::{Modified, Representation, Validators},
@@ -34,7 +33,7 @@ pub(super) struct PlainEntry {
     all_are_bare: bool,
 }
 
-/// What the last write has revealed.
+/// The part of a record that the last write has revealed.
 enum PlainKnown {
     Nothing,
     /// A representation without a tag of the backend. Routes whose tag is the version know no other.
@@ -108,14 +107,7 @@ impl PlainEntry {
             fence: Stamp::At(self.fence),
             known: self.known.whole(),
             bare_tags: if self.all_are_bare { BareTags::All } else { BareTags::None },
-            claim: None,
-            unclaimed: Vec::new(),
-            doubt: None,
-            leases: LeaseSet::NONE,
-            exclusive_awaited_until: None,
-            pending_delete: None,
-            waiting: Vec::new(),
-            attempt: None,
+            ..Record::absent(self.version)
         }
     }
 }
