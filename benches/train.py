@@ -4,7 +4,7 @@
 Usage: IFMATCH=PROGRAM train.py      PROGRAM writes its profile when it ends
 
 A compiler makes code small instead of fast if the profile shows that it never runs. So this load is broader than that of
-`load.py`: it has leases, TLS, HTTP/2, and the stores that outlast a process.
+`load.py`: it has leases, TLS, HTTP/2, and the store on disk.
 """
 
 import http.client

@@ -9,8 +9,7 @@ WRITERS = 1_000
 
 
 def print_table(servers, rounds, seconds):
-    """The rate at which a queue of writers reaches the backend, as a part of the rate of one client without a proxy for
-    ifmatch in between."""
+    """The writes a second of a queue, beside those of one client through bare pingora."""
     # Each writer has a connection.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * WRITERS), hard))

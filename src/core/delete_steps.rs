@@ -21,7 +21,7 @@ use super::{
     validators::tells_absence,
 };
 
-/// What becomes of a DELETE by a client that holds the lease of its target.
+/// The fate of a DELETE by a client that holds the lease of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     /// It is sent: no other client holds the lease of this target.

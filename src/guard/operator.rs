@@ -4,7 +4,8 @@
 //!
 //! *What does forgetting do?* It gives the resource a new version, like a write that touches it. No earlier tag is
 //! current any more and no remembered response counts, in any process of the store. Marks, doubts and leases stay. A
-//! DELETE that waits for the holders of a lease is given up. A write in flight ends as usual, but keeps nothing of what it learned.
+//! DELETE that waits for the holders of a lease is given up. A write in flight ends as usual, but keeps nothing of what
+//! it learned.
 //!
 //! *What about a resource without a record?* Its version is the floor of its bucket, and a prefix can reach every
 //! bucket. So all floors are raised once, before the records of the prefix are changed. A record that is forgotten
