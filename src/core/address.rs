@@ -6,7 +6,7 @@ use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
 pub const UNIX: &str = "unix:";
 
 /// The address that a connection is made to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// An address and a port.
     Tcp(SocketAddr),

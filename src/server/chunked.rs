@@ -8,8 +8,10 @@
 
 use pingora::protocols::Stream;
 
-use super::tapped::{Tap, Tapped};
-use crate::core::{chunks::ChunkScan, request_line::has_field};
+use crate::{
+    core::{chunks::ChunkScan, request_line::has_field},
+    upstream::tapped::{Tap, Tapped},
+};
 
 /// The octet that pingora reads in place of malformed ones.
 const SPOILED: u8 = b'\r';
@@ -28,13 +30,7 @@ pub(super) fn watch(stream: Stream, bytes: &mut [u8], head_length: usize) -> Str
 
 /// Returns the connection without the scan, after the body has ended.
 pub(super) fn unwatch(stream: Stream) -> Stream {
-    if !stream.as_any().is::<Tapped<ChunkScan>>() {
-        return stream;
-    }
-    match stream.into_any().downcast::<Tapped<ChunkScan>>() {
-        Ok(tapped) => tapped.stream,
-        Err(_other) => unreachable!("the type was checked above"),
-    }
+    Tapped::<ChunkScan>::untap(stream).unwrap_or_else(|unwatched| unwatched)
 }
 
 impl Tap for ChunkScan {

@@ -33,7 +33,6 @@ mod protocol_detect;
 mod protocols;
 mod secure;
 pub mod signals;
-mod tapped;
 
 use connections::Connections;
 use protocol_detect::ProtocolDetect;

@@ -53,6 +53,11 @@ impl UpstreamTls {
         }
     }
 
+    /// The key of the pool of connections that are authenticated in this way.
+    pub(crate) fn pool(&self) -> u64 {
+        self.pool
+    }
+
     /// The name that all certificates must be issued for, if it is not the name of the server.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()

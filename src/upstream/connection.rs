@@ -1,29 +1,28 @@
 //! A connection with one request and response on it.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{StatusCode, header};
 use pingora::{
     ErrorType,
-    connectors::http::Connector,
     http::{RequestHeader, ResponseHeader},
     protocols::http::client::HttpSession,
-    upstreams::peer::HttpPeer,
 };
 use pingora_timeout::timeout;
 
 use super::{
-    Connection, Exchange, Failure, Wire,
+    Connection, Exchange, Failure, Purpose, Wire,
     balance::Slot,
+    dial::{Opened, Origin},
     http2::{is_unprocessed, to_http2},
+    idle::Destination,
 };
 use crate::{
     body::{Body, BoxFuture},
     box_future::box_future,
     config::Upstream,
-    core::address::Address,
     telemetry::{
         exchange::ExchangeWatch,
         traces::{TRACEPARENT, TRACESTATE},
@@ -33,24 +32,16 @@ use crate::{
 /// The number of interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
 
-/// A connection, with the progress of the messages on it.
+/// An exchange on a connection, with the progress of its messages.
 pub(super) struct Link {
-    connector: Arc<Connector>,
-    peer: HttpPeer,
-    /// The upstream's address, which stands in for Host if the client sent none.
-    address: Address,
     session: HttpSession,
-    reuse_idle: Duration,
-    /// Bounds the time from the first byte to the response's head.
-    timeout: Duration,
-    /// Bounds each wait for more of the response's body.
-    read_timeout: Duration,
-    /// Bounds each wait for room for more of the request's body.
-    write_timeout: Duration,
+    origin: Origin,
+    /// The upstream's address stands in for Host if the client sent none.
+    destination: Destination,
+    upstream: Arc<Upstream>,
+    purpose: Purpose,
     /// The slot that this exchange occupies on its server.
     slot: Option<Slot>,
-    /// The host that the server receives in place of the client's.
-    own_host: Option<String>,
     interim_responses: u8,
     /// Whether the head of the final response has arrived.
     answered: bool,
@@ -117,33 +108,20 @@ impl From<io::Error> for Lost {
     }
 }
 
-/// A connection whose exchange is not known yet.
-pub(super) struct Dialled {
-    pub(super) link: Box<Link>,
-    /// Whether the connection has carried an exchange before.
+/// A connection to a server, ready for one exchange.
+pub struct Connected {
+    pub(super) opened: Opened,
+    pub(super) destination: Destination,
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) server: usize,
+    pub(super) purpose: Purpose,
     pub(super) reused: bool,
-    /// The host that the server receives in place of the client's.
-    pub(super) own_host: Option<String>,
-    /// The telemetry of the exchange.
+    /// The slot that the exchange occupies on its server, if it takes one.
+    pub(super) slot: Option<Slot>,
     pub(super) watch: ExchangeWatch,
 }
 
-/// An open connection on which nothing has been sent.
-pub struct Connected {
-    link: Box<Link>,
-    server: usize,
-    reused: bool,
-    watch: ExchangeWatch,
-}
-
 impl Connected {
-    /// Wraps a connection to the server at this index. Its exchange holds the slot.
-    pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
-        let Dialled { mut link, reused, own_host, watch } = dialled;
-        (link.slot, link.own_host) = (slot, own_host);
-        Self { link, server, reused, watch }
-    }
-
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
     pub fn server(&self) -> usize {
         self.server
@@ -179,17 +157,23 @@ impl Connected {
         outcome
     }
 
-    async fn exchange(mut self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
-        match timeout(self.link.timeout, self.link.converse(head, body)).await {
+    async fn exchange(self, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
+        let name = self.upstream.servers.get(self.server);
+        if let Some(host) = name.and_then(|name| self.upstream.host_header.for_server(name)) {
+            head.insert_header(header::HOST, host)?;
+        }
+        let server = self.server;
+        let mut link = Box::new(Link::of(self, !body.is_empty()));
+        match timeout(link.upstream.timeout, link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.
-            Err(_) if self.link.uploading && !self.link.answered => {
-                self.link.final_head().now_or_never().unwrap_or(Err(Lost::timed_out()))?;
+            Err(_) if link.uploading && !link.answered => {
+                link.final_head().now_or_never().unwrap_or(Err(Lost::timed_out()))?;
             }
             Err(_) => return Err(Lost::timed_out()),
         }
-        let head = self.link.session.response_header().cloned().ok_or(Lost::abandoned())?;
-        Ok(Exchange::of(self.link, Box::new(head), self.server))
+        let head = link.session.response_header().cloned().ok_or(Lost::abandoned())?;
+        Ok(Exchange::of(link, Box::new(head), server))
     }
 }
 
@@ -204,24 +188,16 @@ impl Connection for Connected {
 }
 
 impl Link {
-    pub(super) fn new(
-        connector: Arc<Connector>,
-        (peer, address): (HttpPeer, Address),
-        session: HttpSession,
-        reuse_idle: Duration,
-        upstream: &Upstream,
-    ) -> Self {
+    fn of(connected: Connected, has_body: bool) -> Self {
+        let Connected { opened, destination, upstream, purpose, slot, .. } = connected;
+        let (session, origin) = opened.begin(has_body);
         Self {
-            connector,
-            peer,
-            address,
             session,
-            reuse_idle,
-            timeout: upstream.timeout,
-            read_timeout: upstream.read_timeout,
-            write_timeout: upstream.write_timeout,
-            slot: None,
-            own_host: None,
+            origin,
+            destination,
+            upstream,
+            purpose,
+            slot,
             interim_responses: 0,
             answered: false,
             uploading: false,
@@ -230,12 +206,9 @@ impl Link {
     }
 
     async fn converse(&mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<(), Lost> {
-        if let Some(host) = self.own_host.take() {
-            head.insert_header(header::HOST, host)?;
-        }
         // An HTTP/1.0 request may lack Host, but the same request in HTTP/1.1 needs it (RFC 9112 section 3.2).
         if !head.headers.contains_key(header::HOST) {
-            head.insert_header(header::HOST, self.address.host())?;
+            head.insert_header(header::HOST, self.destination.address.host())?;
         }
         if let Err(error) = self.write_head(head, body.is_empty()).await {
             // Over HTTP/2, a stream that fails to begin has sent nothing.
@@ -260,7 +233,7 @@ impl Link {
         let HttpSession::H2(session) = &mut self.session else {
             return self.session.write_request_header(head).await;
         };
-        to_http2(&mut head, self.peer.is_tls())?;
+        to_http2(&mut head, self.origin.is_tls())?;
         self.request_complete = is_all;
         session.write_request_header(head, is_all)
     }
@@ -275,7 +248,7 @@ impl Link {
             if self.refused() {
                 return Ok(());
             }
-            match timeout(self.write_timeout, self.session.write_request_body(chunk, false)).await {
+            match timeout(self.upstream.write_timeout, self.session.write_request_body(chunk, false)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return self.answer_despite(error).await,
                 // The upstream's answer, if one is on the connection, may tell why it stopped reading.
@@ -326,7 +299,7 @@ impl Link {
     /// Returns the next bytes of the response's body. Waits no longer than the upstream's `read_timeout`.
     async fn read_body(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
-            return match timeout(self.read_timeout, self.session.read_response_body()).await {
+            return match timeout(self.upstream.read_timeout, self.session.read_response_body()).await {
                 Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
                 Ok(Ok(chunk)) => Ok(chunk),
                 Ok(Err(error)) => {
@@ -343,10 +316,10 @@ impl Link {
             // Trailers are not forwarded, but the response is not over before them.
             let _ = session.read_trailers().now_or_never();
         }
-        if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
-            let Self { connector, session, peer, reuse_idle, .. } = *self;
-            // Boxed, because the future is large and every caller that may end an exchange would need room for it.
-            Box::pin(connector.release_http_session(session, &peer, Some(reuse_idle))).await;
+        let idle_max = self.purpose.idle_max(&self.upstream);
+        if self.request_complete && !idle_max.is_zero() && self.session.response_done() {
+            let Self { origin, session, destination, .. } = *self;
+            origin.keep(session, destination, idle_max).await;
         }
     }
 }

@@ -6,30 +6,28 @@
 //!
 //! Every future here may be dropped at any time. Dropping it closes the connection, unless its method says otherwise.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use pingora::{
-    ErrorType,
-    connectors::{ConnectorOptions, http::Connector},
-    http::RequestHeader,
-};
+use pingora::http::RequestHeader;
 use thiserror::Error;
 
 use crate::{
     body::{Body, BoxFuture},
     box_future::box_future,
     config::Upstream,
-    telemetry::exchange::ExchangeWatch,
 };
 
 pub mod balance;
 mod connection;
+mod dial;
 pub mod fields;
 mod http2;
+mod idle;
 pub(crate) mod peer;
 pub mod references;
 mod response;
 mod signing;
+pub(crate) mod tapped;
 #[cfg(test)]
 mod testing;
 mod transport;
@@ -42,17 +40,14 @@ pub use signing::{NoCredentials, Signer};
 pub use transport::{Connection, Transport, Wire};
 
 use balance::Full;
-use connection::{Dialled, Link};
-use peer::{Resolver, peer};
+use dial::Dialler;
+use peer::Resolver;
 
 /// The number of idle connections kept for each purpose, over all upstreams. The longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
 /// Each peer names its own authorities. By default, pingora would read the system's authorities for each pool, and
 /// would panic at one that it cannot read.
 pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
-/// Marks a peer that must not use a pooled connection. Any value but the default works.
-const FRESH: u64 = 1;
-
 /// Why an exchange has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
@@ -86,11 +81,21 @@ pub enum Purpose {
     Write,
 }
 
+impl Purpose {
+    /// How long a connection for this purpose may be idle between two exchanges.
+    fn idle_max(self, upstream: &Upstream) -> Duration {
+        match self {
+            Self::Read => upstream.connections.idle_timeout,
+            Self::Write => upstream.reuse_idle_writes,
+        }
+    }
+}
+
 /// Connects to upstreams. Reads and writes have separate pools, because a write uses only a connection that has been
 /// idle for less than [`Upstream::reuse_idle_writes`].
 pub struct Exchanger {
-    reads: Arc<Connector>,
-    writes: Arc<Connector>,
+    reads: Dialler,
+    writes: Dialler,
     resolver: Resolver,
     upstreams: Arc<Upstreams>,
 }
@@ -98,7 +103,8 @@ pub struct Exchanger {
 impl Exchanger {
     /// Creates two empty pools for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
-        let (reads, writes) = (connector(POOLED_CONNECTIONS), connector(POOLED_CONNECTIONS));
+        let dialler = |purpose| Dialler::new(purpose, POOLED_CONNECTIONS);
+        let (reads, writes) = (dialler(Purpose::Read), dialler(Purpose::Write));
         Self { reads, writes, resolver: Resolver::new(), upstreams }
     }
 
@@ -155,15 +161,14 @@ impl Exchanger {
         purpose: Purpose,
         fresh: bool,
     ) -> Result<Connected, Failure> {
-        let name = upstream.servers.get(server).ok_or(Failure::NotSent { timed_out: false })?;
         let slot = servers.slot(server, upstream).await.map_err(|Full| Failure::Full)?;
-        let connector = match purpose {
+        let dialler = match purpose {
             Purpose::Read => &self.reads,
             Purpose::Write => &self.writes,
         };
-        let dialled = dial((connector, purpose), &self.resolver, upstream, name, fresh).await;
-        servers.connected(server, dialled.is_ok());
-        Ok(Connected::new(dialled?, server, Some(slot)))
+        let connected = dialler.dial(&self.resolver, upstream, server, fresh).await;
+        servers.connected(server, connected.is_ok());
+        Ok(Connected { slot: Some(slot), ..connected? })
     }
 }
 
@@ -189,62 +194,6 @@ impl Transport for Exchanger {
     ) -> BoxFuture<'a, Result<Exchange, Failure>> {
         box_future(move || Self::read(self, upstream, choice, head, body))
     }
-}
-
-/// Creates an empty pool.
-fn connector(size: usize) -> Arc<Connector> {
-    let mut options = ConnectorOptions::new(size);
-    options.ca_file = Some(NO_AUTHORITIES.to_owned());
-    Arc::new(Connector::new(Some(options)))
-}
-
-/// Connects to a server of this name, by a fresh connection or one from the connector's pool.
-async fn dial(
-    (connector, purpose): (&Arc<Connector>, Purpose),
-    resolver: &Resolver,
-    upstream: &Arc<Upstream>,
-    name: &str,
-    fresh: bool,
-) -> Result<Dialled, Failure> {
-    let addresses = resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
-        tracing::warn!(upstream = %upstream.name, server = %name, %error, "the server's name cannot be resolved");
-        Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
-    })?;
-    let reuse_idle = match purpose {
-        Purpose::Read => upstream.connections.idle_timeout,
-        Purpose::Write => upstream.reuse_idle_writes,
-    };
-    let mut failure = Failure::NotSent { timed_out: false };
-    for address in addresses.as_slice() {
-        let Ok(mut peer) = peer(upstream, name, address) else { continue };
-        let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
-        let pooled = peer.group_key;
-        peer.group_key ^= if fresh { FRESH } else { 0 };
-        // Boxed, because the future has room for a handshake, while a pooled connection is available in most cases.
-        match box_future(|| connector.get_http_session(&peer)).await {
-            Ok((session, reused)) => {
-                peer.group_key = pooled;
-                let peer = (peer, address.clone());
-                let link = Box::new(Link::new(Arc::clone(connector), peer, session, reuse_idle, upstream));
-                let own_host = upstream.host_header.for_server(name).map(str::to_owned);
-                return Ok(Dialled { link, reused, own_host, watch });
-            }
-            Err(error) => {
-                tracing::warn!(
-                    upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
-                    "the server cannot be reached"
-                );
-                let (kind, seen) = match error.etype() {
-                    ErrorType::TLSHandshakeFailure => (Failure::Insecure, "tls"),
-                    ErrorType::ConnectTimedout => (Failure::NotSent { timed_out: true }, "connect_timeout"),
-                    _ => (Failure::NotSent { timed_out: false }, "connect"),
-                };
-                failure = kind;
-                watch.failed(seen);
-            }
-        }
-    }
-    Err(failure)
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ use pingora::{
 use pingora_runtime::current_handle;
 use tokio::{sync::Notify, time::timeout};
 
-use super::{connections::Connections, places::ConnectionPlace, tapped::Tapped};
-use crate::downstream::unread::UNREAD;
+use super::{connections::Connections, places::ConnectionPlace};
+use crate::{downstream::unread::UNREAD, upstream::tapped::Tapped};
 
 mod watched;
 

@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     core::http2_frames::{Excess, FrameBudget, FrameScan},
     downstream::unread::Unread,
-    server::tapped::Tap,
+    upstream::tapped::Tap,
 };
 
 /// The number of response bytes that may wait for a client that does not read.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{Method, header};
-use pingora::{connectors::http::Connector, http::RequestHeader};
+use pingora::http::RequestHeader;
 use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
@@ -20,7 +20,7 @@ use crate::{
     body::Body,
     config::{HealthCheck, HealthProbe, Upstream},
     entropy::random_u64,
-    upstream::{Purpose, connection::Connected, connector, dial, peer::Resolver},
+    upstream::{Purpose, dial::Dialler, peer::Resolver},
 };
 
 /// Begins the checks of an upstream that has them configured, on this runtime. They end with its configuration.
@@ -39,11 +39,11 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 
 /// Checks one server until its configuration is gone.
 async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServer>) {
-    let (connector, resolver) = (connector(1), Resolver::new());
+    let (dialler, resolver) = (Dialler::new(Purpose::Read, 1), Resolver::new());
     loop {
         let Some(upstream) = upstream.upgrade() else { return };
         let Some(health) = upstream.health.clone() else { return };
-        let asked = timeout(health.timeout, ask(&connector, &resolver, &upstream, index, &health.question));
+        let asked = timeout(health.timeout, ask(&dialler, &resolver, &upstream, index, &health.question));
         let answer = asked.await.unwrap_or(Err("no answer in time".to_owned()));
         // The streak belongs to the server and not to this task: a reload restarts the tasks but keeps the findings.
         let news = count_answer(&server.streak, answer.is_ok(), server.is_down(), &health);
@@ -68,7 +68,7 @@ fn tell(upstream: &Upstream, server: &UpstreamServer, down: bool, reason: &str) 
 
 /// Checks once whether a server is well. The error is the reason that it is not.
 async fn ask(
-    connector: &Arc<Connector>,
+    dialler: &Dialler,
     resolver: &Resolver,
     upstream: &Arc<Upstream>,
     index: usize,
@@ -76,11 +76,11 @@ async fn ask(
 ) -> Result<(), String> {
     let name = upstream.servers.get(index).map_or("", String::as_str);
     let failed = |failure: crate::upstream::Failure| failure.to_string();
-    let dialled = dial((connector, Purpose::Read), resolver, upstream, name, true).await.map_err(failed)?;
+    let connected = dialler.dial(resolver, upstream, index, true).await.map_err(failed)?;
     let HealthProbe::Http { path, status } = question else { return Ok(()) };
     let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
     // The exchange closes the connection: a kept one would hide that no new one can be made.
-    let exchange = Connected::new(dialled, index, None).send(Box::new(head), &Body::empty()).await.map_err(failed)?;
+    let exchange = connected.send(Box::new(head), &Body::empty()).await.map_err(failed)?;
     let found = exchange.head().status.as_u16();
     if status.contains(&found) { Ok(()) } else { Err(format!("it answered {found}")) }
 }

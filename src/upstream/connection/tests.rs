@@ -1,5 +1,7 @@
 //! Requests on the wire, interim and early responses, and timeouts.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Method;
 use tokio::{

@@ -1,4 +1,4 @@
-//! Connections whose bytes are watched on their way to pingora.
+//! Connections that are watched on their way to pingora.
 
 use std::{
     fmt::Debug,
@@ -14,30 +14,73 @@ use pingora::protocols::{
     ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
     UniqueID, UniqueIDType, raw_connect::ProxyDigest, tls::SslDigest,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
 /// The watcher of a connection.
-pub(super) trait Tap: Debug + Send + Sync + Unpin + 'static {
+pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
     /// Whether the connection may be read from.
     fn may_read(&self) -> bool {
         true
     }
 
     /// Looks at bytes before pingora reads them, and may replace them.
-    fn received(&mut self, bytes: &mut [u8]);
+    fn received(&mut self, _bytes: &mut [u8]) {}
 
     /// Counts bytes that were written.
     fn wrote(&mut self, _bytes: usize) {}
+
+    /// Whether the connection sends now what was written.
+    fn flushes(&mut self) -> bool {
+        true
+    }
+}
+
+/// A connection, or the buffer in front of one.
+pub(crate) trait Carrier: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static {
+    fn connection(&self) -> &Stream;
+
+    fn connection_mut(&mut self) -> &mut Stream;
+}
+
+impl Carrier for Stream {
+    fn connection(&self) -> &Stream {
+        self
+    }
+
+    fn connection_mut(&mut self) -> &mut Stream {
+        self
+    }
+}
+
+impl Carrier for BufWriter<Stream> {
+    fn connection(&self) -> &Stream {
+        self.get_ref()
+    }
+
+    fn connection_mut(&mut self) -> &mut Stream {
+        self.get_mut()
+    }
 }
 
 /// A connection with its watcher.
 #[derive(Debug)]
-pub(super) struct Tapped<T> {
-    pub(super) stream: Stream,
-    pub(super) tap: T,
+pub(crate) struct Tapped<T, C = Stream> {
+    pub(crate) stream: C,
+    pub(crate) tap: T,
 }
 
-impl<T: Tap> Tapped<T> {
+impl<T: Tap, C: Carrier> Tapped<T, C> {
+    /// Returns the connection without its watcher. The error is a connection that has no such watcher.
+    pub(crate) fn untap(stream: Stream) -> Result<C, Stream> {
+        if !stream.as_any().is::<Self>() {
+            return Err(stream);
+        }
+        match stream.into_any().downcast::<Self>() {
+            Ok(tapped) => Ok(tapped.stream),
+            Err(_other) => unreachable!("the type was checked above"),
+        }
+    }
+
     fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
             self.tap.wrote(bytes);
@@ -46,7 +89,7 @@ impl<T: Tap> Tapped<T> {
     }
 }
 
-impl<T: Tap> AsyncRead for Tapped<T> {
+impl<T: Tap, C: Carrier> AsyncRead for Tapped<T, C> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.tap.may_read() {
             return Poll::Pending;
@@ -58,7 +101,7 @@ impl<T: Tap> AsyncRead for Tapped<T> {
     }
 }
 
-impl<T: Tap> AsyncWrite for Tapped<T> {
+impl<T: Tap, C: Carrier> AsyncWrite for Tapped<T, C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.count(written)
@@ -78,7 +121,7 @@ impl<T: Tap> AsyncWrite for Tapped<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        if self.tap.flushes() { Pin::new(&mut self.stream).poll_flush(context) } else { Poll::Ready(Ok(())) }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -87,57 +130,57 @@ impl<T: Tap> AsyncWrite for Tapped<T> {
 }
 
 #[async_trait]
-impl<T: Tap> Shutdown for Tapped<T> {
+impl<T: Tap, C: Carrier> Shutdown for Tapped<T, C> {
     async fn shutdown(&mut self) {
-        self.stream.shutdown().await;
+        self.stream.connection_mut().shutdown().await;
     }
 }
 
-impl<T: Tap> UniqueID for Tapped<T> {
+impl<T: Tap, C: Carrier> UniqueID for Tapped<T, C> {
     fn id(&self) -> UniqueIDType {
-        self.stream.id()
+        self.stream.connection().id()
     }
 }
 
-impl<T: Tap> Ssl for Tapped<T> {
+impl<T: Tap, C: Carrier> Ssl for Tapped<T, C> {
     fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.stream.get_ssl_digest()
+        self.stream.connection().get_ssl_digest()
     }
 
     fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.stream.selected_alpn_proto()
+        self.stream.connection().selected_alpn_proto()
     }
 }
 
-impl<T: Tap> GetTimingDigest for Tapped<T> {
+impl<T: Tap, C: Carrier> GetTimingDigest for Tapped<T, C> {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.stream.get_timing_digest()
+        self.stream.connection().get_timing_digest()
     }
 
     fn get_read_pending_time(&self) -> Duration {
-        self.stream.get_read_pending_time()
+        self.stream.connection().get_read_pending_time()
     }
 
     fn get_write_pending_time(&self) -> Duration {
-        self.stream.get_write_pending_time()
+        self.stream.connection().get_write_pending_time()
     }
 }
 
-impl<T: Tap> GetProxyDigest for Tapped<T> {
+impl<T: Tap, C: Carrier> GetProxyDigest for Tapped<T, C> {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.stream.get_proxy_digest()
+        self.stream.connection().get_proxy_digest()
     }
 }
 
-impl<T: Tap> GetSocketDigest for Tapped<T> {
+impl<T: Tap, C: Carrier> GetSocketDigest for Tapped<T, C> {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.stream.get_socket_digest()
+        self.stream.connection().get_socket_digest()
     }
 }
 
 #[async_trait]
-impl<T: Tap> Peek for Tapped<T> {
+impl<T: Tap, C: Carrier> Peek for Tapped<T, C> {
     async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        self.stream.try_peek(buffer).await
+        self.stream.connection_mut().try_peek(buffer).await
     }
 }

@@ -1,0 +1,247 @@
+//! Connections to servers: idle ones, and new ones.
+
+use std::{sync::Arc, time::Duration};
+
+use pingora::{
+    ErrorType,
+    connectors::{ConnectorOptions, TransportConnector, http::Connector},
+    protocols::{
+        Stream,
+        http::{client::HttpSession, v1::client::HttpSession as Http1Session},
+    },
+    upstreams::peer::HttpPeer,
+};
+
+use tokio::io::BufWriter;
+
+use super::{
+    Connected, Failure, NO_AUTHORITIES, Purpose,
+    idle::{Destination, Home, IdleConnections},
+    peer::{Resolver, peer},
+    tapped::{Tap, Tapped},
+};
+use crate::{box_future::box_future, config::Upstream, telemetry::exchange::ExchangeWatch};
+
+/// Marks a peer that must not use a pooled connection. Any value but the default works.
+const FRESH: u64 = 1;
+
+/// Connects for one purpose.
+pub(super) struct Dialler {
+    purpose: Purpose,
+    idle: Arc<IdleConnections>,
+    transport: TransportConnector,
+    /// Pingora's own pool, for servers that may speak HTTP/2.
+    http2: Arc<Connector>,
+}
+
+/// A connection on which no exchange has begun.
+pub(super) enum Opened {
+    /// One of HTTP/1.1.
+    Http1(Stream, Home),
+    /// One of a server that may speak HTTP/2.
+    Negotiated(Box<HttpSession>, Pooled),
+}
+
+/// The place to which the connection of an exchange returns.
+pub(super) enum Origin {
+    Idle(Home),
+    Pingora(Pooled),
+}
+
+/// A connection in pingora's pool.
+pub(super) struct Pooled {
+    connector: Arc<Connector>,
+    peer: Box<HttpPeer>,
+}
+
+impl Dialler {
+    /// Creates empty pools, each of at most `idle_count_max` connections.
+    pub(super) fn new(purpose: Purpose, idle_count_max: usize) -> Self {
+        let mut options = ConnectorOptions::new(idle_count_max);
+        options.ca_file = Some(NO_AUTHORITIES.to_owned());
+        Self {
+            purpose,
+            idle: IdleConnections::new(idle_count_max),
+            transport: TransportConnector::new(Some(options.clone())),
+            http2: Arc::new(Connector::new(Some(options))),
+        }
+    }
+
+    /// Connects to the first reachable address of the server at this index, by an idle connection or a new one. A
+    /// `fresh` connection has carried no exchange.
+    pub(super) async fn dial(
+        &self,
+        resolver: &Resolver,
+        upstream: &Arc<Upstream>,
+        server: usize,
+        fresh: bool,
+    ) -> Result<Connected, Failure> {
+        let mut failure = Failure::NotSent { timed_out: false };
+        let name = upstream.servers.get(server).ok_or(failure)?;
+        let addresses = resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
+            tracing::warn!(upstream = %upstream.name, server = %name, %error, "the server's name cannot be resolved");
+            Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
+        })?;
+        for address in addresses.as_slice() {
+            let destination = Destination::of(upstream, name, address.clone());
+            let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
+            match self.open(upstream, name, &destination, fresh).await {
+                Ok((opened, reused)) => {
+                    let (upstream, purpose) = (Arc::clone(upstream), self.purpose);
+                    return Ok(Connected { opened, destination, upstream, server, purpose, reused, slot: None, watch });
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
+                        "the server cannot be reached"
+                    );
+                    let (kind, seen) = unreachable(&error);
+                    failure = kind;
+                    watch.failed(seen);
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    /// Returns a connection to this address of a server, and whether it carried an exchange before.
+    async fn open(
+        &self,
+        upstream: &Upstream,
+        server: &str,
+        destination: &Destination,
+        fresh: bool,
+    ) -> pingora::Result<(Opened, bool)> {
+        if upstream.http2 {
+            return self.negotiate(peer(upstream, server, &destination.address)?, fresh).await;
+        }
+        if !fresh && let Some((stream, home)) = self.idle.take(destination) {
+            return Ok((Opened::Http1(stream, home), true));
+        }
+        let peer = peer(upstream, server, &destination.address)?;
+        // Boxed, because the future has room for a handshake, while an idle connection is available in most cases.
+        let stream = box_future(|| self.transport.new_stream(&peer)).await?;
+        Ok((Opened::Http1(stream, self.idle.home()), false))
+    }
+
+    async fn negotiate(&self, mut peer: HttpPeer, fresh: bool) -> pingora::Result<(Opened, bool)> {
+        let pooled = peer.group_key;
+        peer.group_key ^= if fresh { FRESH } else { 0 };
+        let (session, reused) = box_future(|| self.http2.get_http_session(&peer)).await?;
+        peer.group_key = pooled;
+        let pooled = Pooled { connector: Arc::clone(&self.http2), peer: Box::new(peer) };
+        Ok((Opened::Negotiated(Box::new(session), pooled), reused))
+    }
+}
+
+impl Opened {
+    /// Begins an exchange. A request with a body of HTTP/1.1 is not sent before the beginning of its body, so that the
+    /// server receives both at once.
+    pub(super) fn begin(self, has_body: bool) -> (HttpSession, Origin) {
+        match self {
+            Self::Http1(stream, home) => {
+                let stream = if has_body { hold_head(stream) } else { stream };
+                (HttpSession::H1(Http1Session::new(stream)), Origin::Idle(home))
+            }
+            Self::Negotiated(session, pooled) => (*session, Origin::Pingora(pooled)),
+        }
+    }
+}
+
+impl Origin {
+    /// Whether the server is authenticated over TLS, as far as HTTP/2 may be spoken.
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(self, Self::Pingora(pooled) if pooled.peer.is_tls())
+    }
+
+    /// Keeps the connection of an exchange whose messages are complete, if both sides allow it.
+    pub(super) async fn keep(self, session: HttpSession, destination: Destination, idle_max: Duration) {
+        match (self, session) {
+            (Self::Pingora(Pooled { connector, peer }), session) => {
+                connector.release_http_session(session, &*peer, Some(idle_max)).await;
+            }
+            (Self::Idle(home), HttpSession::H1(mut session)) => {
+                session.respect_keepalive();
+                if let Some(stream) = session.reuse().await {
+                    home.keep(destination, unhold(stream), idle_max);
+                }
+            }
+            (Self::Idle(_), _) => {}
+        }
+    }
+}
+
+/// Returns the failure to connect, and its name in metrics.
+fn unreachable(error: &pingora::Error) -> (Failure, &'static str) {
+    match error.etype() {
+        ErrorType::TLSHandshakeFailure => (Failure::Insecure, "tls"),
+        ErrorType::ConnectTimedout => (Failure::NotSent { timed_out: true }, "connect_timeout"),
+        _ => (Failure::NotSent { timed_out: false }, "connect"),
+    }
+}
+
+/// Ignores the first flush, which follows the head.
+#[derive(Debug, Default)]
+struct HeldHead {
+    is_over: bool,
+}
+
+impl Tap for HeldHead {
+    fn flushes(&mut self) -> bool {
+        std::mem::replace(&mut self.is_over, true)
+    }
+}
+
+/// Holds the head of the next request back until its body follows. Pingora's own streams to servers have no buffer.
+fn hold_head(stream: Stream) -> Stream {
+    Box::new(Tapped { stream: BufWriter::new(stream), tap: HeldHead::default() })
+}
+
+fn unhold(stream: Stream) -> Stream {
+    Tapped::<HeldHead, BufWriter<Stream>>::untap(stream).map_or_else(|unheld| unheld, BufWriter::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use pingora::protocols::l4;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
+    use super::*;
+    use crate::upstream::testing::listen;
+
+    /// Counts the writes to a connection.
+    #[derive(Debug)]
+    struct Writes(Arc<AtomicUsize>);
+
+    impl Tap for Writes {
+        fn wrote(&mut self, _bytes: usize) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A server that receives the head alone is woken twice for each write.
+    #[tokio::test]
+    async fn the_head_and_a_small_body_are_one_write() {
+        let (listener, server) = listen().await;
+        let ours = TcpStream::connect(&server).await.unwrap();
+        let (mut theirs, writes) = (listener.accept().await.unwrap().0, Arc::default());
+        let stream: Stream = Box::new(l4::stream::Stream::from(ours));
+        let mut stream: Stream = Box::new(Tapped { stream, tap: Writes(Arc::clone(&writes)) });
+        for number in 1..=2 {
+            let mut held = hold_head(stream);
+            for part in [b"head", b"body"] {
+                held.write_all(part).await.unwrap();
+                held.flush().await.unwrap();
+            }
+            let mut received = [0; 8];
+            theirs.read_exact(&mut received).await.unwrap();
+            assert_eq!((received, writes.load(Ordering::Relaxed)), (*b"headbody", number));
+            stream = unhold(held);
+        }
+    }
+}
