@@ -337,6 +337,13 @@ pub struct Upstream {
     pub reuse_idle_writes: Duration,
 }
 
+impl Upstream {
+    /// The time limit of each wait for a server on an unguarded route.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.timeout.max(self.read_timeout)
+    }
+}
+
 /// One `[[routes]]` table with `[defaults]` filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {

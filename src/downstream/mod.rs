@@ -4,5 +4,5 @@ pub mod client;
 pub(crate) mod local_answer;
 pub(crate) mod relay;
 pub mod respond;
-mod session;
+pub(crate) mod session;
 pub(crate) mod unread;

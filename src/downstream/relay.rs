@@ -1,14 +1,14 @@
 //! Sending the answer to a guarded request.
 
 use bytes::Bytes;
-use pingora::{http::RequestHeader, protocols::http::ServerSession};
+use pingora::{Error, ErrorType, http::RequestHeader, protocols::http::ServerSession};
 
-use super::{local_answer::LocalAnswer, respond, unread};
+use super::{local_answer::LocalAnswer, respond, session::gone, unread};
 use crate::{
     core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed},
     telemetry::access::AccessEntry,
-    upstream::fields::frame_response,
+    upstream::{Exchange, fields::frame_response},
 };
 
 /// An answer whose verdict is recorded, before a byte of it is written.
@@ -17,6 +17,8 @@ pub(crate) enum Outgoing {
     Local(LocalAnswer),
     /// One of the upstream.
     Relayed(Box<Relayed>),
+    /// One of the upstream to an unguarded request, sent as long as the client is there.
+    Forwarded(Box<Relayed>),
 }
 
 impl Outgoing {
@@ -51,14 +53,15 @@ impl Outgoing {
     pub(crate) async fn send(self, session: &mut ServerSession) -> pingora::Result<()> {
         match self {
             Self::Local(answer) => respond::respond(session, answer).await,
-            Self::Relayed(relayed) => relay(session, *relayed).await,
+            Self::Relayed(relayed) => relay(session, *relayed, false).await,
+            Self::Forwarded(relayed) => relay(session, *relayed, true).await,
         }
     }
 }
 
 /// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part
-/// for the whole.
-async fn relay(session: &mut ServerSession, relayed: Relayed) -> pingora::Result<()> {
+/// for the whole. `watches_client` ends the exchange when the client goes while the server is silent.
+async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bool) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let is_head = session.req_header().method == http::Method::HEAD;
     let rest = match rest {
@@ -77,24 +80,25 @@ async fn relay(session: &mut ServerSession, relayed: Relayed) -> pingora::Result
             session.write_response_body(chunk.clone(), false).await?;
         }
         if let Some(mut exchange) = rest {
-            loop {
-                match exchange.next_chunk().await {
-                    Ok(Some(chunk)) => {
-                        let _sending = unread::sending(chunk.len());
-                        session.write_response_body(chunk, false).await?;
-                    }
-                    Ok(None) => break,
-                    Err(failure) => {
-                        return Err(pingora::Error::because(
-                            pingora::ErrorType::ReadError,
-                            "relaying the upstream's response",
-                            failure,
-                        ));
-                    }
-                }
+            while let Some(chunk) = next_chunk(session, &mut exchange, watches_client).await? {
+                let _sending = unread::sending(chunk.len());
+                session.write_response_body(chunk, false).await?;
             }
             exchange.finish().await;
         }
     }
     session.write_response_body(Bytes::new(), true).await
+}
+
+async fn next_chunk(
+    session: &mut ServerSession,
+    exchange: &mut Exchange,
+    watches_client: bool,
+) -> pingora::Result<Option<Bytes>> {
+    let chunk = tokio::select! {
+        biased;
+        chunk = exchange.next_chunk() => chunk,
+        gone = gone(session), if watches_client => return Err(gone),
+    };
+    chunk.map_err(|failure| Error::because(ErrorType::ReadError, "relaying the upstream's response", failure))
 }

@@ -43,7 +43,8 @@ impl Client for ServerSession {
     }
 }
 
-async fn gone(session: &mut ServerSession) -> Box<pingora::Error> {
+/// Waits until the client of a request without unread content has gone. Returns why.
+pub(crate) async fn gone(session: &mut ServerSession) -> Box<pingora::Error> {
     if !session.is_body_done() {
         return std::future::pending().await;
     }

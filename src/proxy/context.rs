@@ -52,6 +52,11 @@ impl Context {
         }
     }
 
+    /// Whether the exchange is watched, or may open a tunnel.
+    pub(super) fn needs_pingora(&self) -> bool {
+        self.observation.is_some() || self.handshake.is_some()
+    }
+
     /// Creates the context of a request whose head was just read.
     pub fn new(ticket: InFlightGuard, serving: Arc<Serving>) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! The direct path: a request of HTTP/1.1 that is answered here is served by one function, from its head to the end of
-//! its answer.
+//! The direct path: a request of HTTP/1.1 that is answered here, or is an unguarded read, is served by one function, from
+//! its head to the end of its answer.
 //!
 //! # Design
 //!
@@ -39,9 +39,9 @@ pub(crate) enum Served {
 }
 
 impl Gateway {
-    /// Guesses from the bytes of a head whether this proxy answers the request itself.
+    /// Guesses from the bytes of a head whether this path serves the request.
     pub(crate) fn may_serve(&self, head: &[u8]) -> bool {
-        self.live.serving().table.may_guard(head)
+        self.live.serving().table.may_serve_directly(head)
     }
 
     /// Serves the request whose complete head is at the beginning of `received`. `is_last` ends the connection.
@@ -61,11 +61,15 @@ impl Gateway {
         let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
         entry::prepare(&mut session, context.serving.config.server.keepalive_timeout);
         let arrival = Arrival::at(&context.serving, &mut session);
-        if !arrival.is_answered_here() {
+        let is_forwarded = arrival.is_forwarded_here(&context.serving, session.req_header());
+        if !is_forwarded && !arrival.is_answered_here() {
             return declined(session);
         }
         let outgoing = match entry::enter(&self.live, &self.observer, &mut session, &mut context, arrival).await {
             Ok(Entered::Answered(outgoing)) => Ok(outgoing),
+            Ok(Entered::Passed) if is_forwarded && !context.needs_pingora() => {
+                self.forward(&mut session, &mut context).await
+            }
             // A reload came between the two looks at the door.
             Ok(Entered::Passed) => {
                 context.end_write();

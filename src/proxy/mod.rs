@@ -12,7 +12,8 @@
 //!    writes refusals and other local responses.
 //! 6. `entry` again writes the line in the access log.
 //!
-//! Over HTTP/1.1, `direct` serves most guarded requests by the same steps without the hooks.
+//! Over HTTP/1.1, `direct` serves most guarded requests by the same steps without the hooks, and so do `direct` and
+//! `forward` most unguarded reads.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,13 +29,18 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::{generation::Live, telemetry::activity::Activity};
+use crate::{
+    generation::Live,
+    telemetry::activity::Activity,
+    upstream::dial::{Dialler, Traffic},
+};
 
 mod arrival;
 mod context;
 mod direct;
 mod entry;
 mod failure;
+mod forward;
 mod handshake;
 mod observe;
 mod pass;
@@ -50,7 +56,7 @@ pub(crate) use direct::Served;
 use entry::Entered;
 pub use observe::Observation;
 use observe::Observer;
-use pass::PeerFinder;
+use pass::ServerFinder;
 
 /// The proxy as pingora sees it. A clone is the same proxy.
 #[derive(Clone)]
@@ -58,7 +64,9 @@ pub struct Gateway {
     live: Arc<Live>,
     observer: Arc<Observer>,
     activity: Option<Arc<Activity>>,
-    servers: Arc<PeerFinder>,
+    servers: Arc<ServerFinder>,
+    /// The connections for reads that pingora does not forward.
+    forwards: Arc<Dialler>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -70,7 +78,8 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// Creates the proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
-        Self { live, observer: Arc::default(), activity: None, servers: Arc::new(PeerFinder::new()) }
+        let forwards = Arc::new(Dialler::new(Traffic::UnguardedReads));
+        Self { live, observer: Arc::default(), activity: None, servers: Arc::new(ServerFinder::new()), forwards }
     }
 
     /// Adds a record of events for an operator.
@@ -141,11 +150,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
-        pass::tell_of_insecure(context, &error);
-        if context.untried.is_empty() {
-            pass::connected(context, false);
-        }
-        context.watch.failed("connect");
+        pass::failed_to_connect(context, &error);
         error.set_retry(pass::may_connect_again(context));
         error
     }

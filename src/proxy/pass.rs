@@ -36,18 +36,37 @@ use crate::{
 /// The error of a server whose connections are all in use, as opposed to one that cannot be reached.
 pub(super) const OVERLOADED: ErrorType = ErrorType::Custom("overloaded");
 
+/// The server that a request goes to next.
+pub(super) struct NextServer {
+    pub(super) upstream: Arc<Upstream>,
+    /// The index of the server in [`Upstream::servers`].
+    pub(super) server: usize,
+    pub(super) address: Address,
+}
+
 /// Finds the addresses of the servers of unguarded requests.
 #[derive(Debug)]
-pub(super) struct PeerFinder(Resolver);
+pub(super) struct ServerFinder(Resolver);
 
-impl PeerFinder {
+impl ServerFinder {
     pub(super) fn new() -> Self {
         Self(Resolver::new())
     }
 
-    /// Returns the next peer of a request. It proceeds through all addresses of all servers that are not down,
-    /// beginning with the server that `balance` selects.
+    /// Returns the next server of a request as pingora connects to it.
     pub(super) async fn peer(&self, request: &RequestHeader, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        let NextServer { upstream, server, address } = self.next(request, context).await?;
+        let mut peer = http_peer(&upstream, upstream.servers.get(server).map_or("", String::as_str), &address)?;
+        if request.headers.contains_key(header::UPGRADE) {
+            // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1). Over HTTP/2 it would need another handshake.
+            peer.options.set_http_version(1, 1);
+        }
+        Ok(Box::new(peer))
+    }
+
+    /// Returns the next server of a request. It proceeds through all addresses of all servers that are not down,
+    /// beginning with the server that `balance` selects.
+    pub(super) async fn next(&self, request: &RequestHeader, context: &mut Context) -> pingora::Result<NextServer> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
         let upstream = Arc::clone(&context.entry.route.as_ref().ok_or_else(no_server)?.upstream);
         let servers = context.serving.guards.upstreams().of(&upstream);
@@ -59,19 +78,13 @@ impl PeerFinder {
         }
         let mut failure = Error::explain(ErrorType::ConnectNoRoute, "no server is up");
         loop {
-            if let Some(address) = context.untried.pop() {
-                let name = context.server.and_then(|server| upstream.servers.get(server)).ok_or_else(no_server)?;
-                let mut peer = http_peer(&upstream, name, &address)?;
-                if request.headers.contains_key(header::UPGRADE) {
-                    // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1). Over HTTP/2 it would need another
-                    // handshake.
-                    peer.options.set_http_version(1, 1);
-                }
+            if let Some((server, address)) = context.server.zip(context.untried.pop()) {
+                let name = upstream.servers.get(server).ok_or_else(no_server)?;
                 let is_tls = upstream.tls.is_some();
                 context.watch =
                     ExchangeWatch::begin_for(context.entry.info.clone(), name, is_tls, Some(address.clone()));
-                context.entry.server = Some(address);
-                return Ok(Box::new(peer));
+                context.entry.server = Some(address.clone());
+                return Ok(NextServer { upstream, server, address });
             }
             // Freed before the request waits for the next server.
             context.slot = None;
@@ -136,7 +149,7 @@ fn next(untried: &mut Vec<usize>, servers: &balance::UpstreamServers, takes_turn
 fn http_peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::Result<HttpPeer> {
     let mut peer = peer(upstream, server, address)?;
     let options = &mut peer.options;
-    options.read_timeout = Some(upstream.timeout.max(upstream.read_timeout));
+    options.read_timeout = Some(upstream.longest_wait());
     options.write_timeout = Some(upstream.write_timeout);
     options.idle_timeout = Some(upstream.connections.idle_timeout);
     options.http_upstream_request_policy = HttpUpstreamRequestPolicy {
@@ -228,8 +241,17 @@ pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
     }
 }
 
+/// Notes that the last address cannot be reached.
+pub(super) fn failed_to_connect(context: &mut Context, error: &Error) {
+    tell_of_insecure(context, error);
+    if context.untried.is_empty() {
+        connected(context, false);
+    }
+    context.watch.failed("connect");
+}
+
 /// Logs a connection that failed for its security. The reason is for the log alone.
-pub(super) fn tell_of_insecure(context: &Context, error: &Error) {
+fn tell_of_insecure(context: &Context, error: &Error) {
     if *error.etype() == ErrorType::TLSHandshakeFailure {
         let upstream = context.entry.route.as_ref().map(|route| route.upstream.name.as_str());
         let server = context.entry.server.as_ref().map(tracing::field::display);
@@ -248,6 +270,15 @@ pub(super) fn stay(context: &mut Context) {
         context.untried.clear();
         untried.push(server);
     }
+}
+
+/// Whether a request is a read that needs nothing but an answer: it has neither content nor another protocol to offer.
+pub(super) fn is_plain_read(request: &RequestHeader) -> bool {
+    let more = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE, header::EXPECT];
+    request.version == Version::HTTP_11
+        && matches!(request.method, Method::GET | Method::HEAD)
+        && !more.iter().any(|name| request.headers.contains_key(name))
+        && !method::is_named(&request.headers, request.raw_path())
 }
 
 /// Whether a failed exchange on a dead pooled connection may be repeated: only a read, and only if its body can be

@@ -69,13 +69,16 @@ impl RoutingTable {
         self.patterns.find_raw(host, path)
     }
 
-    /// Guesses from a head as received whether the route of its request enforces a guard.
-    pub fn may_guard(&self, head: &[u8]) -> bool {
-        let Some((_, target)) = method_and_target(head) else { return false };
+    /// Guesses from a head as received whether its request is one for a guard, or a read of an unguarded route.
+    pub fn may_serve_directly(&self, head: &[u8]) -> bool {
+        let Some((method, target)) = method_and_target(head) else { return false };
         let host = if self.patterns.has_hosts() { host(head) } else { None };
         let index = self.find_raw(host.unwrap_or_default(), split_query(target).0);
         match index.map(|index| self.place(index)) {
-            Some(TablePlace::Resource(_, route)) => route.enforced().is_some(),
+            Some(TablePlace::Resource(_, route)) => match route.guard {
+                Some(_) => route.enforced().is_some(),
+                None => matches!(method, b"GET" | b"HEAD"),
+            },
             Some(TablePlace::Lease(..)) => true,
             Some(TablePlace::Nothing) | None => false,
         }

@@ -13,9 +13,9 @@ use pingora::{
 use pingora_timeout::timeout;
 
 use super::{
-    Connection, Exchange, Failure, Purpose, Wire,
+    Connection, Exchange, Failure, Wire,
     balance::Slot,
-    dial::{Opened, Origin},
+    dial::{Opened, Origin, Traffic},
     http2::{is_unprocessed, to_http2},
     idle::Destination,
 };
@@ -39,7 +39,7 @@ pub(super) struct Link {
     /// The upstream's address stands in for Host if the client sent none.
     destination: Destination,
     upstream: Arc<Upstream>,
-    purpose: Purpose,
+    traffic: Traffic,
     /// The slot that this exchange occupies on its server.
     slot: Option<Slot>,
     interim_responses: u8,
@@ -52,10 +52,10 @@ pub(super) struct Link {
 }
 
 /// An exchange that failed after it began.
-pub(super) struct Lost {
-    pub(super) failure: Failure,
+pub(crate) struct Lost {
+    pub(crate) failure: Failure,
     /// Whether the connection broke before the response's head was complete.
-    pub(super) connection_died: bool,
+    pub(crate) connection_died: bool,
 }
 
 impl Lost {
@@ -68,7 +68,7 @@ impl Lost {
     }
 
     /// Returns the failure's name in metrics.
-    const fn word(&self) -> &'static str {
+    pub(crate) const fn word(&self) -> &'static str {
         match self.failure {
             Failure::NotSent { .. } => "not_sent",
             Failure::Insecure => "tls",
@@ -114,7 +114,7 @@ pub struct Connected {
     pub(super) destination: Destination,
     pub(super) upstream: Arc<Upstream>,
     pub(super) server: usize,
-    pub(super) purpose: Purpose,
+    pub(super) traffic: Traffic,
     pub(super) reused: bool,
     /// The slot that the exchange occupies on its server, if it takes one.
     pub(super) slot: Option<Slot>,
@@ -177,6 +177,46 @@ impl Connected {
     }
 }
 
+/// A read that was sent, and whose responses are read one by one.
+pub(crate) struct Asked {
+    link: Box<Link>,
+    server: usize,
+}
+
+impl Connected {
+    /// Makes the exchange hold this slot.
+    pub(crate) fn occupying(self, slot: Option<Slot>) -> Self {
+        Self { slot, ..self }
+    }
+
+    /// Sends a request without a body. Unlike [`Connected::send`] it adds no field and watches nothing.
+    pub(crate) async fn ask(self, head: Box<RequestHeader>) -> Result<Asked, Lost> {
+        let server = self.server;
+        let mut link = Box::new(Link::of(self, false));
+        link.write_head(head, true).await?;
+        link.session.finish_request_body().await?;
+        link.request_complete = true;
+        Ok(Asked { link, server })
+    }
+}
+
+impl Asked {
+    /// Reads the head of the next response, which may be an interim one. May be dropped and called again: what has
+    /// arrived is kept.
+    pub(crate) async fn next_head(&mut self) -> Result<&ResponseHeader, Lost> {
+        match timeout(self.link.upstream.longest_wait(), self.link.next_head()).await {
+            Ok(head) => head,
+            Err(_elapsed) => Err(Lost::timed_out()),
+        }
+    }
+
+    /// Returns the exchange, once its final response has begun.
+    pub(crate) fn into_exchange(self) -> Result<Exchange, Lost> {
+        let head = self.link.session.response_header().cloned().ok_or(Lost::abandoned())?;
+        Ok(Exchange::of(self.link, Box::new(head), self.server))
+    }
+}
+
 impl Connection for Connected {
     fn server(&self) -> usize {
         self.server
@@ -189,14 +229,14 @@ impl Connection for Connected {
 
 impl Link {
     fn of(connected: Connected, has_body: bool) -> Self {
-        let Connected { opened, destination, upstream, purpose, slot, .. } = connected;
+        let Connected { opened, destination, upstream, traffic, slot, .. } = connected;
         let (session, origin) = opened.begin(has_body);
         Self {
             session,
             origin,
             destination,
             upstream,
-            purpose,
+            traffic,
             slot,
             interim_responses: 0,
             answered: false,
@@ -276,18 +316,26 @@ impl Link {
 
     /// Reads up to the head of the final response. May be dropped and called again: what has arrived is kept.
     async fn final_head(&mut self) -> Result<(), Lost> {
-        loop {
-            self.session.read_response_header().await?;
-            let head = self.session.response_header().ok_or(Lost::abandoned())?;
-            if !head.status.is_informational() {
-                self.answered = is_framed(head);
-                return if self.answered { Ok(()) } else { Err(Lost::abandoned()) };
-            }
+        while self.next_head().await?.status.is_informational() {}
+        Ok(())
+    }
+
+    /// Reads the head of the next response. May be dropped and called again: what has arrived is kept.
+    async fn next_head(&mut self) -> Result<&ResponseHeader, Lost> {
+        self.session.read_response_header().await?;
+        let head = self.session.response_header().ok_or(Lost::abandoned())?;
+        if head.status.is_informational() {
             self.interim_responses += 1;
             if head.status == StatusCode::SWITCHING_PROTOCOLS || self.interim_responses > INTERIM_RESPONSES_MAX {
                 return Err(Lost::abandoned());
             }
+        } else {
+            self.answered = is_framed(head);
+            if !self.answered {
+                return Err(Lost::abandoned());
+            }
         }
+        Ok(head)
     }
 
     /// Whether the upstream has answered with an error.
@@ -296,10 +344,11 @@ impl Link {
         head.is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
-    /// Returns the next bytes of the response's body. Waits no longer than the upstream's `read_timeout`.
+    /// Returns the next bytes of the response's body.
     async fn read_body(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
-            return match timeout(self.upstream.read_timeout, self.session.read_response_body()).await {
+            let wait = self.traffic.body_wait(&self.upstream);
+            return match timeout(wait, self.session.read_response_body()).await {
                 Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
                 Ok(Ok(chunk)) => Ok(chunk),
                 Ok(Err(error)) => {
@@ -316,7 +365,7 @@ impl Link {
             // Trailers are not forwarded, but the response is not over before them.
             let _ = session.read_trailers().now_or_never();
         }
-        let idle_max = self.purpose.idle_max(&self.upstream);
+        let idle_max = self.traffic.idle_max(&self.upstream);
         if self.request_complete && !idle_max.is_zero() && self.session.response_done() {
             let Self { origin, session, destination, .. } = *self;
             origin.keep(session, destination, idle_max).await;

@@ -15,19 +15,30 @@ use pingora::{
 use tokio::io::BufWriter;
 
 use super::{
-    Connected, Failure, NO_AUTHORITIES, Purpose,
+    Connected, Failure, NO_AUTHORITIES,
     idle::{Destination, Home, IdleConnections},
     peer::{Resolver, peer},
     tapped::{Tap, Tapped},
 };
-use crate::{box_future::box_future, config::Upstream, telemetry::exchange::ExchangeWatch};
+use crate::{box_future::box_future, config::Upstream, core::address::Address, telemetry::exchange::ExchangeWatch};
 
+/// The number of idle connections kept for each purpose, over all upstreams. The longest idle one is closed first.
+const POOLED_CONNECTIONS: usize = 512;
 /// Marks a peer that must not use a pooled connection. Any value but the default works.
 const FRESH: u64 = 1;
 
-/// Connects for one purpose.
-pub(super) struct Dialler {
-    purpose: Purpose,
+/// The requests that share idle connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    GuardedReads,
+    GuardedWrites,
+    /// Reads that are forwarded as they came.
+    UnguardedReads,
+}
+
+/// Connects for one kind of traffic.
+pub(crate) struct Dialler {
+    traffic: Traffic,
     idle: Arc<IdleConnections>,
     transport: TransportConnector,
     /// Pingora's own pool, for servers that may speak HTTP/2.
@@ -54,14 +65,32 @@ pub(super) struct Pooled {
     peer: Box<HttpPeer>,
 }
 
+impl Traffic {
+    /// How long a connection may be idle between two exchanges.
+    pub(super) fn idle_max(self, upstream: &Upstream) -> Duration {
+        match self {
+            Self::GuardedReads | Self::UnguardedReads => upstream.connections.idle_timeout,
+            Self::GuardedWrites => upstream.reuse_idle_writes,
+        }
+    }
+
+    /// How long an exchange waits for more of a response's body.
+    pub(super) fn body_wait(self, upstream: &Upstream) -> Duration {
+        match self {
+            Self::GuardedReads | Self::GuardedWrites => upstream.read_timeout,
+            Self::UnguardedReads => upstream.longest_wait(),
+        }
+    }
+}
+
 impl Dialler {
-    /// Creates empty pools, each of at most `idle_count_max` connections.
-    pub(super) fn new(purpose: Purpose, idle_count_max: usize) -> Self {
-        let mut options = ConnectorOptions::new(idle_count_max);
+    /// Creates a dialler without idle connections.
+    pub(crate) fn new(traffic: Traffic) -> Self {
+        let mut options = ConnectorOptions::new(POOLED_CONNECTIONS);
         options.ca_file = Some(NO_AUTHORITIES.to_owned());
         Self {
-            purpose,
-            idle: IdleConnections::new(idle_count_max),
+            traffic,
+            idle: IdleConnections::new(POOLED_CONNECTIONS),
             transport: TransportConnector::new(Some(options.clone())),
             http2: Arc::new(Connector::new(Some(options))),
         }
@@ -83,13 +112,9 @@ impl Dialler {
             Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
         })?;
         for address in addresses.as_slice() {
-            let destination = Destination::of(upstream, name, address.clone());
             let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
-            match self.open(upstream, name, &destination, fresh).await {
-                Ok((opened, reused)) => {
-                    let (upstream, purpose) = (Arc::clone(upstream), self.purpose);
-                    return Ok(Connected { opened, destination, upstream, server, purpose, reused, slot: None, watch });
-                }
+            match self.connect(upstream, server, address.clone(), fresh).await {
+                Ok(connected) => return Ok(Connected { watch, ..connected }),
                 Err(error) => {
                     tracing::warn!(
                         upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
@@ -102,6 +127,21 @@ impl Dialler {
             }
         }
         Err(failure)
+    }
+
+    /// Connects to this address of the server at this index. Nothing watches the exchange.
+    pub(crate) async fn connect(
+        &self,
+        upstream: &Arc<Upstream>,
+        server: usize,
+        address: Address,
+        fresh: bool,
+    ) -> pingora::Result<Connected> {
+        let name = upstream.servers.get(server).map_or("", String::as_str);
+        let destination = Destination::of(upstream, name, address);
+        let (opened, reused) = self.open(upstream, name, &destination, fresh).await?;
+        let (upstream, traffic, watch) = (Arc::clone(upstream), self.traffic, ExchangeWatch::nothing());
+        Ok(Connected { opened, destination, upstream, server, traffic, reused, slot: None, watch })
     }
 
     /// Returns a connection to this address of a server, and whether it carried an exchange before.

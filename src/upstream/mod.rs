@@ -6,7 +6,7 @@
 //!
 //! Every future here may be dropped at any time. Dropping it closes the connection, unless its method says otherwise.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use pingora::http::RequestHeader;
 use thiserror::Error;
@@ -19,10 +19,10 @@ use crate::{
 
 pub mod balance;
 mod connection;
-mod dial;
+pub(crate) mod dial;
 pub mod fields;
 mod http2;
-mod idle;
+pub(crate) mod idle;
 pub(crate) mod peer;
 pub mod references;
 mod response;
@@ -34,17 +34,15 @@ mod transport;
 
 pub use balance::{Choice, Upstreams};
 pub use connection::Connected;
-pub(crate) use connection::trace;
+pub(crate) use connection::{Lost, trace};
 pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
 pub use transport::{Connection, Transport, Wire};
 
 use balance::Full;
-use dial::Dialler;
+use dial::{Dialler, Traffic};
 use peer::Resolver;
 
-/// The number of idle connections kept for each purpose, over all upstreams. The longest idle one is closed first.
-const POOLED_CONNECTIONS: usize = 512;
 /// Each peer names its own authorities. By default, pingora would read the system's authorities for each pool, and
 /// would panic at one that it cannot read.
 pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
@@ -81,16 +79,6 @@ pub enum Purpose {
     Write,
 }
 
-impl Purpose {
-    /// How long a connection for this purpose may be idle between two exchanges.
-    fn idle_max(self, upstream: &Upstream) -> Duration {
-        match self {
-            Self::Read => upstream.connections.idle_timeout,
-            Self::Write => upstream.reuse_idle_writes,
-        }
-    }
-}
-
 /// Connects to upstreams. Reads and writes have separate pools, because a write uses only a connection that has been
 /// idle for less than [`Upstream::reuse_idle_writes`].
 pub struct Exchanger {
@@ -103,8 +91,7 @@ pub struct Exchanger {
 impl Exchanger {
     /// Creates two empty pools for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
-        let dialler = |purpose| Dialler::new(purpose, POOLED_CONNECTIONS);
-        let (reads, writes) = (dialler(Purpose::Read), dialler(Purpose::Write));
+        let (reads, writes) = (Dialler::new(Traffic::GuardedReads), Dialler::new(Traffic::GuardedWrites));
         Self { reads, writes, resolver: Resolver::new(), upstreams }
     }
 

@@ -20,7 +20,10 @@ use crate::{
     body::Body,
     config::{HealthCheck, HealthProbe, Upstream},
     entropy::random_u64,
-    upstream::{Purpose, dial::Dialler, peer::Resolver},
+    upstream::{
+        dial::{Dialler, Traffic},
+        peer::Resolver,
+    },
 };
 
 /// Begins the checks of an upstream that has them configured, on this runtime. They end with its configuration.
@@ -39,7 +42,7 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 
 /// Checks one server until its configuration is gone.
 async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServer>) {
-    let (dialler, resolver) = (Dialler::new(Purpose::Read, 1), Resolver::new());
+    let (dialler, resolver) = (Dialler::new(Traffic::GuardedReads), Resolver::new());
     loop {
         let Some(upstream) = upstream.upgrade() else { return };
         let Some(health) = upstream.health.clone() else { return };
