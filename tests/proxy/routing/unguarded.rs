@@ -230,3 +230,43 @@ async fn interim_responses_are_relayed() {
     assert_eq!(interim, [(103, Some("</style.css>; rel=preload")), (102, None)]);
     assert_eq!((response.status, response.text()), (200, "done"));
 }
+
+/// Nobody would receive what the backend goes on to make.
+#[tokio::test]
+async fn an_exchange_ends_when_its_client_goes() {
+    let (backend, proxy) = start().await;
+    for begins in [false, true] {
+        let target = format!("/{begins}");
+        let hold = backend.hold("GET", &target);
+        let mut client = Connection::open(proxy.addr()).await;
+        client.request("GET", &target, &[], "").await;
+        let mut held = hold.arrived().await;
+        if begins {
+            held.send_bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+            client.read_head().await;
+            client.read_bytes(5).await;
+        }
+        drop(client);
+        held.peer_closed().await;
+    }
+}
+
+/// A read with content, and one that offers another protocol, take another path through the proxy.
+#[tokio::test]
+async fn reads_of_all_kinds_are_forwarded() {
+    let (backend, proxy) = start().await;
+    backend.serve(|request| Answer::status(200).body(&request.body));
+    for (fields, content) in [
+        (&[][..], ""),
+        (&[("Content-Length", "0")], ""),
+        (&[("Content-Length", "4")], "body"),
+        (&[("Connection", "upgrade"), ("Upgrade", "other/1")], ""),
+        (&[("X-HTTP-Method-Override", "PUT")], ""),
+    ] {
+        let mut connection = Connection::open(proxy.addr()).await;
+        for _ in 0..2 {
+            let response = connection.exchange("GET", "/a", fields, content).await;
+            assert_eq!((response.status, response.text()), (200, content), "{fields:?}");
+        }
+    }
+}
