@@ -6,8 +6,9 @@
 //! *Why not pingora's phases?* Pingora boxes its whole proxying for each request, and each hook once more. A local
 //! answer needs none of that, and the guard's exchanges are its own.
 //!
-//! *How is the path of a request chosen?* By a guess from the first bytes, before they are parsed. A wrong guess costs
-//! time and nothing else: either path asks the door. What the direct path cannot serve goes to pingora as it came.
+//! *How is the path of a request chosen?* Each connection begins on the direct path. What that path cannot serve goes to
+//! pingora as it came. From then on the connection guesses from the first bytes of each head, before they are parsed,
+//! until the direct path serves a request again. A wrong guess costs time and nothing else: either path asks the door.
 
 use bytes::BytesMut;
 use http::header;

@@ -38,6 +38,8 @@ const LINGER_BYTES: usize = 256 * 1024;
 /// Serves a connection to its end. By then, all answers have been written.
 pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdown: &ShutdownWatch) {
     let mut ends = connections.ends();
+    // The direct path tells itself what it cannot serve. Only then is the next request looked at before.
+    let mut was_served_directly = true;
     loop {
         let ReceivedHead { mut bytes, length, held } = match connections.heads.read(&mut stream, &mut ends).await {
             Ok(head) => head,
@@ -48,10 +50,13 @@ pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdow
             return Box::pin(refuse(stream, &Refusal::new(Code::MalformedRequest, detail))).await;
         }
         let stream_of_body = chunked::watch(stream, &mut bytes, length);
-        let served = if connections.gateway.may_serve(bytes.get(..length).unwrap_or_default()) {
+        let head = bytes.get(..length).unwrap_or_default();
+        let served = if was_served_directly || connections.gateway.may_serve(head) {
             let direct = || connections.gateway.serve(stream_of_body, bytes.clone(), *shutdown.borrow());
             // Boxed, so that a connection without a request need not make room for one.
-            match box_future(direct).await {
+            let served = box_future(direct).await;
+            was_served_directly = !matches!(served, Served::Declined(_));
+            match served {
                 Served::Kept(stream) => Some(stream),
                 Served::Ended => None,
                 Served::Declined(stream) => serve_by_pingora(connections, stream, bytes, shutdown).await,
