@@ -38,6 +38,7 @@ pub mod refusal_log;
 mod seldom;
 mod step;
 pub mod stream_info;
+mod timestamp;
 pub mod traces;
 
 pub use end::{begin, end, refused};
