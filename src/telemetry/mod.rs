@@ -41,7 +41,7 @@ pub mod stream_info;
 mod timestamp;
 pub mod traces;
 
-pub use end::{begin, end, refused};
+pub use end::{begin, end, keep_refusal, refused};
 pub use lines::flush;
 use otlp::Exporters;
 pub use otlp::OtlpError;
