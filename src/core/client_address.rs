@@ -1,12 +1,15 @@
 //! The key by which the proxy counts the requests of one client if it tells clients apart by their addresses.
 
-use std::net::IpAddr;
+use std::{
+    hash::{Hash, Hasher},
+    net::IpAddr,
+};
 
 /// The identity of one client, or of the few clients behind one address.
 ///
 /// For IPv6 this is the first half of the address. A client with one address of a network can take any other, as often
 /// as it likes (RFC 6177, RFC 8981).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAddress {
     /// An IPv4 address.
     V4([u8; 4]),
@@ -14,6 +17,17 @@ pub enum ClientAddress {
     V6([u8; 8]),
     /// No address: all clients that connect over a Unix socket, unless a trusted proxy tells them apart.
     Local,
+}
+
+impl Hash for ClientAddress {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // One number is hashed in a third of the time of a variant with octets, and each lease needs it several times.
+        state.write_u64(match *self {
+            Self::V4(address) => u64::from(u32::from_be_bytes(address)),
+            Self::V6(network) => u64::from_be_bytes(network),
+            Self::Local => u64::MAX,
+        });
+    }
 }
 
 impl From<Option<IpAddr>> for ClientAddress {

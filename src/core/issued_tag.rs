@@ -1,6 +1,10 @@
 //! The tags that ifmatch issues itself (DESIGN, section 6).
 
-use super::{entity_tag::EntityTag, record::Revision};
+use super::{
+    digits::{push_decimal, push_hexadecimal},
+    entity_tag::EntityTag,
+    record::Revision,
+};
 
 /// The number of hexadecimal digits of a hash in a content tag.
 const CONTENT_DIGITS: usize = 32;
@@ -19,7 +23,7 @@ pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTa
     let mut text = Vec::with_capacity(CONTENT_DIGITS + 1 + VARIANT_DIGITS);
     text.extend_from_slice(bytes.opaque());
     text.push(b'-');
-    push_hexadecimal(&mut text, u64::from(variant), 8);
+    push_hexadecimal(&mut text, &variant.to_be_bytes());
     EntityTag::strong(text).ok()
 }
 
@@ -34,14 +38,14 @@ pub fn bytes_of_content_tag(opaque: &[u8]) -> Option<&[u8]> {
 /// The tag of a version: `<incarnation>-<version>-<variant>`, of which `If-Match` compares the first two parts.
 pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<EntityTag> {
     let mut text = version_prefix(incarnation, version);
-    push_hexadecimal(&mut text, u64::from(variant), 8);
+    push_hexadecimal(&mut text, &variant.to_be_bytes());
     EntityTag::strong(text).ok()
 }
 
 /// Whether a tag has the form of a version tag of this incarnation. A content tag never has it.
 pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
     let mut prefix = Vec::with_capacity(17);
-    push_hexadecimal(&mut prefix, incarnation, 16);
+    push_hexadecimal(&mut prefix, &incarnation.to_be_bytes());
     prefix.push(b'-');
     tag.opaque().starts_with(&prefix)
 }
@@ -54,27 +58,11 @@ pub fn is_tag_of_version(incarnation: u64, version: Revision, tag: &EntityTag) -
 /// The beginning of the tags of a version, up to the variant.
 fn version_prefix(incarnation: u64, version: Revision) -> Vec<u8> {
     let mut text = Vec::with_capacity(16 + 1 + 20 + 1 + VARIANT_DIGITS);
-    push_hexadecimal(&mut text, incarnation, 16);
+    push_hexadecimal(&mut text, &incarnation.to_be_bytes());
     text.push(b'-');
     push_decimal(&mut text, version.0);
     text.push(b'-');
     text
-}
-
-fn push_hexadecimal(text: &mut Vec<u8>, number: u64, digits: u32) {
-    for place in (0..digits).rev() {
-        let [.., digit] = (number >> (4 * place) & 15).to_be_bytes();
-        text.push(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 });
-    }
-}
-
-/// Formats by hand, because the formatter takes as long as all the rest of a tag, and a write makes three tags.
-fn push_decimal(text: &mut Vec<u8>, number: u64) {
-    if number >= 10 {
-        push_decimal(text, number / 10);
-    }
-    let [.., digit] = (number % 10).to_be_bytes();
-    text.push(b'0' + digit);
 }
 
 #[cfg(test)]

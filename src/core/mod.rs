@@ -17,6 +17,7 @@ pub mod counts;
 pub mod credentials;
 pub mod delete_steps;
 pub mod description;
+pub mod digits;
 pub mod entity_tag;
 pub mod fields;
 pub mod first_attempt;

@@ -202,8 +202,7 @@ impl Record {
             (Stamp::At(fence), Stamp::At(floor)) => fence <= floor,
             _ => false,
         };
-        let as_absent = Self { touched: self.touched, fence: self.fence, ..absent.clone() };
-        is_past(self.fence) && *self == as_absent
+        is_past(self.fence) && *self == Self { touched: self.touched, fence: self.fence, ..absent.clone() }
     }
 
     /// The same record with its own revision written into it.

@@ -71,12 +71,14 @@ impl LocalAnswer {
         dialect: Dialect,
         entry: &mut AccessEntry,
     ) -> pingora::Result<Self> {
-        telemetry::refused(entry, &mut refusal, &request.method, request.raw_path());
+        telemetry::refused(entry, &mut refusal);
         let incoming = Incoming { method: &request.method, target: request.raw_path(), headers: &request.headers };
         let document = dialect.grammar().refusal(incoming, &refusal);
         let is_head = request.method == Method::HEAD;
         let has_content = !is_head || dialect.quirks().head_errors_have_content;
-        Self::of_document(document, &refusal, has_content, !is_head)
+        let answer = Self::of_document(document, &refusal, has_content, !is_head);
+        telemetry::keep_refusal(entry, refusal, &request.method, request.raw_path());
+        answer
     }
 
     /// Makes the answer to a request that was refused before it was read. The route is not known that early, so the

@@ -21,9 +21,10 @@ use std::{
 use http::Method;
 
 use super::{
-    form,
+    form::{LineWriter, field_name as name},
     lines::{self, Haste},
     stream_info::StreamInfo,
+    timestamp::Timestamp,
 };
 use crate::{
     config::{LogForm as Form, Route, Word as _},
@@ -112,18 +113,18 @@ pub fn enabled() -> bool {
 }
 
 thread_local! {
-    static LINE: RefCell<Vec<u8>> = RefCell::default();
+    static LINE: RefCell<(Vec<u8>, Timestamp)> = RefCell::default();
 }
 
 /// Writes the line of one request.
 pub(super) fn write(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     let lines = LINES.load(Ordering::Relaxed);
     let form = if lines & !RECORDS == 2 { Form::Json } else { Form::Text };
-    LINE.with_borrow_mut(|line| {
+    LINE.with_borrow_mut(|(line, timestamp)| {
         line.clear();
-        form::begin(line, form, SystemTime::now());
-        fields(entry, exchange, |name, value| form::field(line, form, name, value));
-        form::end(line, form);
+        let mut writer = LineWriter::begin(line, form, timestamp, SystemTime::now());
+        add_fields(&mut writer, entry, exchange);
+        writer.end();
         lines::push(line, Haste::Patient);
     });
     if lines & RECORDS != 0 {
@@ -131,55 +132,49 @@ pub(super) fn write(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     }
 }
 
-/// Passes the fields of a line to `field`, in order.
-fn fields(
-    entry: &AccessEntry,
-    exchange: &ClientExchange<'_>,
-    mut field: impl FnMut(&'static str, form::FieldValue<'_>),
-) {
-    use form::FieldValue::{Address, Bytes, Count, Text, Time, Word};
-
-    field("method", Text(exchange.method.as_str()));
-    field("path", Bytes(path(exchange.target)));
+/// Adds the fields of a line, in order.
+fn add_fields(line: &mut LineWriter<'_>, entry: &AccessEntry, exchange: &ClientExchange<'_>) {
+    line.text(name!("method"), exchange.method.as_str());
+    line.path(name!("path"), path(exchange.target));
     if let Some(route) = entry.route.as_deref() {
-        field("route", Text(&route.name));
-        field("policy", Word(route.policy.word()));
+        line.text(name!("route"), &route.name);
+        line.word(name!("policy"), route.policy.word());
     }
     if let Some(key) = &entry.key {
-        field("key", Text(key.as_str()));
+        line.text(name!("key"), key.as_str());
     }
-    field("status", Count(exchange.status.into()));
+    line.count(name!("status"), exchange.status.into());
     if let Some(verdict) = entry.decided() {
-        field("verdict", Word(verdict));
+        line.word(name!("verdict"), verdict);
     }
     if let Some(reason) = entry.reason {
-        field("reason", Word(reason.word()));
+        line.word(name!("reason"), reason.word());
     }
     if let Some(untagged) = entry.untagged() {
-        field("untagged", Word(untagged.word()));
+        line.word(name!("untagged"), untagged.word());
     }
     if let Some(id) = entry.request_id {
-        field("request_id", Word(&id.to_string()));
+        line.id(name!("request_id"), &id.0.to_be_bytes());
     }
     match &entry.server {
-        Some(address::Address::Tcp(address)) => field("server", Address(*address)),
-        Some(unix) => field("server", Text(&unix.to_string())),
+        Some(address::Address::Tcp(address)) => line.address(name!("server"), *address),
+        Some(unix) => line.text(name!("server"), &unix.to_string()),
         None => {}
     }
-    field("milliseconds", Time(entry.total));
+    line.time(name!("milliseconds"), entry.total);
     if let Some(time) = entry.upstream_time {
-        field("upstream_milliseconds", Time(time));
+        line.time(name!("upstream_milliseconds"), time);
     }
     if let Some(wait) = entry.claim_wait {
-        field("claim_milliseconds", Time(wait));
+        line.time(name!("claim_milliseconds"), wait);
     }
-    field("received_bytes", Count(exchange.received_bytes as u64));
-    field("sent_bytes", Count(exchange.sent_bytes as u64));
+    line.count(name!("received_bytes"), exchange.received_bytes as u64);
+    line.count(name!("sent_bytes"), exchange.sent_bytes as u64);
     if let Some(client) = exchange.client {
-        field("client", Address(client));
+        line.address(name!("client"), client);
     }
     if let Some(id) = entry.info.as_ref().and_then(|info| info.trace.id()) {
-        field("trace_id", Word(&id));
+        line.id(name!("trace_id"), &id);
     }
 }
 
@@ -205,7 +200,7 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
         received_bytes = exchange.received_bytes,
         sent_bytes = exchange.sent_bytes,
         client = exchange.client.map(tracing::field::display),
-        trace_id = entry.info.as_ref().and_then(|info| info.trace.id()),
+        trace_id = entry.info.as_ref().and_then(|info| info.trace_id()),
     );
 }
 

@@ -19,6 +19,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fnv::FnvHashMap;
+
 use super::access::AccessEntry;
 use crate::core::{refusal::Code, resource::ResourceKey};
 
@@ -40,7 +42,7 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// The outcomes since the start, and the resources with recent conflicts.
 #[derive(Debug)]
 pub struct Activity {
-    tallies: Vec<Mutex<HashMap<Box<str>, Tally>>>,
+    tallies: Vec<Mutex<FnvHashMap<Box<str>, Tally>>>,
     parts: Vec<Mutex<ActivityPart>>,
 }
 
@@ -157,11 +159,9 @@ impl Activity {
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
         if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
             let mut tallies = lock(tallies);
-            if !tallies.contains_key(route) {
-                tallies.insert(route.into(), Tally::default());
-            }
-            if let Some(tally) = tallies.get_mut(route) {
-                tally.add(outcome, meaning);
+            match tallies.get_mut(route) {
+                Some(tally) => tally.add(outcome, meaning),
+                None => tallies.entry(route.into()).or_default().add(outcome, meaning),
             }
         }
         if let (Meaning::Conflict, Some(key)) = (meaning, &entry.key) {
@@ -212,9 +212,14 @@ impl Activity {
         if let Some(part) = self.parts.get(usize::from(key.bucket()) % PARTS) {
             let mut part = lock(part);
             part.turn();
-            let heat = part.place(key);
-            heat.weight += 1;
-            add(heat);
+            let add = |heat: &mut Heat| {
+                heat.weight += 1;
+                add(heat);
+            };
+            match part.current.get_mut(key) {
+                Some(heat) => add(heat),
+                None => add(part.place(key)),
+            }
         }
     }
 }
@@ -230,10 +235,10 @@ impl ActivityPart {
         }
     }
 
-    /// Returns the place of a resource. If no place is left, the resource takes that of the one with the least weight.
+    /// Returns a place for a resource that has none. If none is left, it is that of the resource with the least weight.
     fn place(&mut self, key: &ResourceKey) -> &mut Heat {
         let mut weight = 0;
-        if self.current.len() >= PLACES && !self.current.contains_key(key) {
+        if self.current.len() >= PLACES {
             let least = self.current.iter().min_by_key(|(_, heat)| heat.weight);
             if let Some((least, heat)) = least.map(|(least, heat)| (least.clone(), *heat)) {
                 self.current.remove(&least);

@@ -33,15 +33,18 @@ pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
     }
 }
 
-/// Records that a request with this method and target is refused, before its client is told. The refusal gets the id of
-/// the request.
-pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal, method: &Method, target: &[u8]) {
+/// Records that a request is refused, before its client is told. The refusal gets the id of the request.
+pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal) {
     let id = RequestId(number_of_request());
     refusal.request_id = Some(id);
     entry.request_id = Some(id);
     entry.refused = Some(refusal.code);
     entry.reason = refusal.cause.as_ref().and_then(|cause| cause.reason);
-    let Some(log) = refusal_log::get() else { return };
+}
+
+/// Keeps the refusal of a request with this method and target for an operator, before its client can ask about it.
+pub fn keep_refusal(entry: &AccessEntry, refusal: Refusal, method: &Method, target: &[u8]) {
+    let (Some(log), Some(id)) = (refusal_log::get(), refusal.request_id) else { return };
     let route = entry.route.as_deref();
     let trace_id = entry.info.as_ref().and_then(|info| info.trace_id());
     let request = RefusedRequest {

@@ -38,9 +38,10 @@ pub mod refusal_log;
 mod seldom;
 mod step;
 pub mod stream_info;
+mod timestamp;
 pub mod traces;
 
-pub use end::{begin, end, refused};
+pub use end::{begin, end, keep_refusal, refused};
 pub use lines::flush;
 use otlp::Exporters;
 pub use otlp::OtlpError;

@@ -7,6 +7,7 @@
 //! *What is left out?* Queries, header fields and lease ids, as in the access log.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, SystemTime},
@@ -76,7 +77,7 @@ pub struct KeptRefusal {
     /// The code of the refusal.
     pub code: Code,
     /// The request to send instead.
-    pub detail: Box<str>,
+    pub detail: Cow<'static, str>,
     /// The time after which a retry may succeed.
     pub retry_after: Option<Duration>,
     /// Whether a write was under way whose outcome cannot be known.
@@ -86,12 +87,13 @@ pub struct KeptRefusal {
 }
 
 impl KeptRefusal {
-    /// Makes the entry of a refusal.
-    pub fn new(id: RequestId, at: SystemTime, request: &RefusedRequest<'_>, refusal: &Refusal) -> Self {
-        let mut cause = refusal.cause.as_deref().cloned().unwrap_or_default();
+    /// Makes the entry of a refusal that the request with this id was told.
+    pub fn new(id: RequestId, at: SystemTime, request: &RefusedRequest<'_>, refusal: Refusal) -> Self {
+        let Refusal { code, detail, retry_after, in_doubt, cause, holder, .. } = refusal;
+        let mut cause = cause.map(|cause| *cause).unwrap_or_default();
         // A refused lease operation names its holder apart from the cause.
-        if let (Some(lease), Some(holder)) = (&mut cause.lease, &refusal.holder) {
-            lease.holder.get_or_insert_with(|| holder.clone());
+        if let Some(lease) = &mut cause.lease {
+            lease.holder = lease.holder.take().or(holder);
         }
         Self {
             id,
@@ -102,10 +104,10 @@ impl KeptRefusal {
             policy: request.policy,
             key: request.key.map(|key| limited(key.as_bytes())),
             trace_id: request.trace_id.map(Into::into),
-            code: refusal.code,
-            detail: refusal.detail.as_ref().into(),
-            retry_after: refusal.retry_after,
-            in_doubt: refusal.in_doubt,
+            code,
+            detail,
+            retry_after,
+            in_doubt,
             cause,
         }
     }
@@ -125,8 +127,14 @@ impl KeptRefusal {
 
 /// Returns a text cut to its limit. All but visible ASCII is escaped, so a key stays as it is.
 fn limited(text: &[u8]) -> Box<str> {
-    let mut limited = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
-    for &octet in text.get(..TEXT_BYTES_MAX).unwrap_or(text) {
+    let text = text.get(..TEXT_BYTES_MAX).unwrap_or(text);
+    // Most texts have nothing to escape, and are copied whole.
+    let are_visible = text.iter().fold(true, |all, octet| all & octet.is_ascii_graphic());
+    if let (true, Ok(text)) = (are_visible, str::from_utf8(text)) {
+        return text.into();
+    }
+    let mut limited = String::with_capacity(text.len());
+    for &octet in text {
         if octet.is_ascii_graphic() {
             limited.push(char::from(octet));
         } else {
@@ -210,7 +218,7 @@ mod tests {
             key: Some(path),
             trace_id: None,
         };
-        KeptRefusal::new(RequestId(id), SystemTime::UNIX_EPOCH, &request, &Refusal::new(Code::LeaseHeld, ""))
+        KeptRefusal::new(RequestId(id), SystemTime::UNIX_EPOCH, &request, Refusal::new(Code::LeaseHeld, ""))
     }
 
     fn ids(refusals: &[KeptRefusal]) -> Vec<u64> {

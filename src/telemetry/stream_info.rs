@@ -81,7 +81,7 @@ impl StreamInfo {
 
     /// Returns the id of the trace in hexadecimal, if there is one.
     pub fn trace_id(&self) -> Option<String> {
-        self.trace.id()
+        self.trace.id_text()
     }
 
     /// Returns how long the request waited for other writes, if it had to look for them.

@@ -12,7 +12,7 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use opentelemetry::{
     Context, KeyValue,
     propagation::{Extractor, TextMapPropagator as _},
@@ -25,8 +25,14 @@ use opentelemetry_sdk::{
     trace::{SdkTracer, SdkTracerProvider, Span},
 };
 
+use crate::core::digits::push_hexadecimal;
+
 /// The field of W3C Trace Context with the ids of the trace and the span.
 pub const TRACEPARENT: &str = "traceparent";
+/// The length of that field.
+const TRACEPARENT_BYTES: usize = 55;
+/// The name of that field, read once: a look for the text would hash each of its letters for every request.
+static TRACEPARENT_NAME: HeaderName = HeaderName::from_static(TRACEPARENT);
 /// The field of W3C Trace Context with the additions of vendors.
 pub const TRACESTATE: &str = "tracestate";
 
@@ -55,8 +61,8 @@ pub struct Trace {
     context: SpanContext,
     /// Whether servers receive the context that the client sent.
     passes: bool,
-    /// The span being recorded, if the request is sampled.
-    recording: Option<Mutex<Recording>>,
+    /// The span being recorded, if the request is sampled. Boxed, so that the notes on all other requests stay small.
+    recording: Option<Box<Mutex<Recording>>>,
 }
 
 #[derive(Debug)]
@@ -87,12 +93,19 @@ impl Trace {
             return Self { context: if passes { sent } else { context }, passes, recording: None };
         }
         let parent = Context::new().with_remote_span_context(context.clone());
-        Self { context, passes: false, recording: Some(Mutex::new(Recording { span, parent })) }
+        Self { context, passes: false, recording: Some(Box::new(Mutex::new(Recording { span, parent }))) }
+    }
+
+    /// Returns the id of the trace, if there is one.
+    pub(super) fn id(&self) -> Option<[u8; 16]> {
+        self.context.is_valid().then(|| self.context.trace_id().to_bytes())
     }
 
     /// Returns the id of the trace in hexadecimal, if there is one.
-    pub(super) fn id(&self) -> Option<String> {
-        self.context.is_valid().then(|| self.context.trace_id().to_string())
+    pub(super) fn id_text(&self) -> Option<String> {
+        let mut digits = Vec::with_capacity(32);
+        push_hexadecimal(&mut digits, &self.id()?);
+        String::from_utf8(digits).ok()
     }
 
     /// Returns the fields for a server: `traceparent`, and `tracestate` if any. `None` if the client's fields pass on.
@@ -104,9 +117,8 @@ impl Trace {
             Some(recording) => recording.parent.span().span_context().clone(),
             None => self.context.clone(),
         };
-        let parent = format!("00-{}-{}-{:02x}", own.trace_id(), own.span_id(), own.trace_flags().to_u8());
         let state = own.trace_state().header();
-        Some((parent, Some(state).filter(|state| !state.is_empty())))
+        Some((traceparent(&own), Some(state).filter(|state| !state.is_empty())))
     }
 
     /// Ends the span of the request, if there is one, with a description of the request.
@@ -126,6 +138,18 @@ impl Trace {
     }
 }
 
+/// Returns the field of a context (W3C Trace Context, section 3.2).
+fn traceparent(context: &SpanContext) -> String {
+    let mut field = Vec::with_capacity(TRACEPARENT_BYTES);
+    field.extend_from_slice(b"00-");
+    push_hexadecimal(&mut field, &context.trace_id().to_bytes());
+    field.push(b'-');
+    push_hexadecimal(&mut field, &context.span_id().to_bytes());
+    field.push(b'-');
+    push_hexadecimal(&mut field, &[context.trace_flags().to_u8()]);
+    String::from_utf8(field).unwrap_or_default()
+}
+
 /// The description of a request at its end.
 #[derive(Debug)]
 pub(super) struct Description {
@@ -137,7 +161,7 @@ pub(super) struct Description {
 
 /// Returns the context that the client sent. Unreadable fields count as absent (W3C Trace Context, section 4.3).
 fn client(headers: &HeaderMap) -> Context {
-    if !headers.contains_key(TRACEPARENT) {
+    if !headers.contains_key(&TRACEPARENT_NAME) {
         return Context::new();
     }
     TraceContextPropagator::new().extract_with_context(&Context::new(), &Fields(headers))
@@ -151,6 +175,6 @@ impl Extractor for Fields<'_> {
     }
 
     fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(http::HeaderName::as_str).collect()
+        self.0.keys().map(HeaderName::as_str).collect()
     }
 }

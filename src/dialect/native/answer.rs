@@ -15,9 +15,12 @@ use crate::core::{
 /// When to retry while a lease without an end is held.
 const RETRY_INFINITE: Duration = Duration::from_secs(60);
 
+/// The room for the fields of the longest response, that to an acquisition.
+const FIELDS: usize = 6;
+
 /// Returns the response to an operation that succeeded. `snapshot` is the record after it.
 pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {
-    let mut fields = HeaderMap::new();
+    let mut fields = HeaderMap::with_capacity(FIELDS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let status = match done {
         Done::Acquired { id, duration, .. } => {

@@ -1,6 +1,9 @@
 //! The identity of a client, as far as a proxy can tell, and what the client may know (DESIGN, section 8).
 
-use std::time::Duration;
+use std::{
+    hash::{Hash, Hasher},
+    time::Duration,
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
@@ -24,7 +27,7 @@ const PAIRS_MAX: u64 = 200_000;
 const CERTIFICATE: &[u8] = b"client certificate";
 
 /// A client's identity: a hash of its credentials. All clients without credentials are one principal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Principal {
     /// The hash of all credentials. It decides what the proxy may tell the client without the backend.
     whole: [u8; 16],
@@ -33,6 +36,13 @@ pub(crate) struct Principal {
     signer: [u8; 16],
     /// Like `signer`, but without cookies that the route does not name: a page's analytics may change those at any time.
     holder: [u8; 16],
+}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The other parts follow from the same credentials.
+        state.write(&self.whole);
+    }
 }
 
 /// The cookies that are part of an identity.

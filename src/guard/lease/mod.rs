@@ -95,7 +95,7 @@ impl Leases {
         let seen = self.authorize(request, rules, needs).await?;
         let LeaseOperation::Step { action, wait } = operation else {
             let snapshot = self.knowledge.record(request).await?;
-            return Answer::local(grammar.lease_shown(&snapshot));
+            return Ok(Answer::local(grammar.lease_shown(&snapshot)));
         };
         let Stepped { done, snapshot, waited } = self.take_step(client, request, rules, action, wait).await?;
         let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
@@ -111,7 +111,7 @@ impl Leases {
                 response.fields.insert(header::LAST_MODIFIED, date);
             }
         }
-        Answer::local(response)
+        Ok(Answer::local(response))
     }
 
     /// Asks the upstream whether the client may use the resource, and whether the resource exists (`lease.auth`,

@@ -190,30 +190,17 @@ impl QuotaPlaces {
     /// Frees the places of all leases of a resource but these. The end of a kept lease may have changed.
     fn keep(&mut self, key: &ResourceKey, mut is_kept: impl FnMut(&mut GrantedLease) -> bool) {
         let Some(leases) = self.leases.get_mut(key) else { return };
-        let freed: Vec<_> = leases.extract_if(.., |lease| !is_kept(lease)).collect();
-        let kept: Vec<_> = leases.iter().map(|lease| (lease.holder, lease.end)).collect();
-        if kept.is_empty() {
-            self.leases.remove(key);
-        }
-        for lease in freed {
+        for lease in leases.extract_if(.., |lease| !is_kept(lease)) {
             let name = (key.clone(), lease.fence);
-            self.change(lease.holder, |held| {
+            change(&mut self.accounts, lease.holder, |held| {
                 held.leases.remove(&name);
             });
         }
-        for (holder, end) in kept {
-            self.change(holder, |held| held.ends_at(end));
+        for lease in leases.iter() {
+            change(&mut self.accounts, lease.holder, |held| held.ends_at(lease.end));
         }
-    }
-
-    fn change(&mut self, holder: Holder, change: impl Fn(&mut HeldLeases)) {
-        for account in holder.accounts() {
-            if let Some(held) = self.accounts.get_mut(&account) {
-                change(held);
-                if held.leases.is_empty() && held.reserved == 0 {
-                    self.accounts.remove(&account);
-                }
-            }
+        if leases.is_empty() {
+            self.leases.remove(key);
         }
     }
 
@@ -240,9 +227,21 @@ impl QuotaPlaces {
     }
 }
 
+/// Changes both accounts of a holder. An account that counts nothing is removed.
+fn change(accounts: &mut HashMap<QuotaAccount, HeldLeases>, holder: Holder, change: impl Fn(&mut HeldLeases)) {
+    for account in holder.accounts() {
+        if let Some(held) = accounts.get_mut(&account) {
+            change(held);
+            if held.leases.is_empty() && held.reserved == 0 {
+                accounts.remove(&account);
+            }
+        }
+    }
+}
+
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.lease_quota.0.lock().change(self.holder, |held| held.reserved -= 1);
+        change(&mut self.lease_quota.0.lock().accounts, self.holder, |held| held.reserved -= 1);
     }
 }
 

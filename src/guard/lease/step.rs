@@ -9,7 +9,7 @@ use crate::{
     body::Client,
     core::{
         cause::Reason,
-        lease::{Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, await_exclusive, step},
+        lease::{Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, step},
         policy::{LeaseRules, TagSource},
         record::{Record, Snapshot},
         refusal::Refusal,
@@ -74,7 +74,8 @@ impl Leases {
             }
             None => None,
         };
-        let target = request.target();
+        // Only a grant records its target, and its name is a hash.
+        let target = if matches!(action, Action::Acquire(_)) { request.target() } else { TargetName::default() };
         let (mut waited, end) = (false, patience.unwrap_or(now + request.rules.claim_max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
         let mut standing: Option<PlaceInFront> = None;

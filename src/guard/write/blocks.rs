@@ -25,7 +25,7 @@ impl Writes {
         checksums::check(request, &request.content.checksums, &block).await?;
         let upload = UploadOf { name: upload_of(request), client: request.sender.address };
         self.bodies.stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
-        Answer::local(grammar.kept())
+        Ok(Answer::local(grammar.kept()))
     }
 
     /// Returns the body of a write: what was received, or the blocks in a list that was received.

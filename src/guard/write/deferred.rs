@@ -56,7 +56,7 @@ impl Writes {
                 if let Some(metrics) = metrics::get() {
                     metrics.lease(&request.route.name, Done::Released.word());
                 }
-                Err(accepted()?)
+                Err(accepted())
             }
         }
     }
@@ -89,7 +89,7 @@ fn cannot_wait(why: &'static str) -> Refusal {
 }
 
 /// The answer to a DELETE that waits.
-fn accepted() -> Result<Answer, Answer> {
+fn accepted() -> Answer {
     let fields = HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]);
     Answer::local(Response { status: StatusCode::ACCEPTED, fields, body: None })
 }

@@ -1,6 +1,6 @@
 //! Instruments bound to their attributes, in one table per thread.
 
-use std::collections::HashMap;
+use fnv::FnvHashMap;
 
 /// The number of instruments kept for each name. Beyond it they are bound again, at the cost of the requests that
 /// provoke that many different ones.
@@ -8,11 +8,15 @@ const KEPT_MAX: usize = 128;
 
 /// Bound instruments, by a name of the configuration and by further attributes.
 #[derive(Debug)]
-pub(super) struct BoundTable<Of, Bound>(HashMap<String, Vec<(Of, Bound)>>);
+pub(super) struct BoundTable<Of, Bound> {
+    /// The place of each name in `kept`.
+    places: FnvHashMap<String, usize>,
+    kept: Vec<Vec<(Of, Bound)>>,
+}
 
 impl<Of, Bound> Default for BoundTable<Of, Bound> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self { places: FnvHashMap::default(), kept: Vec::new() }
     }
 }
 
@@ -20,10 +24,13 @@ impl<Of: PartialEq, Bound> BoundTable<Of, Bound> {
     /// Returns the instrument with this name and these attributes, and binds it if there is none. The search is linear,
     /// which is fastest for a few instruments of a name.
     pub(super) fn get(&mut self, name: &str, of: Of, bind: impl FnOnce(&Of) -> Bound) -> Option<&Bound> {
-        if !self.0.contains_key(name) {
-            self.0.insert(name.to_owned(), Vec::new());
-        }
-        let kept = self.0.get_mut(name)?;
+        let kept = if let Some(place) = self.places.get(name) {
+            self.kept.get_mut(*place)?
+        } else {
+            self.places.insert(name.to_owned(), self.kept.len());
+            self.kept.push(Vec::new());
+            self.kept.last_mut()?
+        };
         let place = kept.iter().position(|(other, _)| *other == of).unwrap_or_else(|| {
             if kept.len() >= KEPT_MAX {
                 kept.clear();
@@ -60,6 +67,6 @@ mod tests {
         for of in 0..10_000 {
             table.get("a", of, |of| *of);
         }
-        assert!(table.0.get("a").is_some_and(|kept| kept.len() <= KEPT_MAX));
+        assert!(table.kept.len() == 1 && table.kept.iter().all(|kept| kept.len() <= KEPT_MAX));
     }
 }

@@ -1,0 +1,52 @@
+//! Numbers as digits, written by hand: the formatter takes as long as all the rest of a tag or of a log line.
+
+/// Adds the bytes, each as two hexadecimal digits in lower case.
+pub fn push_hexadecimal(text: &mut Vec<u8>, bytes: &[u8]) {
+    text.extend(bytes.iter().flat_map(|byte| [hexadecimal(byte >> 4), hexadecimal(byte & 15)]));
+}
+
+/// Adds a number.
+pub fn push_decimal(text: &mut Vec<u8>, number: u64) {
+    if number >= 10 {
+        push_decimal(text, number / 10);
+    }
+    text.push(last_digit(number));
+}
+
+/// Adds the last digits of a number, with zeros in front of a shorter one.
+pub fn push_padded(text: &mut Vec<u8>, number: u64, digits: u32) {
+    if digits > 1 {
+        push_padded(text, number / 10, digits - 1);
+    }
+    text.push(last_digit(number));
+}
+
+const fn last_digit(number: u64) -> u8 {
+    let [.., digit] = (number % 10).to_be_bytes();
+    b'0' + digit
+}
+
+const fn hexadecimal(digit: u8) -> u8 {
+    if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(push: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut text = b"=".to_vec();
+        push(&mut text);
+        String::from_utf8(text).expect("digits are text")
+    }
+
+    #[test]
+    fn numbers_are_as_the_formatter_writes_them() {
+        for number in [0, 7, 9, 10, 99, 100, 123_456, u64::MAX] {
+            assert_eq!(text(|text| push_decimal(text, number)), format!("={number}"));
+            assert_eq!(text(|text| push_padded(text, number, 20)), format!("={number:020}"));
+            assert_eq!(text(|text| push_hexadecimal(text, &number.to_be_bytes())), format!("={number:016x}"));
+        }
+        assert_eq!(text(|text| push_padded(text, 12_345, 3)), "=345");
+    }
+}
