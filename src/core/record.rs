@@ -202,8 +202,8 @@ impl Record {
             (Stamp::At(fence), Stamp::At(floor)) => fence <= floor,
             _ => false,
         };
-        let as_absent = Self { touched: self.touched, fence: self.fence, ..absent.clone() };
-        is_past(self.fence) && *self == as_absent
+        let as_absent = || Self { touched: self.touched, fence: self.fence, ..absent.clone() };
+        is_past(self.fence) && *self == as_absent()
     }
 
     /// The same record with its own revision written into it.

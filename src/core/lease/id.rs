@@ -38,7 +38,7 @@ impl LeaseId {
     /// Returns the canonical spelling, in lower case. It belongs only in the answer to the client that acquired the
     /// lease.
     pub fn reveal(&self) -> String {
-        self.0.hyphenated().to_string()
+        self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()).to_owned()
     }
 }
 
