@@ -333,6 +333,8 @@ mod memory_tests;
 #[cfg(test)]
 mod probe_tests;
 #[cfg(test)]
+mod recalled_record_tests;
+#[cfg(test)]
 mod reload_tests;
 #[cfg(test)]
 mod settled_read_tests;

@@ -106,6 +106,7 @@ pub(super) struct FaultyStore {
     operations: AtomicU64,
     asked: Mutex<Asked>,
     is_shared: bool,
+    has_own_time: bool,
 }
 
 impl FaultyStore {
@@ -115,12 +116,18 @@ impl FaultyStore {
         let room = Room { records: 1000, bytes: 1 << 30 };
         let inner = MemoryStore::new(Arc::<TestClock>::clone(&clock), Incarnation(7), room, day_seconds);
         let plan = Mutex::new((Fault::Unavailable, When::Never));
-        Self { inner, clock, plan, operations: AtomicU64::new(0), asked: Mutex::default(), is_shared: false }
+        let (operations, asked) = (AtomicU64::new(0), Mutex::default());
+        Self { inner, clock, plan, operations, asked, is_shared: false, has_own_time: false }
     }
 
     /// The same, but other processes use the store too.
     pub(super) fn shared() -> Self {
         Self { is_shared: true, ..Self::new() }
+    }
+
+    /// The same, but each of the processes keeps the time itself.
+    pub(super) fn shared_without_clock() -> Self {
+        Self { has_own_time: true, ..Self::shared() }
     }
 
     /// Fails in this way from now on, and restarts the counts.
@@ -213,7 +220,14 @@ impl Store for FaultyStore {
         self.is_shared
     }
 
+    fn has_own_time(&self) -> bool {
+        self.has_own_time
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
+        if self.has_own_time {
+            return Ok(self.time());
+        }
         self.asked.lock().unwrap().times += 1;
         self.carry_out(self.inner.now()).await
     }

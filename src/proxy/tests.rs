@@ -147,7 +147,7 @@ fn a_write_on_a_dead_pooled_connection_is_sent_once() {
     });
     let proxy = Proxy::start(vec![route("/{*rest}", None, &[address])]);
     let mut stream = proxy.connect();
-    stream.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is read");
+    stream.write_all(b"DELETE /1 HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is read");
     assert!(read_message(&mut stream).0.starts_with("HTTP/1.1 200 "));
     stream.write_all(b"PUT /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").expect("it is read");
     let (head, body) = read_message(&mut stream);
@@ -155,7 +155,7 @@ fn a_write_on_a_dead_pooled_connection_is_sent_once() {
     let problem: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!((problem["code"].as_str(), problem["in_doubt"].as_bool()), (Some("upstream-failed"), Some(true)));
     let seen: Vec<String> = requests.try_iter().map(|head| head.chars().take(4).collect()).collect();
-    assert_eq!(seen, ["GET ", "PUT "]);
+    assert_eq!(seen, ["DELE", "PUT "]);
 }
 
 /// RFC 9110 sections 7.6.2 and 7.6.3: end-to-end fields pass an unguarded route as they came, and Via is appended.

@@ -30,6 +30,7 @@ pub mod disk;
 pub mod encoding;
 pub mod memory;
 mod open;
+mod recent;
 mod records;
 #[cfg(feature = "shared-stores")]
 mod shared;
@@ -38,6 +39,7 @@ mod shared;
 mod shared;
 
 pub use open::{Left, OpenError, Opened, PASSWORD_VARIABLE, open};
+pub use recent::Sighting;
 pub use records::{Records, Updated};
 pub use shared::SHARED_KINDS;
 #[cfg(feature = "shared-stores")]
@@ -117,6 +119,11 @@ pub trait Store: Send + Sync {
 
     /// Whether other processes use the records too, now or after this one has ended.
     fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether this process keeps the store's time itself, so that [`Store::now`] costs no call of the engine.
+    fn has_own_time(&self) -> bool {
         false
     }
 

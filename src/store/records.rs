@@ -1,12 +1,14 @@
 //! The client of a store. It limits and measures the time of each operation, and repeats a change while others
 //! interfere.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use super::{Incarnation, Scanned, Store, StoreError, Swapped};
+use tokio::time::Instant;
+
+use super::{
+    Incarnation, Scanned, Store, StoreError, Swapped,
+    recent::{Recent, Sighting},
+};
 use crate::{
     core::{
         record::{Record, Revision, Snapshot},
@@ -29,6 +31,8 @@ const RAISE_FLOORS_MAX: Duration = Duration::from_secs(60);
 pub struct Records {
     store: Arc<dyn Store>,
     timeout: Duration,
+    /// The records that were seen last, if a read costs a call of an engine.
+    recent: Option<Arc<Recent>>,
 }
 
 /// The result of [`Records::update`].
@@ -43,7 +47,8 @@ pub struct Updated {
 impl Records {
     /// Creates a client of a store whose operations take at most `timeout`.
     pub fn new(store: Arc<dyn Store>, timeout: Duration) -> Self {
-        Self { store, timeout }
+        let recent = store.is_shared().then(|| Arc::new(Recent::new()));
+        Self { store, timeout, recent }
     }
 
     /// Returns the number that distinguishes the versions of this store from those of any other.
@@ -58,7 +63,18 @@ impl Records {
 
     /// Reads the record of a resource.
     pub async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        self.measured(StoreOperation::Read, self.store.read(key)).await
+        let look = self.look();
+        let read = self.measured(StoreOperation::Read, self.store.read(key)).await;
+        note(look, key, read.as_ref());
+        read
+    }
+
+    /// Returns the record as this process last saw it, if it is likely to be current and costs no call of an engine.
+    /// Only a swap against its revision shows whether it is.
+    pub async fn recall(&self, key: &ResourceKey) -> Option<Sighting> {
+        let (recent, since) = self.look()?;
+        let own_time = if self.store.has_own_time() { Some((self.store.now().await.ok()?, since)) } else { None };
+        recent.recall(key, own_time)
     }
 
     /// Returns the store's time.
@@ -68,7 +84,10 @@ impl Records {
 
     /// Replaces the record with `next` if it has the revision `expected`.
     pub async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await
+        let look = self.look();
+        let swapped = self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await;
+        note(look, key, swapped.as_ref().map(|(Swapped::Done(found) | Swapped::Conflict(found))| found));
+        swapped
     }
 
     /// Changes the record of a resource by `step`. If another change comes first, `step` is called again with the new
@@ -114,6 +133,11 @@ impl Records {
         in_time(RAISE_FLOORS_MAX, self.store.raise_floors()).await
     }
 
+    /// Begins a look at a record that is to be remembered, if any is.
+    fn look(&self) -> Option<(&Recent, Instant)> {
+        self.recent.as_ref().map(|recent| (&**recent, Instant::now()))
+    }
+
     async fn measured<T>(
         &self,
         operation: StoreOperation,
@@ -127,6 +151,16 @@ impl Records {
             metrics.store_failed(operation, error.word());
         }
         outcome
+    }
+}
+
+/// Remembers what a look at a record has found.
+fn note(look: Option<(&Recent, Instant)>, key: &ResourceKey, found: Result<&Snapshot, &StoreError>) {
+    let Some((recent, since)) = look else { return };
+    match found {
+        Ok(snapshot) => recent.note(key, snapshot, since),
+        Err(StoreError::Full) => {}
+        Err(StoreError::Unavailable | StoreError::LostWrites) => recent.forget_all(),
     }
 }
 

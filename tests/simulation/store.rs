@@ -50,6 +50,10 @@ impl Store for SeamStore {
         self.is_shared
     }
 
+    fn has_own_time(&self) -> bool {
+        self.is_shared
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
         self.store.now().await
     }

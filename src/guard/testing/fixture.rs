@@ -44,6 +44,8 @@ type AnswerRead = fn(&str) -> String;
 struct Backend {
     content: Mutex<Vec<u8>>,
     writes: AtomicUsize,
+    /// The head of the last write, in lower case.
+    last_write: Mutex<String>,
     /// The heads of all reads, in lower case.
     reads: Mutex<Vec<String>>,
     /// The answer to reads, if it is not the content.
@@ -69,6 +71,7 @@ impl Backend {
             } else {
                 self.writes.fetch_add(1, Ordering::Relaxed);
                 *content = body;
+                *self.last_write.lock().await = head;
                 b"HTTP/1.1 204 No Content\r\nETag: \"of-the-backend\"\r\n\r\n".to_vec()
             };
             drop(content);
@@ -133,6 +136,17 @@ impl Fixture {
         Self::over(FaultyStore::shared(), guard, Duration::ZERO).await
     }
 
+    /// The same, but each of the processes keeps the time itself.
+    pub(crate) async fn sharing_without_clock(guard: GuardRules) -> Self {
+        Self::over(FaultyStore::shared_without_clock(), guard, Duration::ZERO).await
+    }
+
+    /// Creates the guard of another process in front of the same backend, on the same store.
+    pub(crate) async fn beside(&self) -> Self {
+        Self::of_process(2, Arc::clone(&self.store), self.config.clone(), Arc::clone(&self.backend), Duration::ZERO)
+            .await
+    }
+
     /// Creates the guard of a process that has just started, and holds writes back for the time `hold`.
     pub(crate) async fn held_back(guard: GuardRules, hold: Duration) -> Self {
         Self::over(FaultyStore::new(), guard, hold).await
@@ -143,6 +157,7 @@ impl Fixture {
         let backend = Arc::new(Backend {
             content: Mutex::new(b"one".to_vec()),
             writes: AtomicUsize::new(0),
+            last_write: Mutex::default(),
             reads: Mutex::default(),
             answer_read: Mutex::default(),
         });
@@ -155,12 +170,21 @@ impl Fixture {
                 tokio::spawn(Arc::clone(&serving).serve(stream));
             }
         });
-        let store = Arc::new(store);
+        Self::of_process(1, Arc::new(store), config, backend, hold).await
+    }
+
+    async fn of_process(
+        owner: u64,
+        store: Arc<FaultyStore>,
+        config: Config,
+        backend: Arc<Backend>,
+        hold: Duration,
+    ) -> Self {
         let held_until = store.now().await.unwrap().plus(hold);
         let upstreams = Arc::<Upstreams>::default();
         let transport = Arc::new(NotingTransport::to(Arc::clone(&upstreams)));
         let way = (upstreams, Arc::<NotingTransport>::clone(&transport) as _);
-        let guards = Guard::over(way, &config, Arc::<FaultyStore>::clone(&store), 1, held_until);
+        let guards = Guard::over(way, &config, Arc::<FaultyStore>::clone(&store), owner, held_until);
         Self { store, guards, transport, config, backend }
     }
 
@@ -270,6 +294,12 @@ impl Fixture {
 
     pub(crate) async fn tag(&self) -> String {
         self.send(Method::GET, "", "").await.tag().expect("a tag").to_owned()
+    }
+
+    /// Returns the fencing token of the last write that the backend has received.
+    pub(crate) async fn last_fence(&self) -> Option<String> {
+        let head = self.backend.last_write.lock().await;
+        head.lines().find_map(|line| line.strip_prefix("fencing-token: ")).map(str::to_owned)
     }
 
     pub(crate) fn writes(&self) -> usize {

@@ -12,6 +12,7 @@ use crate::{
         lease,
         record::{Availability, Revision, Snapshot},
         refusal::Refusal,
+        verdict::Verdict,
     },
     guard::{
         answer::Answer,
@@ -21,6 +22,7 @@ use crate::{
         refusals,
         request::Request,
     },
+    store::Sighting,
 };
 
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
@@ -37,7 +39,7 @@ pub(crate) struct Admitted {
     pub(crate) fence: Revision,
 }
 
-/// A record that a write is judged by. The first one is read before the body is received.
+/// A record that a write is judged by. The first one is read, or recalled, before the body is received.
 pub(crate) struct Early {
     /// The record.
     pub(crate) snapshot: Snapshot,
@@ -97,7 +99,8 @@ impl Writes {
                     let spelling = self.knowledge.spelling(&request.rules, Some(&snapshot));
                     return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
-                Marked::Conflict(current) if Instant::now() < end => {
+                // A record that was outdated from the beginning does not use up the time of the write.
+                Marked::Conflict(current) if is_early || Instant::now() < end => {
                     last = Some(Early { snapshot: *current, since: marking });
                 }
                 Marked::Full if Instant::now() < end => {}
@@ -106,6 +109,17 @@ impl Writes {
                 }
             }
         }
+    }
+
+    /// Returns the record as this process last saw it, if the write passes by it. The swap of the mark then shows
+    /// whether it is still current, so the record need not be read. No refusal rests on what was only remembered.
+    pub(super) async fn recalled(&self, request: &Request) -> Option<Early> {
+        let Sighting { snapshot, since } = self.knowledge.records.recall(&request.key).await?;
+        let passes = self.claims.may_write(&snapshot).is_ok()
+            && judge_write_by_lease(request, &snapshot).is_ok()
+            && self.knowledge.judge_by_memory(request, &snapshot).0 == Verdict::Pass
+            && !self.knowledge.may_be_removed(request, &snapshot).await;
+        passes.then_some(Early { snapshot, since })
     }
 
     /// Returns the record that was read early, with the current time, if no other write is in the way. No lease is

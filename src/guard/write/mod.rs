@@ -169,6 +169,11 @@ impl Writes {
     /// Judges the write before its body is requested, so that a vain upload is never sent. Passing is not final: the
     /// write is judged again under the claim, by the same record if it is still current.
     async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Early, Answer> {
+        // A costly upload is worth a read.
+        let recalled = if is_costly { None } else { self.recalled(request).await };
+        if let Some(recalled) = recalled {
+            return Ok(recalled);
+        }
         let since = Instant::now();
         let snapshot = self.knowledge.record(request).await?;
         self.claims.may_write(&snapshot)?;

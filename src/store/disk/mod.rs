@@ -36,6 +36,7 @@ use crate::clock::Clock;
 
 mod file;
 mod frame;
+mod lasting;
 mod log;
 mod queue;
 mod writer;

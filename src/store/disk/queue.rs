@@ -15,7 +15,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-use super::frame::Entries;
+use super::{frame::Entries, lasting::EarlierPart};
 
 /// The words to be written.
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ pub(super) struct Words {
     /// The words on forgotten resources, which are in force already. None of them can follow words on the same resource
     /// in `leases`, because those must be written before the resource can be forgotten.
     pub(super) forgotten: Entries,
-    /// The words that are in force for `leases` until those are written.
-    pub(super) earlier: Entries,
+    /// The parts of the records that are in force until `leases` are written.
+    pub(super) earlier: Vec<EarlierPart>,
     /// The last revision that may be given.
     pub(super) reserve: u64,
     /// Whether the process ends its use of the file, and leaves it in good order.
@@ -56,8 +56,8 @@ pub(super) struct CommitQueue {
 struct Next {
     /// The words, or `None` as long as there is nothing to write.
     words: Option<Words>,
-    /// The bytes of leases in the last commit.
-    usual_bytes: usize,
+    /// The bytes of leases in the last commit, and the number of their changes.
+    usual_room: (usize, usize),
     /// The number of callers that wait for the commit, or will.
     callers: usize,
     commit: Arc<Commit>,
@@ -126,8 +126,12 @@ impl CommitQueue {
             next.commit.end(false);
             return Arc::clone(&next.commit);
         }
-        let room = next.usual_bytes;
-        add(next.words.get_or_insert_with(|| Words { leases: Entries::with_capacity(room), ..Words::default() }));
+        let (bytes, changes) = next.usual_room;
+        add(next.words.get_or_insert_with(|| Words {
+            leases: Entries::with_capacity(bytes),
+            earlier: Vec::with_capacity(changes),
+            ..Words::default()
+        }));
         next.callers += callers;
         let commit = Arc::clone(&next.commit);
         let is_enough = match next.awaited {
@@ -167,7 +171,7 @@ impl CommitQueue {
         next.awaited = AwaitedCommit::Nothing;
         let is_over = next.is_closed && next.words.is_none();
         let words = (!is_over).then(|| next.words.take().unwrap_or_default())?;
-        next.usual_bytes = words.leases.length();
+        next.usual_room = (words.leases.length(), words.earlier.len());
         Some(TakenCommit { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
     }
 

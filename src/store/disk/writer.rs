@@ -14,17 +14,17 @@ use std::{
 
 use super::{
     frame::Entries,
+    lasting::{EarlierPart, LastingPart},
     log::{Log, NotMade},
-    queue::{Commit, CommitQueue, TakenCommit},
+    queue::{Commit, CommitQueue, TakenCommit, Words},
 };
 use crate::{
     core::{
-        lease::{Lease, LeaseSet},
-        record::{Record, Revision, Snapshot},
+        record::{Record, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },
-    store::{encoding, memory::Journal},
+    store::memory::Journal,
 };
 
 /// The number of revisions that are reserved at once. At a million writes a second, this costs two commits a second.
@@ -110,18 +110,18 @@ impl Journal for DiskWriter {
         if revision + RESERVED_AT_ONCE / 2 > self.requested.load(Ordering::Relaxed) {
             drop(self.reserve_next());
         }
-        let earlier = before.and_then(|(record, since)| lasting(record, since));
-        let next = lasting(&after.record, after.now);
+        let earlier = before.and_then(|(record, since)| LastingPart::of(record, since));
+        let next = LastingPart::of(&after.record, after.now);
         if earlier == next {
             let is_reserved = revision <= self.reserved.load(Ordering::Acquire);
             // The reservation that was requested earlier is in the same commit, or in an earlier one.
             return (!is_reserved).then(|| self.queue.ask(|_| ()));
         }
-        let text = |record| encoding::encode(&record, after.now);
-        let (earlier, next) = (earlier.map(text), next.map(text));
+        let earlier = EarlierPart { key: key.clone(), part: earlier, now: after.now };
+        let text = next.map(|part| part.text(after.now));
         Some(self.queue.ask(|words| {
-            words.leases.push(key.as_str(), next.as_deref());
-            words.earlier.push(key.as_str(), earlier.as_deref());
+            words.leases.push(key.as_str(), text.as_deref());
+            words.earlier.push(earlier);
         }))
     }
 
@@ -153,27 +153,13 @@ impl Journal for DiskWriter {
     }
 }
 
-/// Returns the part that must survive of a record that was put in at this time: its leases, the last fence, and the
-/// DELETE that waits for the holders.
-///
-/// A write that takes an ended lease from its holder takes it here when it begins. Otherwise a crash before its end
-/// would bring the lease back, and a renewal would seem to prove that nothing was written. No write takes a lease that
-/// is held.
-fn lasting(record: &Record, since: StoreTime) -> Option<Record> {
-    let is_taken = |lease: &Lease| record.marks().any(|mark| mark.takes(lease, since));
-    let leases: LeaseSet = record.leases.iter().filter(|lease| !is_taken(lease)).cloned().collect();
-    let pending_delete = record.pending_delete.clone();
-    let lasts = !leases.is_empty() || pending_delete.is_some();
-    lasts.then(|| Record { leases, pending_delete, fence: record.fence, ..Record::absent(Revision(0)) })
-}
-
 impl Backlog {
     /// Commits until the queue is closed. Callers that were answered together come again one after the other. A commit
     /// waits for them, but no longer than the previous commit took. Without that wait they would split into two halves,
     /// each of which waits for the commit of the other.
     fn write_all(&mut self, queue: &CommitQueue) {
         let (mut expected, mut patience) = (0, Duration::ZERO);
-        while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
+        while let Some(mut taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
             self.add(&taken);
             let committed = if self.is_in_vain(&taken, began) {
@@ -188,7 +174,7 @@ impl Backlog {
             match &committed {
                 Ok(()) => self.holding.clear(),
                 // The file has these words, but they are refused: the earlier words replace them.
-                Err(NotMade { is_in_log: true, .. }) => self.keep(&taken.words.earlier),
+                Err(NotMade { is_in_log: true, .. }) => self.keep_earlier(&mut taken.words),
                 // The next commit overwrites these words. If the words of each refused request were kept, they would
                 // grow as long as the disk fails.
                 Err(NotMade { is_in_log: false, .. }) => {}
@@ -213,7 +199,14 @@ impl Backlog {
     fn is_in_vain(&self, taken: &TakenCommit, now: Instant) -> bool {
         let is_full = self.is_full_since.is_some_and(|since| now.saturating_duration_since(since) < PAUSE);
         let words = &taken.words;
-        is_full && words.leases.length() > 0 && words.earlier.iter().all(|(_, text)| text.is_none())
+        is_full && words.leases.length() > 0 && words.earlier.iter().all(|earlier| earlier.part.is_none())
+    }
+
+    /// Adds the words that stay in force because later ones are refused.
+    fn keep_earlier(&mut self, words: &mut Words) {
+        let mut earlier = Entries::default();
+        words.earlier.drain(..).for_each(|part| part.put_into(&mut earlier));
+        self.keep(&earlier);
     }
 
     /// Adds words that are in force, and keeps only the last of each lease. Whatever fails, and however often, there

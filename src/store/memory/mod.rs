@@ -33,7 +33,7 @@ mod idle;
 mod journal;
 mod records;
 mod room;
-mod weight;
+pub(super) mod weight;
 
 use entry::MemoryEntry;
 pub use journal::{Journal, NoJournal};

@@ -24,7 +24,7 @@ const PLACE_BYTES: usize = 192;
 const PLAIN_PLACE_BYTES: usize = 80;
 
 /// Returns the bytes of a record with its key. The same record always weighs the same.
-pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
+pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     let tag = |known: &Known| match &known.representation {
         Representation::Present(validators) => {
             validators.tag.as_ref().map_or(0, |tag| tag.to_header_value().as_bytes().len())

@@ -139,6 +139,10 @@ impl Store for Breaker {
         true
     }
 
+    fn has_own_time(&self) -> bool {
+        self.inner.has_own_time()
+    }
+
     fn count(&self) -> Option<Counts> {
         self.inner.count()
     }

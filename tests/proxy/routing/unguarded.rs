@@ -240,14 +240,14 @@ async fn an_exchange_ends_when_its_client_goes() {
         let hold = backend.hold("GET", &target);
         let mut client = Connection::open(proxy.addr()).await;
         client.request("GET", &target, &[], "").await;
-        let mut held = hold.arrived().await;
+        let mut exchange = hold.arrived().await;
         if begins {
-            held.send_bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+            exchange.send_bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
             client.read_head().await;
             client.read_bytes(5).await;
         }
         drop(client);
-        held.peer_closed().await;
+        exchange.peer_closed().await;
     }
 }
 

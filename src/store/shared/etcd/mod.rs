@@ -221,6 +221,10 @@ impl Store for EtcdStore {
         Ok(self.shared.clock.now())
     }
 
+    fn has_own_time(&self) -> bool {
+        true
+    }
+
     async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         let found = self.shared.look(key).await?;
         self.shared.snapshot(key, &found).map(|(snapshot, _)| snapshot)
