@@ -1,7 +1,11 @@
 //! Sending the answer to a guarded request.
 
 use bytes::Bytes;
-use pingora::{Error, ErrorType, http::RequestHeader, protocols::http::ServerSession};
+use pingora::{
+    Error, ErrorType,
+    http::{RequestHeader, ResponseHeader},
+    protocols::http::ServerSession,
+};
 
 use super::{local_answer::LocalAnswer, respond, session::gone, unread};
 use crate::{
@@ -57,6 +61,11 @@ impl Outgoing {
             Self::Forwarded(relayed) => relay(session, *relayed, true).await,
         }
     }
+}
+
+/// Forwards an interim response.
+pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<ResponseHeader>) -> pingora::Result<()> {
+    session.write_response_header(head).await
 }
 
 /// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part

@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     core::fields::ends_at_hop,
-    downstream::{relay::Outgoing, session::gone},
+    downstream::{
+        relay::{Outgoing, relay_interim},
+        session::gone,
+    },
     guard::Relayed,
     upstream::{BodyPrefix, Connected, Exchange, Failure, Lost, fields::FieldsOfHead as _},
 };
@@ -111,19 +114,19 @@ async fn ask(
     let mut head = Box::new(session.req_header().clone());
     head.remove_all(ends_at_hop);
     pass::request_to_upstream(session.req_header().version, context, &mut head)?;
-    let mut asked = match connected.ask(head).await {
-        Ok(asked) => asked,
+    let mut read = match connected.forward(head).await {
+        Ok(read) => read,
         Err(lost) => return Ok(Err(lost)),
     };
     loop {
         let head = tokio::select! {
             biased;
-            head = asked.next_head() => head.map(interim),
+            head = read.next_head() => head.map(interim),
             gone = gone(session) => return Err(gone),
         };
         match head {
-            Ok(Some(interim)) => session.write_response_header(interim).await?,
-            Ok(None) => return Ok(asked.into_exchange()),
+            Ok(Some(interim)) => relay_interim(session, interim).await?,
+            Ok(None) => return Ok(read.into_exchange()),
             Err(lost) => return Ok(Err(lost)),
         }
     }

@@ -15,7 +15,7 @@ use pingora_timeout::timeout;
 use super::{
     Connection, Exchange, Failure, Wire,
     balance::Slot,
-    dial::{Opened, Origin, Traffic},
+    dial::{OpenedConnection, Origin, Traffic},
     http2::{is_unprocessed, to_http2},
     idle::Destination,
 };
@@ -34,11 +34,11 @@ const INTERIM_RESPONSES_MAX: u8 = 16;
 
 /// An exchange on a connection, with the progress of its messages.
 pub(super) struct Link {
-    session: HttpSession,
+    pub(super) session: HttpSession,
     origin: Origin,
     /// The upstream's address stands in for Host if the client sent none.
     destination: Destination,
-    upstream: Arc<Upstream>,
+    pub(super) upstream: Arc<Upstream>,
     traffic: Traffic,
     /// The slot that this exchange occupies on its server.
     slot: Option<Slot>,
@@ -48,7 +48,7 @@ pub(super) struct Link {
     /// Whether the request's body is being written.
     uploading: bool,
     /// Whether the request is complete on the wire. Before that, the connection cannot be used again.
-    request_complete: bool,
+    pub(super) request_complete: bool,
 }
 
 /// An exchange that failed after it began.
@@ -59,11 +59,11 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    const fn abandoned() -> Self {
+    pub(super) const fn abandoned() -> Self {
         Self { failure: Failure::Abandoned { timed_out: false }, connection_died: false }
     }
 
-    const fn timed_out() -> Self {
+    pub(super) const fn timed_out() -> Self {
         Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
     }
 
@@ -110,7 +110,7 @@ impl From<io::Error> for Lost {
 
 /// A connection to a server, ready for one exchange.
 pub struct Connected {
-    pub(super) opened: Opened,
+    pub(super) opened: OpenedConnection,
     pub(super) destination: Destination,
     pub(super) upstream: Arc<Upstream>,
     pub(super) server: usize,
@@ -177,46 +177,6 @@ impl Connected {
     }
 }
 
-/// A read that was sent, and whose responses are read one by one.
-pub(crate) struct Asked {
-    link: Box<Link>,
-    server: usize,
-}
-
-impl Connected {
-    /// Makes the exchange hold this slot.
-    pub(crate) fn occupying(self, slot: Option<Slot>) -> Self {
-        Self { slot, ..self }
-    }
-
-    /// Sends a request without a body. Unlike [`Connected::send`] it adds no field and watches nothing.
-    pub(crate) async fn ask(self, head: Box<RequestHeader>) -> Result<Asked, Lost> {
-        let server = self.server;
-        let mut link = Box::new(Link::of(self, false));
-        link.write_head(head, true).await?;
-        link.session.finish_request_body().await?;
-        link.request_complete = true;
-        Ok(Asked { link, server })
-    }
-}
-
-impl Asked {
-    /// Reads the head of the next response, which may be an interim one. May be dropped and called again: what has
-    /// arrived is kept.
-    pub(crate) async fn next_head(&mut self) -> Result<&ResponseHeader, Lost> {
-        match timeout(self.link.upstream.longest_wait(), self.link.next_head()).await {
-            Ok(head) => head,
-            Err(_elapsed) => Err(Lost::timed_out()),
-        }
-    }
-
-    /// Returns the exchange, once its final response has begun.
-    pub(crate) fn into_exchange(self) -> Result<Exchange, Lost> {
-        let head = self.link.session.response_header().cloned().ok_or(Lost::abandoned())?;
-        Ok(Exchange::of(self.link, Box::new(head), self.server))
-    }
-}
-
 impl Connection for Connected {
     fn server(&self) -> usize {
         self.server
@@ -228,7 +188,7 @@ impl Connection for Connected {
 }
 
 impl Link {
-    fn of(connected: Connected, has_body: bool) -> Self {
+    pub(super) fn of(connected: Connected, has_body: bool) -> Self {
         let Connected { opened, destination, upstream, traffic, slot, .. } = connected;
         let (session, origin) = opened.begin(has_body);
         Self {
@@ -269,7 +229,7 @@ impl Link {
         if self.answered { Ok(()) } else { self.final_head().await }
     }
 
-    async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {
+    pub(super) async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {
         let HttpSession::H2(session) = &mut self.session else {
             return self.session.write_request_header(head).await;
         };
@@ -321,7 +281,7 @@ impl Link {
     }
 
     /// Reads the head of the next response. May be dropped and called again: what has arrived is kept.
-    async fn next_head(&mut self) -> Result<&ResponseHeader, Lost> {
+    pub(super) async fn next_head(&mut self) -> Result<&ResponseHeader, Lost> {
         self.session.read_response_header().await?;
         let head = self.session.response_header().ok_or(Lost::abandoned())?;
         if head.status.is_informational() {

@@ -46,7 +46,7 @@ pub(crate) struct Dialler {
 }
 
 /// A connection on which no exchange has begun.
-pub(super) enum Opened {
+pub(super) enum OpenedConnection {
     /// One of HTTP/1.1.
     Http1(Stream, Home),
     /// One of a server that may speak HTTP/2.
@@ -151,30 +151,30 @@ impl Dialler {
         server: &str,
         destination: &Destination,
         fresh: bool,
-    ) -> pingora::Result<(Opened, bool)> {
+    ) -> pingora::Result<(OpenedConnection, bool)> {
         if upstream.http2 {
             return self.negotiate(peer(upstream, server, &destination.address)?, fresh).await;
         }
         if !fresh && let Some((stream, home)) = self.idle.take(destination) {
-            return Ok((Opened::Http1(stream, home), true));
+            return Ok((OpenedConnection::Http1(stream, home), true));
         }
         let peer = peer(upstream, server, &destination.address)?;
         // Boxed, because the future has room for a handshake, while an idle connection is available in most cases.
         let stream = box_future(|| self.transport.new_stream(&peer)).await?;
-        Ok((Opened::Http1(stream, self.idle.home()), false))
+        Ok((OpenedConnection::Http1(stream, self.idle.home()), false))
     }
 
-    async fn negotiate(&self, mut peer: HttpPeer, fresh: bool) -> pingora::Result<(Opened, bool)> {
+    async fn negotiate(&self, mut peer: HttpPeer, fresh: bool) -> pingora::Result<(OpenedConnection, bool)> {
         let pooled = peer.group_key;
         peer.group_key ^= if fresh { FRESH } else { 0 };
         let (session, reused) = box_future(|| self.http2.get_http_session(&peer)).await?;
         peer.group_key = pooled;
         let pooled = Pooled { connector: Arc::clone(&self.http2), peer: Box::new(peer) };
-        Ok((Opened::Negotiated(Box::new(session), pooled), reused))
+        Ok((OpenedConnection::Negotiated(Box::new(session), pooled), reused))
     }
 }
 
-impl Opened {
+impl OpenedConnection {
     /// Begins an exchange. A request with a body of HTTP/1.1 is not sent before the beginning of its body, so that the
     /// server receives both at once.
     pub(super) fn begin(self, has_body: bool) -> (HttpSession, Origin) {
@@ -222,11 +222,11 @@ fn unreachable(error: &pingora::Error) -> (Failure, &'static str) {
 
 /// Ignores the first flush, which follows the head.
 #[derive(Debug, Default)]
-struct HeldHead {
+struct HeadHold {
     is_over: bool,
 }
 
-impl Tap for HeldHead {
+impl Tap for HeadHold {
     fn flushes(&mut self) -> bool {
         std::mem::replace(&mut self.is_over, true)
     }
@@ -234,11 +234,11 @@ impl Tap for HeldHead {
 
 /// Holds the head of the next request back until its body follows. Pingora's own streams to servers have no buffer.
 fn hold_head(stream: Stream) -> Stream {
-    Box::new(Tapped { stream: BufWriter::new(stream), tap: HeldHead::default() })
+    Box::new(Tapped { stream: BufWriter::new(stream), tap: HeadHold::default() })
 }
 
 fn unhold(stream: Stream) -> Stream {
-    Tapped::<HeldHead, BufWriter<Stream>>::untap(stream).map_or_else(|unheld| unheld, BufWriter::into_inner)
+    Tapped::<HeadHold, BufWriter<Stream>>::untap(stream).map_or_else(|unheld| unheld, BufWriter::into_inner)
 }
 
 #[cfg(test)]

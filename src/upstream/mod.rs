@@ -21,6 +21,7 @@ pub mod balance;
 mod connection;
 pub(crate) mod dial;
 pub mod fields;
+mod forwarded;
 mod http2;
 pub(crate) mod idle;
 pub(crate) mod peer;

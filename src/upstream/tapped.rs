@@ -36,13 +36,13 @@ pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
 }
 
 /// A connection, or the buffer in front of one.
-pub(crate) trait Carrier: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static {
+pub(crate) trait Underlying: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static {
     fn connection(&self) -> &Stream;
 
     fn connection_mut(&mut self) -> &mut Stream;
 }
 
-impl Carrier for Stream {
+impl Underlying for Stream {
     fn connection(&self) -> &Stream {
         self
     }
@@ -52,7 +52,7 @@ impl Carrier for Stream {
     }
 }
 
-impl Carrier for BufWriter<Stream> {
+impl Underlying for BufWriter<Stream> {
     fn connection(&self) -> &Stream {
         self.get_ref()
     }
@@ -69,7 +69,7 @@ pub(crate) struct Tapped<T, C = Stream> {
     pub(crate) tap: T,
 }
 
-impl<T: Tap, C: Carrier> Tapped<T, C> {
+impl<T: Tap, C: Underlying> Tapped<T, C> {
     /// Returns the connection without its watcher. The error is a connection that has no such watcher.
     pub(crate) fn untap(stream: Stream) -> Result<C, Stream> {
         if !stream.as_any().is::<Self>() {
@@ -89,7 +89,7 @@ impl<T: Tap, C: Carrier> Tapped<T, C> {
     }
 }
 
-impl<T: Tap, C: Carrier> AsyncRead for Tapped<T, C> {
+impl<T: Tap, C: Underlying> AsyncRead for Tapped<T, C> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.tap.may_read() {
             return Poll::Pending;
@@ -101,7 +101,7 @@ impl<T: Tap, C: Carrier> AsyncRead for Tapped<T, C> {
     }
 }
 
-impl<T: Tap, C: Carrier> AsyncWrite for Tapped<T, C> {
+impl<T: Tap, C: Underlying> AsyncWrite for Tapped<T, C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.count(written)
@@ -130,19 +130,19 @@ impl<T: Tap, C: Carrier> AsyncWrite for Tapped<T, C> {
 }
 
 #[async_trait]
-impl<T: Tap, C: Carrier> Shutdown for Tapped<T, C> {
+impl<T: Tap, C: Underlying> Shutdown for Tapped<T, C> {
     async fn shutdown(&mut self) {
         self.stream.connection_mut().shutdown().await;
     }
 }
 
-impl<T: Tap, C: Carrier> UniqueID for Tapped<T, C> {
+impl<T: Tap, C: Underlying> UniqueID for Tapped<T, C> {
     fn id(&self) -> UniqueIDType {
         self.stream.connection().id()
     }
 }
 
-impl<T: Tap, C: Carrier> Ssl for Tapped<T, C> {
+impl<T: Tap, C: Underlying> Ssl for Tapped<T, C> {
     fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
         self.stream.connection().get_ssl_digest()
     }
@@ -152,7 +152,7 @@ impl<T: Tap, C: Carrier> Ssl for Tapped<T, C> {
     }
 }
 
-impl<T: Tap, C: Carrier> GetTimingDigest for Tapped<T, C> {
+impl<T: Tap, C: Underlying> GetTimingDigest for Tapped<T, C> {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.stream.connection().get_timing_digest()
     }
@@ -166,20 +166,20 @@ impl<T: Tap, C: Carrier> GetTimingDigest for Tapped<T, C> {
     }
 }
 
-impl<T: Tap, C: Carrier> GetProxyDigest for Tapped<T, C> {
+impl<T: Tap, C: Underlying> GetProxyDigest for Tapped<T, C> {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.stream.connection().get_proxy_digest()
     }
 }
 
-impl<T: Tap, C: Carrier> GetSocketDigest for Tapped<T, C> {
+impl<T: Tap, C: Underlying> GetSocketDigest for Tapped<T, C> {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.stream.connection().get_socket_digest()
     }
 }
 
 #[async_trait]
-impl<T: Tap, C: Carrier> Peek for Tapped<T, C> {
+impl<T: Tap, C: Underlying> Peek for Tapped<T, C> {
     async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         self.stream.connection_mut().try_peek(buffer).await
     }
