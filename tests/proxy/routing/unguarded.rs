@@ -270,3 +270,24 @@ async fn reads_of_all_kinds_are_forwarded() {
         }
     }
 }
+
+/// The larger of two limits counts for each wait, and the head and the body are waits of their own.
+#[tokio::test]
+async fn a_silent_backend_is_given_up() {
+    let backend = Backend::start().await;
+    let limits = "timeout = \"100ms\"\nread_timeout = \"300ms\"";
+    let proxy = Proxy::to(backend.addr()).upstream(limits).route(UNGUARDED).start().await;
+    let silent = backend.hold("GET", "/a");
+    let began = Instant::now();
+    assert!(!get(proxy.addr(), "/a").await.refused(504, "upstream-timeout").in_doubt);
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300));
+    silent.arrived().await.peer_closed().await;
+    let broken_off = backend.hold("GET", "/b");
+    let mut client = Connection::open(proxy.addr()).await;
+    client.request("GET", "/b", &[], "").await;
+    let mut exchange = broken_off.arrived().await;
+    exchange.send_bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+    assert_eq!(client.read_head().await.0, 200);
+    assert!(!client.closed().await.ends_with(b"0\r\n\r\n"), "a part is not told as the whole");
+    exchange.peer_closed().await;
+}
