@@ -5,6 +5,14 @@ pub fn push_hexadecimal(text: &mut Vec<u8>, bytes: &[u8]) {
     text.extend(bytes.iter().flat_map(|byte| [hexadecimal(byte >> 4), hexadecimal(byte & 15)]));
 }
 
+/// Returns the bytes as hexadecimal digits in lower case.
+pub fn hexadecimal_text(bytes: &[u8]) -> String {
+    let mut text = Vec::with_capacity(2 * bytes.len());
+    push_hexadecimal(&mut text, bytes);
+    // Digits are always text.
+    String::from_utf8(text).unwrap_or_default()
+}
+
 /// Adds a number.
 pub fn push_decimal(text: &mut Vec<u8>, number: u64) {
     if number >= 10 {
@@ -46,6 +54,7 @@ mod tests {
             assert_eq!(text(|text| push_decimal(text, number)), format!("={number}"));
             assert_eq!(text(|text| push_padded(text, number, 20)), format!("={number:020}"));
             assert_eq!(text(|text| push_hexadecimal(text, &number.to_be_bytes())), format!("={number:016x}"));
+            assert_eq!(hexadecimal_text(&number.to_be_bytes()), format!("{number:016x}"));
         }
         assert_eq!(text(|text| push_padded(text, 12_345, 3)), "=345");
     }

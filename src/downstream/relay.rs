@@ -1,4 +1,4 @@
-//! Sending the answer to a guarded request.
+//! Sending the answer to a guarded request, or to an unguarded read.
 
 use bytes::Bytes;
 use pingora::{

@@ -52,7 +52,7 @@ impl Context {
         }
     }
 
-    /// Whether the exchange is watched, or may open a tunnel.
+    /// Whether only pingora's proxying can serve the request, because it is observed or may open a tunnel.
     pub(super) fn needs_pingora(&self) -> bool {
         self.observation.is_some() || self.handshake.is_some()
     }

@@ -272,7 +272,7 @@ pub(super) fn stay(context: &mut Context) {
     }
 }
 
-/// Whether a request is a read that needs nothing but an answer: it has neither content nor another protocol to offer.
+/// Whether a request of HTTP/1.1 is a GET or HEAD without content, `Upgrade` or `Expect`.
 pub(super) fn is_plain_read(request: &RequestHeader) -> bool {
     let more = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE, header::EXPECT];
     request.version == Version::HTTP_11

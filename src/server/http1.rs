@@ -38,7 +38,7 @@ const LINGER_BYTES: usize = 256 * 1024;
 /// Serves a connection to its end. By then, all answers have been written.
 pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdown: &ShutdownWatch) {
     let mut ends = connections.ends();
-    // The direct path tells itself what it cannot serve. Only then is the next request looked at before.
+    // The direct path declines what it cannot serve. A look at the head saves it the next such request.
     let mut was_served_directly = true;
     loop {
         let ReceivedHead { mut bytes, length, held } = match connections.heads.read(&mut stream, &mut ends).await {

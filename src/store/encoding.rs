@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
-use uuid::Uuid;
 
 use crate::core::{
     bare_tags::BareTags,
+    digits::hexadecimal_text,
     lease::{Lease, LeaseMode, LeaseSet},
     record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
     time::StoreTime,
@@ -277,9 +277,9 @@ fn milliseconds(duration: Duration) -> u64 {
     StoreTime::default().plus(duration).milliseconds()
 }
 
-/// Writes a name as 32 hexadecimal digits. The digits of a UUID are written faster than a formatted number.
+/// Writes a name as 32 hexadecimal digits.
 fn hex(name: [u8; 16]) -> String {
-    Uuid::from_bytes(name).simple().encode_lower(&mut Uuid::encode_buffer()).to_owned()
+    hexadecimal_text(&name)
 }
 
 fn name(hex: &str) -> Result<[u8; 16], DamagedRecord> {

@@ -25,7 +25,7 @@ use opentelemetry_sdk::{
     trace::{SdkTracer, SdkTracerProvider, Span},
 };
 
-use crate::core::digits::push_hexadecimal;
+use crate::core::digits::{hexadecimal_text, push_hexadecimal};
 
 /// The field of W3C Trace Context with the ids of the trace and the span.
 pub const TRACEPARENT: &str = "traceparent";
@@ -103,9 +103,7 @@ impl Trace {
 
     /// Returns the id of the trace in hexadecimal, if there is one.
     pub(super) fn id_text(&self) -> Option<String> {
-        let mut digits = Vec::with_capacity(32);
-        push_hexadecimal(&mut digits, &self.id()?);
-        String::from_utf8(digits).ok()
+        Some(hexadecimal_text(&self.id()?))
     }
 
     /// Returns the fields for a server: `traceparent`, and `tracestate` if any. `None` if the client's fields pass on.

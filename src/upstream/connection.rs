@@ -36,7 +36,7 @@ const INTERIM_RESPONSES_MAX: u8 = 16;
 pub(super) struct Link {
     pub(super) session: HttpSession,
     origin: Origin,
-    /// The upstream's address stands in for Host if the client sent none.
+    /// The address stands in for Host if the client sent none.
     destination: Destination,
     pub(super) upstream: Arc<Upstream>,
     traffic: Traffic,
@@ -59,7 +59,7 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    pub(super) const fn abandoned() -> Self {
+    const fn abandoned() -> Self {
         Self { failure: Failure::Abandoned { timed_out: false }, connection_died: false }
     }
 
@@ -172,8 +172,7 @@ impl Connected {
             }
             Err(_) => return Err(Lost::timed_out()),
         }
-        let head = link.session.response_header().cloned().ok_or(Lost::abandoned())?;
-        Ok(Exchange::of(link, Box::new(head), server))
+        link.into_exchange(server)
     }
 }
 
@@ -227,6 +226,12 @@ impl Link {
         self.upload(body).await?;
         self.uploading = false;
         if self.answered { Ok(()) } else { self.final_head().await }
+    }
+
+    /// Returns the exchange with the server at this index, once its final response has begun.
+    pub(super) fn into_exchange(self: Box<Self>, server: usize) -> Result<Exchange, Lost> {
+        let head = self.session.response_header().cloned().ok_or(Lost::abandoned())?;
+        Ok(Exchange::of(self, Box::new(head), server))
     }
 
     pub(super) async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {

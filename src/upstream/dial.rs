@@ -11,7 +11,6 @@ use pingora::{
     },
     upstreams::peer::HttpPeer,
 };
-
 use tokio::io::BufWriter;
 
 use super::{
@@ -22,7 +21,7 @@ use super::{
 };
 use crate::{box_future::box_future, config::Upstream, core::address::Address, telemetry::exchange::ExchangeWatch};
 
-/// The number of idle connections kept for each purpose, over all upstreams. The longest idle one is closed first.
+/// The number of idle connections kept for each kind of traffic, over all upstreams. The longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
 /// Marks a peer that must not use a pooled connection. Any value but the default works.
 const FRESH: u64 = 1;
@@ -189,7 +188,7 @@ impl OpenedConnection {
 }
 
 impl Origin {
-    /// Whether the server is authenticated over TLS, as far as HTTP/2 may be spoken.
+    /// Whether a server that may speak HTTP/2 is reached over TLS.
     pub(super) fn is_tls(&self) -> bool {
         matches!(self, Self::Pingora(pooled) if pooled.peer.is_tls())
     }
@@ -198,7 +197,8 @@ impl Origin {
     pub(super) async fn keep(self, session: HttpSession, destination: Destination, idle_max: Duration) {
         match (self, session) {
             (Self::Pingora(Pooled { connector, peer }), session) => {
-                connector.release_http_session(session, &*peer, Some(idle_max)).await;
+                // Boxed, because the future is large, and every exchange would need room for it.
+                Box::pin(connector.release_http_session(session, &*peer, Some(idle_max))).await;
             }
             (Self::Idle(home), HttpSession::H1(mut session)) => {
                 session.respect_keepalive();

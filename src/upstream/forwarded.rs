@@ -44,7 +44,6 @@ impl ForwardedRead {
 
     /// Returns the exchange, once its final response has begun.
     pub(crate) fn into_exchange(self) -> Result<Exchange, Lost> {
-        let head = self.link.session.response_header().cloned().ok_or(Lost::abandoned())?;
-        Ok(Exchange::of(self.link, Box::new(head), self.server))
+        self.link.into_exchange(self.server)
     }
 }

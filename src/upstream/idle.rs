@@ -33,7 +33,7 @@ use crate::{config::Upstream, core::address::Address};
 /// How often a pool closes connections that have been idle for too long, or that their servers have closed.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// What two exchanges have in common if one connection may carry both.
+/// The server of a connection, and how it is authenticated. Exchanges with equal destinations can share a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
     /// The address of the server.

@@ -29,7 +29,7 @@ pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
     /// Counts bytes that were written.
     fn wrote(&mut self, _bytes: usize) {}
 
-    /// Whether the connection sends now what was written.
+    /// Whether a flush is passed on.
     fn flushes(&mut self) -> bool {
         true
     }
@@ -37,8 +37,10 @@ pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
 
 /// A connection, or the buffer in front of one.
 pub(crate) trait Underlying: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static {
+    /// Returns the connection.
     fn connection(&self) -> &Stream;
 
+    /// Returns the connection, to be changed.
     fn connection_mut(&mut self) -> &mut Stream;
 }
 
