@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{child::Child, ports};
+use super::{child::Child, ports, wait::until_some};
 
 /// The exit code for an address that cannot be bound.
 const CANNOT_BIND: i32 = 69;
@@ -70,6 +70,13 @@ impl Proxy {
     /// Everything that it has logged so far.
     pub fn log(&self) -> String {
         self.child.log()
+    }
+
+    /// Waits until a line with this text is in the log, which another thread of the proxy writes. Returns the number of
+    /// such lines.
+    pub async fn logged(&self, text: &str) -> usize {
+        let lines = || self.log().lines().filter(|line| line.contains(text)).count();
+        until_some(&format!("a line with {text:?}"), || Some(lines()).filter(|lines| *lines > 0)).await
     }
 
     /// Where the bodies of large requests are spooled.
