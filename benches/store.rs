@@ -16,7 +16,7 @@ use http::HeaderMap;
 use ifmatch::{
     clock::BootClock,
     core::{
-        record::{Mark, Revision, Snapshot},
+        record::{Mark, Record, Revision, Snapshot},
         resource::{KeyParts, KeyTemplate, ResourceKey},
         route::{HostPattern, PathPattern, RouteTable},
         steps::{Outcome, Settlement, claim, settle},
@@ -113,7 +113,7 @@ fn swaps(criterion: &mut Criterion) {
     group.bench_function("of one", |bencher| bencher.iter(|| write(&store, black_box(key))));
     let record = at_once(store.read(key)).expect("a record").record;
     group.bench_function("conflict", |bencher| {
-        bencher.iter(|| at_once(store.swap(black_box(key), Revision(0), record.clone())));
+        bencher.iter(|| at_once(store.swap(black_box(key), Revision(0), Record::clone(&record))));
     });
     group.finish();
 }

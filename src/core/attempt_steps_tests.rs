@@ -19,11 +19,11 @@ fn success() -> Success {
 
 /// Returns what the store holds after this record was swapped in, read at this time.
 fn after(record: Record, seconds: u64) -> Snapshot {
-    Snapshot { revision: Revision(8), record: record.resolved(Revision(8)), now: at(seconds) }
+    Snapshot::new(Revision(8), record.resolved(Revision(8)), at(seconds))
 }
 
 fn absent() -> Snapshot {
-    Snapshot { revision: Revision(7), record: Record::absent(Revision(7)), now: at(10) }
+    Snapshot::new(Revision(7), Record::absent(Revision(7)), at(10))
 }
 
 fn begun(seconds: u64) -> Snapshot {

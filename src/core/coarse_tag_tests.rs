@@ -25,7 +25,7 @@ fn name(text: &str) -> ShortName {
 
 fn snapshot(version: u64, bare_tags: BareTags) -> Snapshot {
     let record = Record { version: Stamp::At(Revision(version)), bare_tags, ..Record::absent(Revision(version)) };
-    Snapshot { revision: Revision(version), record, now: StoreTime::default() }
+    Snapshot::new(Revision(version), record, StoreTime::default())
 }
 
 fn spelling(version: u64, bare_tags: BareTags) -> Spelling {
@@ -70,9 +70,9 @@ fn a_resource_that_nobody_wrote_has_the_tags_of_the_backend() {
 /// A forgotten record leaves its bucket a floor, and its earlier tags are not known any more.
 #[test]
 fn where_something_was_forgotten_no_tag_is_bare() {
-    let absent = Snapshot { revision: Revision(5), record: Record::absent(Revision(5)), now: StoreTime::default() };
+    let absent = Snapshot::new(Revision(5), Record::absent(Revision(5)), StoreTime::default());
     assert_eq!(Spelling::of(INCARNATION, Some(&absent)), spelling(5, BareTags::None));
-    let never = Snapshot { revision: Revision(0), record: Record::absent(Revision(0)), now: StoreTime::default() };
+    let never = Snapshot::new(Revision(0), Record::absent(Revision(0)), StoreTime::default());
     assert_eq!(Spelling::of(INCARNATION, Some(&never)), Spelling::Bare);
 }
 
@@ -194,8 +194,7 @@ fn changes() -> Vec<Change> {
 
 impl World {
     fn new(targets: [&'static str; 2]) -> Self {
-        let snapshot =
-            Snapshot { revision: Revision(0), record: Record::absent(Revision(0)), now: StoreTime::default() };
+        let snapshot = Snapshot::new(Revision(0), Record::absent(Revision(0)), StoreTime::default());
         let mut world = Self { snapshot, targets: targets.map(|tag| (tag, 0)), states: 0, issued: HashMap::new() };
         world.read();
         world
@@ -217,7 +216,7 @@ impl World {
 
     fn swap(&mut self, record: Record) {
         self.snapshot.revision.0 += 1;
-        self.snapshot.record = record.resolved(self.snapshot.revision);
+        self.snapshot.record = record.resolved(self.snapshot.revision).into();
     }
 
     fn show(&mut self, target: usize, tag: &'static str) {
@@ -256,7 +255,7 @@ impl World {
                 (0..2).for_each(|target| self.show(target, shows[target]));
                 self.swap(steps::touch(&self.snapshot));
             }
-            Change::Forget => self.snapshot.record = Record::absent(self.snapshot.revision),
+            Change::Forget => self.snapshot.record = Record::absent(self.snapshot.revision).into(),
         }
         self.read();
     }
@@ -306,7 +305,7 @@ fn a_write_beside_another_one_lists_none_of_its_tags() {
     let now = StoreTime::from_milliseconds(1_000);
     let at = |revision, record: Record| {
         let revision = Revision(revision);
-        Snapshot { revision, record: record.resolved(revision), now }
+        Snapshot::new(revision, record.resolved(revision), now)
     };
     let deadline = now.plus(Duration::from_secs(1));
     let mark = Mark { owner: 1, nonce: 1, deadline, late_write_window: Duration::ZERO, leaves_lease: false };

@@ -55,7 +55,7 @@ pub fn defer(
     id: Option<LeaseId>,
     principal: Option<PrincipalName>,
 ) -> Record {
-    let mut record = snapshot.record.clone().resolved(snapshot.revision);
+    let mut record = snapshot.draft();
     record.pending_delete.get_or_insert_with(|| Box::new(delete));
     let is_own = |lease: &&mut Lease| id.is_some_and(|id| lease.is_proved_by(id, principal));
     record.leases.iter_mut().filter(is_own).for_each(|lease| lease.term = Term::Released(snapshot.now));

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::core::{
@@ -70,7 +70,7 @@ fn a_delete_waits_for_other_holders_of_its_target() {
 fn a_second_delete_joins_the_first_unless_it_means_another_target() {
     let mut resource = pending();
     assert_eq!(deletion(&resource.snapshot, TARGET, Some(id(B)), None), Deletion::Later);
-    for lease in &mut resource.snapshot.record.leases {
+    for lease in &mut Arc::make_mut(&mut resource.snapshot.record).leases {
         lease.target = OTHER;
     }
     assert_eq!(deletion(&resource.snapshot, OTHER, Some(id(B)), None), Deletion::Never);
@@ -172,7 +172,7 @@ fn what_waits_is_never_forgotten() {
     assert!(is_pending(&resource));
     let (now, late_write_window) = (resource.snapshot.now, Duration::from_secs(1));
     let dead = Mark { owner: 2, nonce: 1, deadline: now, late_write_window, leaves_lease: true };
-    let claimed = Record { claim: Some(dead), ..resource.snapshot.record.clone() };
+    let claimed = Record { claim: Some(dead), ..resource.snapshot.draft() };
     resource.swap(claimed);
     let doubted = take_over(&resource.snapshot).expect("its owner is dead");
     resource.swap(doubted);

@@ -13,7 +13,7 @@
 //! not be labelled with a version that outlives the doubt. When the doubt is over, the state needs a new version.
 //! Reads never write to the store, so the doubt brings that version along, to take effect by the store's time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     bare_tags::BareTags,
@@ -145,8 +145,8 @@ pub struct Record {
 pub struct Snapshot {
     /// The record's revision; for an absent record, the revision of its bucket's floor.
     pub revision: Revision,
-    /// The record, or what absence means.
-    pub record: Record,
+    /// The record, or what absence means. A store in memory shares it with all who read it.
+    pub record: Arc<Record>,
     /// The store's time when the record was read.
     pub now: StoreTime,
 }
@@ -205,16 +205,21 @@ impl Record {
         is_past(self.fence) && *self == Self { touched: self.touched, fence: self.fence, ..absent.clone() }
     }
 
-    /// The same record with its own revision written into it.
-    #[must_use]
-    pub fn resolved(mut self, own: Revision) -> Self {
-        self.version = Stamp::At(self.version.resolve(own));
-        self.touched = Stamp::At(self.touched.resolve(own));
-        self.fence = Stamp::At(self.fence.resolve(own));
-        self.leases = self.leases.resolved(own);
+    /// Writes the record's own revision into it.
+    pub fn resolve(&mut self, own: Revision) {
+        for stamp in [&mut self.version, &mut self.touched, &mut self.fence] {
+            *stamp = Stamp::At(stamp.resolve(own));
+        }
+        self.leases.resolve(own);
         if let Some(doubt) = &mut self.doubt {
             doubt.version = Stamp::At(doubt.version.resolve(own));
         }
+    }
+
+    /// The same record with its own revision written into it.
+    #[must_use]
+    pub fn resolved(mut self, own: Revision) -> Self {
+        self.resolve(own);
         self
     }
 
@@ -258,6 +263,16 @@ impl Record {
 }
 
 impl Snapshot {
+    /// Creates the snapshot of a record that was read, or written, at this time.
+    pub fn new(revision: Revision, record: impl Into<Arc<Record>>, now: StoreTime) -> Self {
+        Self { revision, record: record.into(), now }
+    }
+
+    /// A copy of the record, to be changed, with its own revision written into it.
+    pub fn draft(&self) -> Record {
+        Record::clone(&self.record).resolved(self.revision)
+    }
+
     /// The version of the resource when the record was read.
     pub fn version(&self) -> Revision {
         let stamp = match self.record.doubt {
@@ -268,7 +283,7 @@ impl Snapshot {
     }
 
     /// The revision of the last event on the data path.
-    pub const fn touched(&self) -> Revision {
+    pub fn touched(&self) -> Revision {
         self.record.touched.resolve(self.revision)
     }
 
@@ -313,7 +328,7 @@ impl Snapshot {
     }
 
     /// The fence of the last granted lease; for a forgotten record, a later number. A grant gives a greater one.
-    pub const fn fence(&self) -> Revision {
+    pub fn fence(&self) -> Revision {
         self.record.fence.resolve(self.revision)
     }
 

@@ -16,7 +16,7 @@ const WINDOW: Duration = Duration::from_secs(3);
 
 fn free() -> Snapshot {
     let floor = Revision(7);
-    Snapshot { revision: floor, record: Record::absent(floor), now: StoreTime::from_milliseconds(1_000) }
+    Snapshot::new(floor, Record::absent(floor), StoreTime::from_milliseconds(1_000))
 }
 
 fn mark(snapshot: &Snapshot) -> Mark {
@@ -26,7 +26,7 @@ fn mark(snapshot: &Snapshot) -> Mark {
 
 fn after(before: &Snapshot, next: Record) -> Snapshot {
     let revision = Revision(before.revision.0 + 1);
-    Snapshot { revision, record: next.resolved(revision), now: before.now }
+    Snapshot::new(revision, next.resolved(revision), before.now)
 }
 
 fn claimed() -> Snapshot {

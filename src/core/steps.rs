@@ -186,7 +186,7 @@ fn take_ended_leases(record: &mut Record, mark: Mark, now: StoreTime) {
 
 /// Returns the record with an ended doubt resolved, and without forgotten leases or expired signs.
 fn without_past(snapshot: &Snapshot) -> Record {
-    let mut record = snapshot.record.clone().resolved(snapshot.revision);
+    let mut record = snapshot.draft();
     if record.doubt.is_some_and(|doubt| doubt.until <= snapshot.now) {
         record.version = Stamp::At(snapshot.version());
         record.doubt = None;

@@ -1,6 +1,6 @@
 //! The steps against the rules of DESIGN section 3.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::core::{
@@ -23,12 +23,12 @@ struct Resource {
 impl Resource {
     fn new() -> Self {
         let floor = Revision(7);
-        Self { snapshot: Snapshot { revision: floor, record: Record::absent(floor), now: at(1_000) } }
+        Self { snapshot: Snapshot::new(floor, Record::absent(floor), at(1_000)) }
     }
 
     fn swap(&mut self, record: Record) -> Revision {
         let revision = Revision(self.snapshot.revision.0 + 1);
-        self.snapshot = Snapshot { revision, record: record.resolved(revision), now: self.snapshot.now };
+        self.snapshot = Snapshot::new(revision, record.resolved(revision), self.snapshot.now);
         revision
     }
 
@@ -213,7 +213,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         (Some(doubt), Outcome::Applied, true),
     ] {
         let mut resource = Resource::new();
-        resource.snapshot.record.doubt = doubt;
+        Arc::make_mut(&mut resource.snapshot.record).doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
         let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None };
@@ -272,7 +272,7 @@ fn what_dead_owners_leave_is_in_doubt_for_the_time_that_stands_in_their_marks() 
         });
         let [claim, first, second] = marks;
         let unclaimed = first.into_iter().chain(second).collect();
-        resource.swap(Record { claim, unclaimed, ..resource.snapshot.record.clone() });
+        resource.swap(Record { claim, unclaimed, ..resource.snapshot.draft() });
         resource.pass(100);
         let record = take_over(&resource.snapshot).expect("all owners are dead");
         let longest = late_write_window.into_iter().flatten().max().expect("there is one");
@@ -286,7 +286,7 @@ fn the_mark_of_one_who_may_live_adds_nothing_to_the_doubt_of_the_dead() {
     resource.append(1);
     resource.pass(60);
     let living = Mark { late_write_window: Duration::from_secs(60), ..resource.mark(2) };
-    let record = Record { claim: Some(living), ..resource.snapshot.record.clone() };
+    let record = Record { claim: Some(living), ..resource.snapshot.draft() };
     resource.swap(record);
     resource.pass(40);
     let record = take_over(&resource.snapshot).expect("one owner is dead");
@@ -298,7 +298,7 @@ fn a_dead_unclaimed_write_is_taken_over_beside_a_living_claim() {
     let mut resource = Resource::new();
     resource.append(1);
     resource.pass(60);
-    let record = Record { claim: Some(resource.mark(2)), ..resource.snapshot.record.clone() };
+    let record = Record { claim: Some(resource.mark(2)), ..resource.snapshot.draft() };
     resource.swap(record);
     resource.pass(40);
     let record = take_over(&resource.snapshot).expect("one owner is dead");

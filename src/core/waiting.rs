@@ -84,7 +84,7 @@ pub fn served(mut record: Record, owner: u64) -> Record {
 
 /// The record without its expired signs.
 fn living(snapshot: &Snapshot) -> Record {
-    let mut record = snapshot.record.clone().resolved(snapshot.revision);
+    let mut record = snapshot.draft();
     record.waiting.retain(|waiting| snapshot.now < waiting.until);
     record
 }
@@ -101,12 +101,12 @@ mod tests {
 
     fn absent() -> Snapshot {
         let floor = Revision(7);
-        Snapshot { revision: floor, record: Record::absent(floor), now: StoreTime::from_milliseconds(1_000) }
+        Snapshot::new(floor, Record::absent(floor), StoreTime::from_milliseconds(1_000))
     }
 
     fn put(snapshot: &mut Snapshot, next: Record) {
         let revision = Revision(snapshot.revision.0 + 1);
-        *snapshot = Snapshot { revision, record: next.resolved(revision), now: snapshot.now };
+        *snapshot = Snapshot::new(revision, next.resolved(revision), snapshot.now);
     }
 
     fn signed(owners: impl IntoIterator<Item = u64>) -> Snapshot {

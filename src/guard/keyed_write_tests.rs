@@ -163,7 +163,7 @@ async fn an_attempt_of_a_dead_owner_is_in_doubt_from_its_deadline_on() {
     let (key, ended) = fixture.store.attempt().await;
     fixture.store.pass(REPLAY_FOR_MILLISECONDS);
     let before = fixture.store.look(&key).await;
-    let fingerprint = ended.record.attempt.expect("an attempt").fingerprint;
+    let fingerprint = ended.record.attempt.as_ref().expect("an attempt").fingerprint;
     let begun = begin(&before, mark(before.now.plus(Duration::from_secs(10))), fingerprint);
     fixture.store.put(&key, begun.expect("the earlier one counts no more")).await;
     let in_flight = put(&fixture, &tag, "two").await;
@@ -214,7 +214,7 @@ async fn a_write_is_sent_while_its_attempt_lasts() {
         let other_ends = async {
             until("the write to wait", async || fixture.store.asked().swaps >= 1).await;
             fixture.store.pass(waits_milliseconds);
-            fixture.store.put(&doc, free.record.clone()).await;
+            fixture.store.put(&doc, free.draft()).await;
         };
         let (response, ()) = tokio::join!(put(&fixture, &tag, "two"), other_ends);
         assert_eq!((response.status, fixture.writes()), expected, "{} {}", response.head, response.body);
@@ -263,11 +263,11 @@ async fn a_refusal_of_a_retry_is_not_early() {
     let first = put(&fixture, &tag, "two").await;
     assert_eq!(first.status, 204);
     let (key, ended) = fixture.store.attempt().await;
-    fixture.store.put(&key, Record { attempt: None, ..ended.record.clone() }).await;
+    fixture.store.put(&key, Record { attempt: None, ..ended.draft() }).await;
     fixture.store.fail(Fault::Late, When::Once(1));
     let first_ends = async {
         until("the second read", async || fixture.store.asked().reads == 2).await;
-        fixture.store.put(&key, ended.record).await;
+        fixture.store.put(&key, ended.draft()).await;
     };
     let ((), retry) = tokio::join!(biased; first_ends, put(&fixture, &tag, "two"));
     assert_eq!((retry.status, is_replay(&retry)), (204, true), "{} {}", retry.head, retry.body);

@@ -50,7 +50,7 @@ async fn a_lost_grant_that_its_holder_has_learned_of_stands() {
     assert_eq!(acquire(&fixture, ID).await.status, 503);
     // A repeated acquisition puts the same lease into the record again, and tells the client of it.
     let granted = fixture.store.look(&key).await;
-    fixture.store.put(&key, granted.record.resolved(granted.revision)).await;
+    fixture.store.put(&key, granted.draft()).await;
     fixture.store.fail(Fault::Unavailable, When::Never);
     let looked_for = async {
         while fixture.store.asked().reads == 0 {

@@ -116,7 +116,7 @@ mod tests {
     async fn a_lease_beyond_the_first_page_is_seen() {
         let mut leased = Resource::new();
         leased.must(acquire(Some(id(1)), crate::core::lease::LeaseDuration::Infinite));
-        let store = store_ending_with(|_| leased.snapshot.record.clone()).await;
+        let store = store_ending_with(|_| leased.snapshot.draft()).await;
         assert_eq!(survey(&store).await, (0, 1));
     }
 
@@ -131,7 +131,7 @@ mod tests {
                 late_write_window: hour,
                 leaves_lease: true,
             };
-            Record { claim: Some(mark), ..snapshot.record.clone() }
+            Record { claim: Some(mark), ..snapshot.draft() }
         };
         assert_eq!(survey(&store_ending_with(marked).await).await, (1, 0));
     }
@@ -142,7 +142,7 @@ mod tests {
         let late_write_window = Duration::from_secs(77);
         let marked = |snapshot: &Snapshot| {
             let mark = Mark { owner: 1, nonce: 1, deadline: snapshot.now, late_write_window, leaves_lease: true };
-            Record { claim: Some(mark), ..snapshot.record.clone() }
+            Record { claim: Some(mark), ..snapshot.draft() }
         };
         let store = store_ending_with(marked).await;
         let before = store.now().await.unwrap();

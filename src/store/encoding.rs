@@ -25,11 +25,13 @@ use crate::core::{
 mod attempt;
 mod known;
 mod lease;
+mod object;
 mod pending_delete;
 
 use attempt::WrittenAttempt;
 use known::{WrittenKnown, WrittenTags};
-use lease::WrittenLease;
+use lease::{WrittenLease, written_fence};
+use object::ObjectWriter;
 use pending_delete::WrittenPendingDelete;
 
 /// The format of a record without shared leases.
@@ -70,41 +72,56 @@ pub fn encode(record: &Record, base: StoreTime) -> String {
 
 /// Like [`encode`], but adds a label.
 pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -> String {
-    let (shared, exclusive): (Vec<&Lease>, Vec<_>) =
-        record.leases.iter().partition(|lease| lease.mode == LeaseMode::Shared);
-    let lease = exclusive.first().map(|lease| WrittenLease::of(lease, record.fence, base));
-    let shared: Vec<_> = shared.into_iter().map(|lease| WrittenLease::of(lease, record.fence, base)).collect();
-    let is_known_earlier = shared.is_empty()
-        && record.exclusive_awaited_until.is_none()
-        && lease.as_ref().is_none_or(WrittenLease::has_last_fence);
-    let written = WrittenRecord {
-        format: match record.pending_delete {
-            Some(_) => PENDING_DELETE_FORMAT,
-            None if is_known_earlier => FORMAT,
-            None => SHARED_FORMAT,
-        },
-        version: stamp(record.version),
-        touched: stamp(record.touched),
-        fence: stamp(record.fence),
-        known: record.known.as_ref().map(WrittenKnown::of),
-        bare_tags: WrittenTags::of(&record.bare_tags),
-        claim: record.claim.as_ref().map(|mark| WrittenMark::of(mark, base)),
-        unclaimed: record.unclaimed.iter().map(|mark| WrittenMark::of(mark, base)).collect(),
-        doubt: record
-            .doubt
-            .map(|doubt| WrittenDoubt { until_ms: since(base, doubt.until), version: stamp(doubt.version) }),
-        lease,
-        shared,
-        exclusive_awaited_until_ms: record.exclusive_awaited_until.map(|until| since(base, until)),
-        pending_delete: record.pending_delete.as_deref().map(WrittenPendingDelete::of),
-        waiting: record.waiting.iter().map(|waiting| WrittenWaiting::of(waiting, base)).collect(),
-        attempt: record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)),
-        label,
-    };
     let mut text = Vec::with_capacity(USUAL_BYTES);
-    // Neither step can fail: JSON can express all numbers, strings and lists, and is UTF-8.
-    let _ = serde_json::to_writer(&mut text, &written);
+    ObjectWriter::write(&mut text, |object| write_record(record, base, label, object));
+    // JSON is UTF-8.
     String::from_utf8(text).unwrap_or_default()
+}
+
+fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: &mut ObjectWriter<'_>) {
+    object.number("format", u64::from(format_of(record)));
+    object.number_or_null("version", stamp(record.version));
+    object.number_or_null("touched", stamp(record.touched));
+    object.number_or_null("fence", stamp(record.fence));
+    object.value("known", record.known.as_ref().map(WrittenKnown::of));
+    object.value("bare_tags", WrittenTags::of(&record.bare_tags));
+    if let Some(mark) = &record.claim {
+        object.object("claim", |object| WrittenMark::write(mark, base, object));
+    }
+    object.objects("unclaimed", &record.unclaimed, |mark, object| WrittenMark::write(mark, base, object));
+    if let Some(doubt) = record.doubt {
+        object.object("doubt", |object| {
+            object.signed("until_ms", since(base, doubt.until));
+            object.number_or_null("version", stamp(doubt.version));
+        });
+    }
+    let write_lease =
+        |lease: &Lease, object: &mut ObjectWriter<'_>| WrittenLease::write(lease, record.fence, base, object);
+    if let Some(lease) = record.leases.iter().find(|lease| lease.mode == LeaseMode::Exclusive) {
+        object.object("lease", |object| write_lease(lease, object));
+    }
+    object.objects("shared", record.leases.iter().filter(|lease| lease.mode == LeaseMode::Shared), write_lease);
+    if let Some(until) = record.exclusive_awaited_until {
+        object.signed("exclusive_awaited_until_ms", since(base, until));
+    }
+    object.value("pending_delete", record.pending_delete.as_deref().map(WrittenPendingDelete::of));
+    object.objects("waiting", &record.waiting, |waiting, object| {
+        object.hexadecimal("owner", &waiting.owner.to_be_bytes());
+        object.signed("until_ms", since(base, waiting.until));
+    });
+    object.value("attempt", record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)));
+    object.value("label", label);
+}
+
+/// The earliest format that can say what the record says.
+fn format_of(record: &Record) -> u32 {
+    let is_known_earlier =
+        |lease: &Lease| lease.mode == LeaseMode::Exclusive && written_fence(lease, record.fence).is_none();
+    match record.pending_delete {
+        Some(_) => PENDING_DELETE_FORMAT,
+        None if record.exclusive_awaited_until.is_none() && record.leases.iter().all(is_known_earlier) => FORMAT,
+        None => SHARED_FORMAT,
+    }
 }
 
 /// Reads a record that [`encode`] wrote, with its moments counted from `base`.
@@ -153,7 +170,7 @@ struct OfFormat {
     format: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRecord {
     format: u32,
@@ -161,34 +178,34 @@ struct WrittenRecord {
     version: Option<u64>,
     touched: Option<u64>,
     fence: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     known: Option<WrittenKnown>,
     /// The bare tags. If absent, no tag is bare.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     bare_tags: Option<WrittenTags>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     claim: Option<WrittenMark>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     unclaimed: Vec<WrittenMark>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     doubt: Option<WrittenDoubt>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     lease: Option<WrittenLease>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     shared: Vec<WrittenLease>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     exclusive_awaited_until_ms: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pending_delete: Option<WrittenPendingDelete>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     waiting: Vec<WrittenWaiting>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     attempt: Option<WrittenAttempt>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     label: Option<Label>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenMark {
     owner: String,
@@ -198,14 +215,14 @@ struct WrittenMark {
     leaves_lease: bool,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenWaiting {
     owner: String,
     until_ms: i64,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenDoubt {
     until_ms: i64,
@@ -213,14 +230,12 @@ struct WrittenDoubt {
 }
 
 impl WrittenMark {
-    fn of(mark: &Mark, base: StoreTime) -> Self {
-        Self {
-            owner: owner(mark.owner),
-            nonce: mark.nonce,
-            deadline_ms: since(base, mark.deadline),
-            late_write_window_ms: milliseconds(mark.late_write_window),
-            leaves_lease: mark.leaves_lease,
-        }
+    fn write(mark: &Mark, base: StoreTime, object: &mut ObjectWriter<'_>) {
+        object.hexadecimal("owner", &mark.owner.to_be_bytes());
+        object.number("nonce", mark.nonce);
+        object.signed("deadline_ms", since(base, mark.deadline));
+        object.number("late_write_window_ms", milliseconds(mark.late_write_window));
+        object.flag("leaves_lease", mark.leaves_lease);
     }
 
     fn read(self, base: StoreTime) -> Result<Mark, DamagedRecord> {
@@ -235,17 +250,9 @@ impl WrittenMark {
 }
 
 impl WrittenWaiting {
-    fn of(waiting: &WaitingSign, base: StoreTime) -> Self {
-        Self { owner: owner(waiting.owner), until_ms: since(base, waiting.until) }
-    }
-
     fn read(self, base: StoreTime) -> Result<WaitingSign, DamagedRecord> {
         Ok(WaitingSign { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
     }
-}
-
-fn owner(owner: u64) -> String {
-    format!("{owner:016x}")
 }
 
 fn read_owner(written: &str) -> Result<u64, DamagedRecord> {

@@ -140,7 +140,7 @@ pub trait Store: Send + Sync {
     async fn try_out(&self) -> Result<(), StoreError> {
         let nothing = ResourceKey::from_text("ready?");
         let before = self.read(&nothing).await?;
-        match self.swap(&nothing, before.revision, before.record).await {
+        match self.swap(&nothing, before.revision, before.draft()).await {
             // If another swap came first, that change was durable. If there is no room for another record, existing
             // records can still be changed.
             Ok(_) | Err(StoreError::Full) => Ok(()),

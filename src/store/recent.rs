@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn snapshot(record: Record) -> Snapshot {
-        Snapshot { revision: Revision(3), record, now: StoreTime::from_milliseconds(1_000) }
+        Snapshot::new(Revision(3), record, StoreTime::from_milliseconds(1_000))
     }
 
     fn plain() -> Record {
@@ -155,7 +155,7 @@ mod tests {
             let recent = seen(record.clone());
             advance(AGE_MAX).await;
             let recalled = recent.recall(&key(), Some(own())).expect("it was seen");
-            assert_eq!((recalled.snapshot.now, recalled.snapshot.record), (NOW, record));
+            assert_eq!((recalled.snapshot.now, recalled.snapshot.record), (NOW, record.into()));
             assert_eq!(recalled.since.elapsed(), Duration::ZERO);
             advance(Duration::from_millis(1)).await;
             assert!(recent.recall(&key(), Some(own())).is_none(), "it is too old");

@@ -1,5 +1,7 @@
 //! The production steps, with a broken rule around them.
 
+use std::sync::Arc;
+
 use ifmatch::core::{
     lease::{self, Command, Denied, Done},
     record::{Mark, Record, Snapshot, Stamp},
@@ -42,11 +44,12 @@ pub fn take_over(snapshot: &Snapshot, rules: &Rules) -> Option<Record> {
 
 /// Does a lease operation.
 pub fn step(snapshot: &Snapshot, command: Command, rules: &Rules) -> Result<(Record, Done), Denied> {
-    let mut snapshot = snapshot.clone();
     if rules.grant_waits_for_writes {
-        return lease::step(&snapshot, command, lease_rules());
+        return lease::step(snapshot, command, lease_rules());
     }
-    let (claim, unclaimed) = (snapshot.record.claim.take(), std::mem::take(&mut snapshot.record.unclaimed));
+    let mut snapshot = snapshot.clone();
+    let record = Arc::make_mut(&mut snapshot.record);
+    let (claim, unclaimed) = (record.claim.take(), std::mem::take(&mut record.unclaimed));
     let (record, done) = lease::step(&snapshot, command, lease_rules())?;
     Ok((Record { claim, unclaimed, ..record }, done))
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use std::sync::Arc;
+
 use ifmatch::core::{
     record::{Record, Revision, Snapshot, Stamp},
     time::StoreTime,
@@ -47,12 +49,12 @@ impl Store {
 
     pub fn read(&self) -> Snapshot {
         let record = self.record.as_ref().map_or_else(|| Record::absent(self.floor), |(_, record)| record.clone());
-        Snapshot { revision: self.revision(), record, now: self.now }
+        Snapshot::new(self.revision(), record, self.now)
     }
 
     pub fn see(&self) -> Seen {
         let Snapshot { revision, record, now } = self.read();
-        Seen { revision, record, now }
+        Seen { revision, record: Arc::unwrap_or_clone(record), now }
     }
 
     /// Swaps a record in, and returns its new revision, or `None` if the swap failed.
@@ -112,7 +114,7 @@ impl Seen {
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { revision: self.revision, record: self.record.clone(), now: self.now }
+        Snapshot::new(self.revision, self.record.clone(), self.now)
     }
 }
 

@@ -182,7 +182,7 @@ async fn an_ended_lease_that_a_write_takes_does_not_come_back() {
         leaves_lease: false,
         ..busy(granted.now).claim.expect("a busy record has a claim")
     };
-    let ended = read(&*disk.store, "a").await.record.resolved(granted.revision);
+    let ended = read(&*disk.store, "a").await.draft();
     put(&*disk.store, "a", Record { claim: Some(mark), ..ended }).await;
     let (disk, unclean) = disk.restart(false).await;
     assert!(unclean);
@@ -198,7 +198,7 @@ async fn a_held_lease_stays_whatever_is_marked_beside_it() {
         leaves_lease: false,
         ..busy(granted.now).claim.expect("a busy record has a claim")
     };
-    let held = read(&*disk.store, "a").await.record;
+    let held = read(&*disk.store, "a").await.draft();
     put(&*disk.store, "a", Record { unclaimed: vec![mark], ..held }).await;
     let (disk, unclean) = disk.restart(false).await;
     assert!(unclean);
@@ -215,12 +215,12 @@ async fn a_lease_that_ends_beside_a_mark_leaves_the_file_with_the_next_change() 
         leaves_lease: false,
         ..busy(granted.now).claim.expect("a busy record has a claim")
     };
-    let held = read(&*disk.store, "a").await.record;
+    let held = read(&*disk.store, "a").await.draft();
     put(&*disk.store, "a", Record { unclaimed: vec![mark], ..held }).await;
     disk.pass(MOMENT * 10).await;
     let ended = read(&*disk.store, "a").await;
     assert_eq!(ended.lease_state(), LeaseState::Expired);
-    put(&*disk.store, "a", ended.record).await;
+    put(&*disk.store, "a", ended.draft()).await;
     let (disk, _) = disk.restart(false).await;
     assert_eq!(read(&*disk.store, "a").await.lease(), None);
 }

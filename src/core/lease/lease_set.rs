@@ -77,12 +77,17 @@ impl LeaseSet {
         self.iter().try_fold(StoreTime::default(), |latest, lease| Some(lease.forgotten_from()?.max(latest)))
     }
 
+    /// Writes the revision of their record into the leases.
+    pub fn resolve(&mut self, own: Revision) {
+        for lease in self {
+            lease.fence = Stamp::At(lease.fence.resolve(own));
+        }
+    }
+
     /// The same leases with the revision of their record written into them.
     #[must_use]
     pub fn resolved(mut self, own: Revision) -> Self {
-        for lease in &mut self {
-            lease.fence = Stamp::At(lease.fence.resolve(own));
-        }
+        self.resolve(own);
         self
     }
 

@@ -245,7 +245,7 @@ impl World {
     fn forget(&mut self) {
         let Resource { snapshot, .. } = &mut self.resource;
         if snapshot.record.is_idle(snapshot.now) {
-            snapshot.record = Record::absent(snapshot.revision);
+            snapshot.record = Record::absent(snapshot.revision).into();
         }
     }
 

@@ -64,7 +64,7 @@ pub fn break_leases(snapshot: &Snapshot, period: Duration, fence: Option<Revisio
 
 /// Returns the record with the sign that a client waits for the exclusive lease until this time.
 pub fn await_exclusive(snapshot: &Snapshot, until: StoreTime) -> Record {
-    let record = snapshot.record.clone().resolved(snapshot.revision);
+    let record = snapshot.draft();
     Record { exclusive_awaited_until: record.exclusive_awaited_until.max(Some(until)), ..record }
 }
 
@@ -86,7 +86,7 @@ impl<'a> Current<'a> {
     }
 
     fn record_with(&self, leases: LeaseSet) -> Record {
-        Record { leases, ..self.snapshot.record.clone().resolved(self.snapshot.revision) }
+        Record { leases, ..self.snapshot.draft() }
     }
 
     /// Returns the leases with a change to one of them.

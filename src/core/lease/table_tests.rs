@@ -3,7 +3,7 @@
 //! The lease of each resource belongs to A. It was granted for 60 seconds. If it is fixed, 40 of them are left, and
 //! if it is breaking, 25.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::super::{
     Standing, Usage, UseDenied, judge_use,
@@ -254,7 +254,7 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
     for (row, state, expected) in cells(table) {
         let (usage, presented) = (usage(row[0]), row.get(1).map(|word| named(word)));
         for mut resource in resources(state) {
-            for lease in &mut resource.snapshot.record.leases {
+            for lease in &mut Arc::make_mut(&mut resource.snapshot.record).leases {
                 lease.guards = rules.guards;
             }
             let result = match judge_use(&resource.snapshot, Some(rules), usage, presented, None) {

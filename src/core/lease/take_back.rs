@@ -15,7 +15,7 @@ pub struct LostGrant {
 /// Returns the record without a grant that was made on the record as it was `before`. Returns `None` if the grant is
 /// not there, or if the client may have learned of it in another way.
 pub fn take_back(grant: LostGrant, before: &Snapshot, current: &Snapshot) -> Option<Record> {
-    let mut record = current.record.clone().resolved(current.revision);
+    let mut record = current.draft();
     let granted = record.leases.iter().find(|lease| lease.id == grant.id)?;
     let was_granted_since = granted.fence.resolve(current.revision) > before.fence();
     // A repeated acquisition swaps the record again, but keeps the fence.

@@ -71,17 +71,13 @@ impl Resource {
     pub(crate) fn new() -> Self {
         let floor = Revision(7);
         let now = StoreTime::from_milliseconds(1_000_000);
-        Self {
-            snapshot: Snapshot { revision: floor, record: Record::absent(floor), now },
-            rules: rules(),
-            next_nonce: 0,
-        }
+        Self { snapshot: Snapshot::new(floor, Record::absent(floor), now), rules: rules(), next_nonce: 0 }
     }
 
     /// Swaps a record in, which goes through the same steps as in a store. Returns its revision.
     pub(crate) fn swap(&mut self, record: Record) -> Revision {
         let revision = Revision(self.snapshot.revision.0 + 1);
-        self.snapshot = Snapshot { revision, record: record.resolved(revision), now: self.snapshot.now };
+        self.snapshot = Snapshot::new(revision, record.resolved(revision), self.snapshot.now);
         revision
     }
 

@@ -158,7 +158,7 @@ fn a_get_takes_the_lease_only_when_it_asks_and_may() {
 }
 
 fn snapshot() -> Snapshot {
-    Snapshot { revision: Revision(9), record: Record::absent(Revision(9)), now: StoreTime::default() }
+    Snapshot::new(Revision(9), Record::absent(Revision(9)), StoreTime::default())
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl PendingMark {
         let current = self.records.read(&self.key).await?;
         let next = match self.tried.taken_back(before, &current) {
             Some(without) => without,
-            None if current.revision == before.revision => current.record.clone().resolved(current.revision),
+            None if current.revision == before.revision => current.draft(),
             None => return Ok(true),
         };
         let swapped = self.records.swap(&self.key, current.revision, next).await?;

@@ -167,7 +167,7 @@ mod tests {
         let (causes, key) = (Causes::new(), ResourceKey::from_text("a").digest());
         let at = |version, now| {
             let record = Record::absent(Revision(version));
-            Snapshot { revision: Revision(version), record, now: StoreTime::default().plus(Duration::from_secs(now)) }
+            Snapshot::new(Revision(version), record, StoreTime::default().plus(Duration::from_secs(now)))
         };
         assert_eq!(causes.last_change(key, &at(7, 30)), None);
         let change = AppliedChange { version: Revision(7), at: at(7, 10).now, trace_id: Some("77".into()) };

@@ -14,7 +14,7 @@ impl Knowledge {
     /// Notes that blobs may be gone, both before a container is removed and after it may have been removed.
     pub(crate) async fn note_removal(&self, request: &Request) -> Result<(), Refusal> {
         let key = ResourceKey::of_collections(&request.upstream().identity);
-        let note = |seen: &Snapshot| Some(seen.record.clone().resolved(seen.revision));
+        let note = |seen: &Snapshot| Some(seen.draft());
         self.records.update(&key, None, note).await.map(drop).map_err(|error| of_store(&error))
     }
 

@@ -171,7 +171,7 @@ mod tests {
 
     fn snapshot(touched: u64, now: u64) -> Snapshot {
         let record = crate::core::record::Record::absent(Revision(touched));
-        Snapshot { revision: Revision(touched), record, now: StoreTime::from_milliseconds(now) }
+        Snapshot::new(Revision(touched), record, StoreTime::from_milliseconds(now))
     }
 
     #[test]

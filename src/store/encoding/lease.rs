@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::{DamagedRecord, damaged, hex, milliseconds, moment, name, since};
+use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWriter, since};
 use crate::core::{
     lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
     policy::LeaseGuards,
@@ -12,21 +12,21 @@ use crate::core::{
     time::StoreTime,
 };
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenLease {
     id: String,
     /// The fence of the lease, if it is not that of the last grant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     fence: Option<u64>,
     term: WrittenTerm,
     /// `null` for a lease without an end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     duration_ms: Option<u64>,
     granted_ms: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     holder: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     principal: Option<String>,
     remember_time_ms: u64,
     #[serde(with = "WrittenGuards")]
@@ -34,7 +34,7 @@ pub(super) struct WrittenLease {
     target: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(remote = "LeaseGuards", rename_all = "snake_case", deny_unknown_fields)]
 enum WrittenGuards {
     Write,
@@ -43,7 +43,7 @@ enum WrittenGuards {
     Delete,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum WrittenTerm {
     Held,
@@ -52,37 +52,51 @@ enum WrittenTerm {
     ReleasedAtMs(i64),
 }
 
-impl WrittenLease {
-    /// `last` is the fence of the record.
-    pub(super) fn of(lease: &Lease, last: Stamp, base: StoreTime) -> Self {
-        Self {
-            id: lease.id.reveal(),
-            fence: match lease.fence {
-                Stamp::At(Revision(fence)) if lease.fence != last => Some(fence),
-                Stamp::At(_) | Stamp::Itself => None,
-            },
-            term: match lease.term {
-                Term::Held(None) => WrittenTerm::Held,
-                Term::Held(Some(end)) => WrittenTerm::HeldUntilMs(since(base, end)),
-                Term::Breaking(end) => WrittenTerm::BreakingUntilMs(since(base, end)),
-                Term::Released(at) => WrittenTerm::ReleasedAtMs(since(base, at)),
-            },
-            duration_ms: match lease.duration {
-                LeaseDuration::Fixed(duration) => Some(milliseconds(duration)),
-                LeaseDuration::Infinite => None,
-            },
-            granted_ms: since(base, lease.granted),
-            holder: lease.holder.as_ref().map(|holder| holder.as_str().to_owned()),
-            principal: lease.principal.map(hex),
-            remember_time_ms: milliseconds(lease.remember_time),
-            guards: lease.guards,
-            target: hex(lease.target.0),
-        }
+/// The fence of a lease, if it is not that of the last grant, which is `last`.
+pub(super) fn written_fence(lease: &Lease, last: Stamp) -> Option<u64> {
+    match lease.fence {
+        Stamp::At(Revision(fence)) if lease.fence != last => Some(fence),
+        Stamp::At(_) | Stamp::Itself => None,
     }
+}
 
-    /// Whether the lease was granted last.
-    pub(super) const fn has_last_fence(&self) -> bool {
-        self.fence.is_none()
+fn write_term(term: Term, base: StoreTime, object: &mut ObjectWriter<'_>) {
+    let (name, at) = match term {
+        Term::Held(None) => return object.word("term", "held"),
+        Term::Held(Some(end)) => ("held_until_ms", end),
+        Term::Breaking(end) => ("breaking_until_ms", end),
+        Term::Released(at) => ("released_at_ms", at),
+    };
+    object.object("term", |object| object.signed(name, since(base, at)));
+}
+
+impl WrittenLease {
+    /// Writes a lease. `last` is the fence of its record.
+    pub(super) fn write(lease: &Lease, last: Stamp, base: StoreTime, object: &mut ObjectWriter<'_>) {
+        object.word("id", &lease.id.reveal());
+        if let Some(fence) = written_fence(lease, last) {
+            object.number("fence", fence);
+        }
+        write_term(lease.term, base, object);
+        if let LeaseDuration::Fixed(duration) = lease.duration {
+            object.number("duration_ms", milliseconds(duration));
+        }
+        object.signed("granted_ms", since(base, lease.granted));
+        object.value("holder", lease.holder.as_ref().map(HolderLabel::as_str));
+        if let Some(principal) = lease.principal {
+            object.hexadecimal("principal", &principal);
+        }
+        object.number("remember_time_ms", milliseconds(lease.remember_time));
+        object.word(
+            "guards",
+            match lease.guards {
+                LeaseGuards::Write => "write",
+                LeaseGuards::Read => "read",
+                LeaseGuards::ReadAndWrite => "read_and_write",
+                LeaseGuards::Delete => "delete",
+            },
+        );
+        object.hexadecimal("target", &lease.target.0);
     }
 
     pub(super) fn read(self, mode: LeaseMode, last: Stamp, base: StoreTime) -> Result<Lease, DamagedRecord> {

@@ -1,5 +1,7 @@
 //! A record in its place.
 
+use std::sync::Arc;
+
 use crate::core::{
     record::{Record, Revision, Snapshot},
     time::StoreTime,
@@ -8,14 +10,14 @@ use crate::core::{
 /// A record in its place.
 pub(super) struct MemoryEntry {
     pub(super) revision: Revision,
-    pub(super) record: Record,
+    pub(super) record: Arc<Record>,
     /// The time when the record was last written or became idle.
     pub(super) since: StoreTime,
 }
 
 impl MemoryEntry {
-    /// A copy of the record, at this time.
+    /// The record as it is read at this time.
     pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
-        Snapshot { revision: self.revision, record: self.record.clone(), now }
+        Snapshot { revision: self.revision, record: Arc::clone(&self.record), now }
     }
 }

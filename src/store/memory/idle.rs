@@ -5,6 +5,8 @@
 //! *Why two forms?* A record has room for claims, doubts, leases and waiting processes. Nearly all records that a process
 //! holds are idle and have none of them, and a process may hold millions.
 
+use std::sync::Arc;
+
 use super::entry::MemoryEntry;
 use crate::core::{
     bare_tags::BareTags,
@@ -18,7 +20,7 @@ pub(super) enum IdleEntry {
     /// One that is nothing but versions and what the last write revealed.
     Plain(PlainEntry),
     /// Any other.
-    Whole(Box<MemoryEntry>),
+    Whole(MemoryEntry),
 }
 
 /// An idle record without any part that few records have.
@@ -58,31 +60,33 @@ impl IdleEntry {
         }
     }
 
-    /// A copy of the record, at this time.
+    /// The record as it is read at this time.
     pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
         Snapshot { revision: self.revision(), record: self.record(), now }
     }
 
-    /// A copy of the record.
-    pub(super) fn record(&self) -> Record {
+    /// The record in its usual form.
+    pub(super) fn record(&self) -> Arc<Record> {
         match self {
-            Self::Plain(plain) => plain.record(),
-            Self::Whole(entry) => entry.record.clone(),
+            Self::Plain(plain) => Arc::new(plain.record()),
+            Self::Whole(entry) => Arc::clone(&entry.record),
         }
     }
 
     /// The entry in its usual form.
     pub(super) fn into_entry(self) -> MemoryEntry {
         match self {
-            Self::Plain(plain) => MemoryEntry { revision: plain.revision, record: plain.record(), since: plain.since },
-            Self::Whole(entry) => *entry,
+            Self::Plain(plain) => {
+                MemoryEntry { revision: plain.revision, record: Arc::new(plain.record()), since: plain.since }
+            }
+            Self::Whole(entry) => entry,
         }
     }
 }
 
 impl From<MemoryEntry> for IdleEntry {
     fn from(entry: MemoryEntry) -> Self {
-        PlainEntry::of(&entry).map_or_else(|| Self::Whole(Box::new(entry)), Self::Plain)
+        PlainEntry::of(&entry).map_or(Self::Whole(entry), Self::Plain)
     }
 }
 
@@ -186,7 +190,7 @@ mod tests {
             Record { known: Some(known(Representation::Present(Validators { tag, modified }))), ..base.clone() },
             Record { exclusive_awaited_until: Some(StoreTime::from_milliseconds(9)), ..base },
         ] {
-            let (revision, since) = (Revision(4), StoreTime::from_milliseconds(6));
+            let (revision, since, record) = (Revision(4), StoreTime::from_milliseconds(6), Arc::new(record));
             let idle = IdleEntry::from(MemoryEntry { revision, record: record.clone(), since });
             assert_eq!((idle.revision(), idle.since(), idle.record()), (revision, since, record.clone()));
             assert_eq!(matches!(idle, IdleEntry::Plain(_)), is_plain(&record));

@@ -132,7 +132,10 @@ impl<J: Journal> MemoryStore<J> {
         for (key, record) in kept {
             let revision = store.next_revision();
             if let Some(shard) = store.shard(&key) {
-                shard.records.lock().put(&key, MemoryEntry { revision, record: record.resolved(revision), since });
+                shard
+                    .records
+                    .lock()
+                    .put(&key, MemoryEntry { revision, record: record.resolved(revision).into(), since });
             }
         }
         store
@@ -170,7 +173,7 @@ impl<J: Journal> MemoryStore<J> {
         shard: &Shard<J>,
         key: &ResourceKey,
         expected: Revision,
-        next: &Record,
+        next: &mut Arc<Record>,
     ) -> Result<BegunSwap<J::Entry>, StoreError> {
         loop {
             let mut records = self.ended_at(shard, key);
@@ -193,8 +196,9 @@ impl<J: Journal> MemoryStore<J> {
                 continue;
             }
             let revision = self.next_revision();
-            let snapshot = Snapshot { revision, record: next.clone().resolved(revision), now };
-            let entry = MemoryEntry { revision, record: snapshot.record.clone(), since: now };
+            Arc::make_mut(next).resolve(revision);
+            let snapshot = Snapshot { revision, record: Arc::clone(next), now };
+            let entry = MemoryEntry { revision, record: Arc::clone(next), since: now };
             let before = records.written(key);
             let before = before.as_ref().map(|(record, since)| (&**record, *since));
             let until = self.journal.swaps(key, before, &snapshot);
@@ -255,8 +259,9 @@ impl<J: Journal> Store for MemoryStore<J> {
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
+        let mut next = Arc::new(next);
         loop {
-            let (until, snapshot) = match self.begin_swap(shard, key, expected, &next)? {
+            let (until, snapshot) = match self.begin_swap(shard, key, expected, &mut next)? {
                 BegunSwap::Over(swapped) => return Ok(swapped),
                 BegunSwap::HeldBack(snapshot, until) => (until, Some(snapshot)),
                 BegunSwap::Behind(until) => (until, None),
@@ -327,7 +332,7 @@ impl<J: Journal> Store for MemoryStore<J> {
         let none = ResourceKey::from_text("raised floors");
         loop {
             let before = self.read(&none).await?;
-            let next = Record { version: Stamp::Itself, ..before.record };
+            let next = Record { version: Stamp::Itself, ..before.draft() };
             if let Swapped::Done(snapshot) = self.swap(&none, before.revision, next).await? {
                 for shard in &self.shards {
                     shard.records.lock().raise_floors(snapshot.revision);

@@ -1,11 +1,12 @@
 //! The records of one shard, under one lock.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::Duration,
 };
 
+use foldhash::fast::RandomState;
 use lru::LruCache;
 
 use super::{
@@ -29,9 +30,9 @@ const AGED_PER_SWAP: usize = 4;
 /// The records, and the floors of those that were forgotten.
 pub(super) struct RecordTable<J: Journal> {
     /// The pinned records. Many become idle without a swap, when a doubt or a lease ends: `resting` then finds them.
-    busy: HashMap<ResourceKey, MemoryEntry>,
+    busy: HashMap<ResourceKey, MemoryEntry, RandomState>,
     /// The changes that are not in force yet. The records that they will replace stay pinned meanwhile.
-    awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>>,
+    awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>, RandomState>,
     /// The records that may be forgotten, the least recently used first.
     idle: LruCache<ResourceKey, IdleEntry>,
     /// The times at which pinned records become idle without a swap.
@@ -52,9 +53,9 @@ struct AwaitedRecord<E> {
 
 impl<J: Journal> RecordTable<J> {
     pub(super) fn new(least_floor: Revision) -> Self {
-        let (busy, idle) = (HashMap::new(), LruCache::unbounded());
+        let (busy, awaited, idle) = (HashMap::default(), HashMap::default(), LruCache::unbounded());
         let least_floor = Floor::at(least_floor);
-        Self { busy, awaited: HashMap::new(), idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
+        Self { busy, awaited, idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
     }
 
     /// The place that the current record takes, or none if it is absent.
@@ -78,7 +79,7 @@ impl<J: Journal> RecordTable<J> {
         if was_absent {
             let floor = self.floor(key);
             let since = next.since;
-            let absent = Record::absent_above(floor);
+            let absent = Arc::new(Record::absent_above(floor));
             self.busy.insert(key.clone(), MemoryEntry { revision: floor.revision, record: absent, since });
         } else if let Some(idle) = self.idle.pop(key) {
             self.busy.insert(key.clone(), idle.into_entry());
@@ -122,7 +123,7 @@ impl<J: Journal> RecordTable<J> {
             return entry.snapshot(now);
         }
         let floor = self.floor(key);
-        Snapshot { revision: floor.revision, record: Record::absent_above(floor), now }
+        Snapshot::new(floor.revision, Record::absent_above(floor), now)
     }
 
     /// The revision of a record, if it is present.
@@ -142,9 +143,9 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// The record, if it is present, and the time when it was put in.
-    pub(super) fn written(&self, key: &ResourceKey) -> Option<(Cow<'_, Record>, StoreTime)> {
-        let busy = self.busy.get(key).map(|entry| (Cow::Borrowed(&entry.record), entry.since));
-        busy.or_else(|| self.idle.peek(key).map(|entry| (Cow::Owned(entry.record()), entry.since())))
+    pub(super) fn written(&self, key: &ResourceKey) -> Option<(Arc<Record>, StoreTime)> {
+        let busy = self.busy.get(key).map(|entry| (Arc::clone(&entry.record), entry.since));
+        busy.or_else(|| self.idle.peek(key).map(|entry| (entry.record(), entry.since())))
     }
 
     pub(super) fn has_no_pending_writes(&self, now: StoreTime) -> bool {

@@ -52,7 +52,7 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     let place = match is_plain(record) {
         true if has_other_known(record) => PLAIN_PLACE_BYTES + size_of::<IdleEntry>() + size_of::<Known>(),
         true => PLAIN_PLACE_BYTES + size_of::<IdleEntry>(),
-        false => PLACE_BYTES + size_of::<MemoryEntry>(),
+        false => PLACE_BYTES + size_of::<MemoryEntry>() + size_of::<Record>(),
     };
     (place + size_of::<ResourceKey>() + key.as_str().len() + lists.iter().sum::<usize>()) as u64
 }
@@ -114,7 +114,7 @@ mod tests {
             (Record { waiting: vec![WaitingSign { owner: 1, until: StoreTime::default() }], ..plain.clone() }, 16),
             (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
             (Record { attempt: Some(Box::new(attempt)), ..plain.clone() }, size_of::<FirstAttempt>() + 1_000),
-            (Record { leases: shared.snapshot.record.leases, ..plain.clone() }, 2 * size_of::<Lease>()),
+            (Record { leases: shared.snapshot.draft().leases, ..plain.clone() }, 2 * size_of::<Lease>()),
             (Record { pending_delete: Some(Box::new(delete)), ..plain.clone() }, size_of::<PendingDelete>() + 1_009),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {

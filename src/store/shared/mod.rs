@@ -67,7 +67,7 @@ fn decoded(
     now: StoreTime,
 ) -> Result<(Snapshot, Option<Label>), StoreError> {
     let (record, label) = encoding::decode_labelled(text, base).map_err(|error| damaged(key, &error))?;
-    Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+    Ok((Snapshot::new(revision, record.resolved(revision), now), label))
 }
 
 /// Logs that a record cannot be read, and returns the error of its reader.

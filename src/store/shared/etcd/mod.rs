@@ -159,7 +159,7 @@ impl EtcdShared {
         let now = self.clock.now();
         let Some((revision, text)) = &found.record else {
             self.sights.forget(key);
-            return Ok((Snapshot { revision: found.floor, record: Record::absent(found.floor), now }, None));
+            return Ok((Snapshot::new(found.floor, Record::absent(found.floor), now), None));
         };
         self.decoded(key, *revision, text, now)
     }
@@ -186,7 +186,7 @@ impl EtcdShared {
     /// here.
     fn put(&self, key: &ResourceKey, revision: Revision, record: Record, base: StoreTime) -> Snapshot {
         self.sights.note(key, revision, base, &record);
-        Snapshot { revision, record: record.resolved(revision), now: self.clock.now() }
+        Snapshot::new(revision, record.resolved(revision), self.clock.now())
     }
 
     /// Waits for an event on the key of the record, if the record has this revision.

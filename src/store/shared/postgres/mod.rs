@@ -136,7 +136,7 @@ impl PostgresShared {
         let now = self.accept(reached, at, record.map_or(floor, |(revision, _)| revision))?;
         match record {
             Some((revision, text)) => decoded(key, revision, text.as_bytes(), StoreTime::default(), now),
-            None => Ok((Snapshot { revision: floor, record: Record::absent(floor), now }, None)),
+            None => Ok((Snapshot::new(floor, Record::absent(floor), now), None)),
         }
     }
 }
@@ -176,7 +176,7 @@ impl Store for PostgresStore {
         let now = shared.accept(reached, answer.at, answer.revision.unwrap_or_default())?;
         if let Some(revision) = answer.revision {
             shared.records.fetch_add(usize::from(answer.is_new), Ordering::Relaxed);
-            return Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }));
+            return Ok(Swapped::Done(Snapshot::new(revision, next.resolved(revision), now)));
         }
         if answer.was_absent && !may_create {
             shared.limits.is_full.notify_one();
@@ -184,7 +184,7 @@ impl Store for PostgresStore {
         }
         let found = match (answer.other, answer.other_text) {
             (Some(revision), Some(text)) => decoded(key, revision, text.as_bytes(), StoreTime::default(), now)?,
-            (Some(floor), None) => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
+            (Some(floor), None) => (Snapshot::new(floor, Record::absent(floor), now), None),
             (None, _) => shared.look(key).await?,
         };
         match found {

@@ -153,7 +153,7 @@ impl RedisShared {
         let now = moment(seconds, microseconds);
         let (snapshot, label) = match kept {
             Some(kept) => read_kept(key, &kept, now)?,
-            None => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
+            None => (Snapshot::new(floor, Record::absent(floor), now), None),
         };
         Ok(ScriptResult { did, snapshot, label, counter, is_repeated: answer.is_repeated })
     }
@@ -229,7 +229,7 @@ impl Store for RedisStore {
         match found.did.as_str() {
             "done" => {
                 let (revision, now) = (found.counter, found.snapshot.now);
-                Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }))
+                Ok(Swapped::Done(Snapshot::new(revision, next.resolved(revision), now)))
             }
             // An earlier attempt was carried out, and its answer was lost.
             "conflict" if found.label.as_ref() == Some(&label) => Ok(Swapped::Done(found.snapshot)),
