@@ -105,10 +105,7 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
         object.signed("exclusive_awaited_until_ms", since(base, until));
     }
     object.value("pending_delete", record.pending_delete.as_deref().map(WrittenPendingDelete::of));
-    object.objects("waiting", &record.waiting, |waiting, object| {
-        object.hexadecimal("owner", &waiting.owner.to_be_bytes());
-        object.signed("until_ms", since(base, waiting.until));
-    });
+    object.objects("waiting", &record.waiting, |waiting, object| WrittenWaiting::write(waiting, base, object));
     object.value("attempt", record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)));
     object.value("label", label);
 }
@@ -250,6 +247,11 @@ impl WrittenMark {
 }
 
 impl WrittenWaiting {
+    fn write(waiting: &WaitingSign, base: StoreTime, object: &mut ObjectWriter<'_>) {
+        object.hexadecimal("owner", &waiting.owner.to_be_bytes());
+        object.signed("until_ms", since(base, waiting.until));
+    }
+
     fn read(self, base: StoreTime) -> Result<WaitingSign, DamagedRecord> {
         Ok(WaitingSign { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
     }

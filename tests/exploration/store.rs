@@ -1,8 +1,6 @@
 //! A store of one record, with its bucket's floor and its clock.
 
-use std::time::Duration;
-
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ifmatch::core::{
     record::{Record, Revision, Snapshot, Stamp},

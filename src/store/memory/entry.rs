@@ -18,6 +18,6 @@ pub(super) struct MemoryEntry {
 impl MemoryEntry {
     /// The record as it is read at this time.
     pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
-        Snapshot { revision: self.revision, record: Arc::clone(&self.record), now }
+        Snapshot::new(self.revision, Arc::clone(&self.record), now)
     }
 }

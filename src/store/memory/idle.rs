@@ -62,7 +62,7 @@ impl IdleEntry {
 
     /// The record as it is read at this time.
     pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
-        Snapshot { revision: self.revision(), record: self.record(), now }
+        Snapshot::new(self.revision(), self.record(), now)
     }
 
     /// The record in its usual form.
@@ -75,12 +75,7 @@ impl IdleEntry {
 
     /// The entry in its usual form.
     pub(super) fn into_entry(self) -> MemoryEntry {
-        match self {
-            Self::Plain(plain) => {
-                MemoryEntry { revision: plain.revision, record: Arc::new(plain.record()), since: plain.since }
-            }
-            Self::Whole(entry) => entry,
-        }
+        MemoryEntry { revision: self.revision(), record: self.record(), since: self.since() }
     }
 }
 

@@ -132,10 +132,8 @@ impl<J: Journal> MemoryStore<J> {
         for (key, record) in kept {
             let revision = store.next_revision();
             if let Some(shard) = store.shard(&key) {
-                shard
-                    .records
-                    .lock()
-                    .put(&key, MemoryEntry { revision, record: record.resolved(revision).into(), since });
+                let record = Arc::new(record.resolved(revision));
+                shard.records.lock().put(&key, MemoryEntry { revision, record, since });
             }
         }
         store
@@ -186,7 +184,9 @@ impl<J: Journal> MemoryStore<J> {
             if let Some(until) = records.awaited(key) {
                 return Ok(BegunSwap::Behind(until.clone()));
             }
-            let (held, needed) = (records.places(key), records.needed(key, next));
+            let before = records.written(key);
+            let held = before.as_ref().map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, record)));
+            let needed = records.needed(key, next);
             let ends_write = next.marks().count() < records.marks(key);
             if ends_write {
                 self.account.take_anyway(needed.less(held));
@@ -197,9 +197,8 @@ impl<J: Journal> MemoryStore<J> {
             }
             let revision = self.next_revision();
             Arc::make_mut(next).resolve(revision);
-            let snapshot = Snapshot { revision, record: Arc::clone(next), now };
+            let snapshot = Snapshot::new(revision, Arc::clone(next), now);
             let entry = MemoryEntry { revision, record: Arc::clone(next), since: now };
-            let before = records.written(key);
             let before = before.as_ref().map(|(record, since)| (&**record, *since));
             let until = self.journal.swaps(key, before, &snapshot);
             let is_over = until.is_none();

@@ -39,7 +39,7 @@ async fn assert_first_bytes_pass(client: &mut Connection, stream: &mut Held, hea
 
 /// How often the log has told of this key.
 async fn told(proxy: &Proxy, key: &str) -> usize {
-    proxy.logged(&format!("{key} ")).await
+    proxy.logged(&[&format!("{key} "), "this is logged once"]).await.len()
 }
 
 fn setup(backend: &Backend, lines: &str) -> Setup {

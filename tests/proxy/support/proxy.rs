@@ -72,11 +72,12 @@ impl Proxy {
         self.child.log()
     }
 
-    /// Waits until a line with this text is in the log, which another thread of the proxy writes. Returns the number of
-    /// such lines.
-    pub async fn logged(&self, text: &str) -> usize {
-        let lines = || self.log().lines().filter(|line| line.contains(text)).count();
-        until_some(&format!("a line with {text:?}"), || Some(lines()).filter(|lines| *lines > 0)).await
+    /// Waits until a line with all these texts is in the log, which another thread of the proxy writes. Returns all such
+    /// lines.
+    pub async fn logged(&self, texts: &[&str]) -> Vec<String> {
+        let has_all = |line: &&str| texts.iter().all(|text| line.contains(text));
+        let lines = || self.log().lines().filter(has_all).map(str::to_owned).collect::<Vec<_>>();
+        until_some(&format!("a line with {texts:?}"), || Some(lines()).filter(|lines| !lines.is_empty())).await
     }
 
     /// Where the bodies of large requests are spooled.
