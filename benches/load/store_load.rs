@@ -50,6 +50,9 @@ use redis::aio::ConnectionManager;
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_postgres::{NoTls, Statement};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Resources in all: many, and few enough for them all to be there before the time begins.
 const RESOURCES: usize = 1_024;
 

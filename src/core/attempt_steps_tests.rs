@@ -1,5 +1,10 @@
 use super::*;
-use crate::core::{first_attempt::Success, record::Revision, steps::take_over, time::StoreTime};
+use crate::core::{
+    first_attempt::Success,
+    record::{Floor, Revision},
+    steps::take_over,
+    time::StoreTime,
+};
 
 const WINDOW: Duration = Duration::from_secs(50);
 const REPLAY_FOR: Duration = Duration::from_secs(600);
@@ -90,7 +95,7 @@ fn a_record_is_idle_when_its_attempt_counts_no_more() {
 #[test]
 fn an_attempt_that_came_to_nothing_leaves_nothing() {
     let record = ended(AttemptEnd::Nothing, 10).record;
-    assert!(record.says_no_more_than(&absent().record), "{record:?}");
+    assert!(record.says_no_more_than_absence(Floor::at(Revision(7))), "{record:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::core::{
     },
     pending_delete::TARGET_URI_BYTES_MAX,
     policy::{LeaseGuards, LeaseRules},
-    record::{Mark, Record, Revision},
+    record::{Floor, Mark, Record, Revision},
     steps::{take_over, touch},
 };
 
@@ -166,7 +166,7 @@ fn what_waits_is_never_forgotten() {
     resource.pass(Duration::from_secs(1_000_000));
     let record = &resource.snapshot.record;
     assert_eq!((record.is_idle(resource.snapshot.now), record.idle_from()), (false, None));
-    assert!(!record.says_no_more_than(&Record::absent(Revision(1_000))));
+    assert!(!record.says_no_more_than_absence(Floor::at(Revision(1_000))));
     let touched = touch(&resource.snapshot);
     resource.swap(touched);
     assert!(is_pending(&resource));

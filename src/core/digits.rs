@@ -1,8 +1,13 @@
-//! Numbers as digits, written by hand: the formatter takes as long as all the rest of a tag or of a log line.
+//! Numbers as digits, without the formatter: it takes as long as all the rest of a tag or of a log line.
 
 /// Adds the bytes, each as two hexadecimal digits in lower case.
 pub fn push_hexadecimal(text: &mut Vec<u8>, bytes: &[u8]) {
-    text.extend(bytes.iter().flat_map(|byte| [hexadecimal(byte >> 4), hexadecimal(byte & 15)]));
+    let start = text.len();
+    text.resize(start + 2 * bytes.len(), 0);
+    let (places, _) = text.get_mut(start..).unwrap_or_default().as_chunks_mut();
+    for (place, byte) in places.iter_mut().zip(bytes) {
+        *place = hexadecimal(*byte);
+    }
 }
 
 /// Returns the bytes as hexadecimal digits in lower case.
@@ -15,10 +20,7 @@ pub fn hexadecimal_text(bytes: &[u8]) -> String {
 
 /// Adds a number.
 pub fn push_decimal(text: &mut Vec<u8>, number: u64) {
-    if number >= 10 {
-        push_decimal(text, number / 10);
-    }
-    text.push(last_digit(number));
+    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Adds the last digits of a number, with zeros in front of a shorter one.
@@ -34,7 +36,11 @@ const fn last_digit(number: u64) -> u8 {
     b'0' + digit
 }
 
-const fn hexadecimal(digit: u8) -> u8 {
+const fn hexadecimal(byte: u8) -> [u8; 2] {
+    [hexadecimal_digit(byte >> 4), hexadecimal_digit(byte & 15)]
+}
+
+const fn hexadecimal_digit(digit: u8) -> u8 {
     if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
 }
 

@@ -197,12 +197,11 @@ impl Record {
 
     /// Whether the record tells nothing that its absence would not: a write that was not applied has left it so.
     /// `touched` is not compared, since a store that forgets the record keeps it as the revision of the floor.
-    pub fn says_no_more_than(&self, absent: &Self) -> bool {
-        let is_past = |fence: Stamp| match (fence, absent.fence) {
-            (Stamp::At(fence), Stamp::At(floor)) => fence <= floor,
-            _ => false,
-        };
-        is_past(self.fence) && *self == Self { touched: self.touched, fence: self.fence, ..absent.clone() }
+    pub fn says_no_more_than_absence(&self, floor: Floor) -> bool {
+        let is_past = matches!(self.fence, Stamp::At(fence) if fence <= floor.revision);
+        is_past
+            && self.version == Stamp::At(floor.version)
+            && *self == Self { touched: self.touched, fence: self.fence, ..Self::absent_above(floor) }
     }
 
     /// Writes the record's own revision into it.

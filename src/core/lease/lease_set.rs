@@ -42,6 +42,15 @@ impl LeaseSet {
         self.0.iter_mut()
     }
 
+    /// A copy of these leases.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(&Lease) -> bool) -> Self {
+        // A copy that grew by itself would have room for four leases, and most resources have one.
+        let mut leases = Vec::with_capacity(self.0.len());
+        leases.extend(self.iter().filter(|lease| is_kept(lease)).cloned());
+        Self(leases)
+    }
+
     /// Removes all other leases than these.
     pub fn retain(&mut self, is_kept: impl FnMut(&Lease) -> bool) {
         self.0.retain(is_kept);
@@ -104,6 +113,7 @@ impl LeaseSet {
         {
             self.0.remove(place);
         }
+        self.0.reserve_exact(1);
         self.0.push(lease);
     }
 }

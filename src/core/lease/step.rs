@@ -81,7 +81,8 @@ struct Current<'a> {
 
 impl<'a> Current<'a> {
     fn of(snapshot: &'a Snapshot) -> Self {
-        let leases = snapshot.leases().cloned().collect::<LeaseSet>().resolved(snapshot.revision);
+        let leases = snapshot.record.leases.only(|lease| lease.is_remembered(snapshot.now));
+        let leases = leases.resolved(snapshot.revision);
         Self { snapshot, leases, now: snapshot.now }
     }
 
@@ -114,7 +115,7 @@ impl<'a> Current<'a> {
         }
         // A holder of a shared lease that wants the exclusive one is granted another lease.
         let is_new = own.is_none_or(|own| own.mode == LeaseMode::Shared && wanted.mode == LeaseMode::Exclusive);
-        let others: LeaseSet = self.leases.held(self.now).filter(|lease| own != Some(lease)).cloned().collect();
+        let others = self.leases.only(|lease| lease.state(self.now).is_held() && own != Some(lease));
         self.must_be_shared_by(&others, &wanted, id)?;
         if is_new {
             self.must_have_place(&others, wanted.mode)?;
@@ -220,7 +221,7 @@ impl<'a> Current<'a> {
     /// Fails if another client holds a lease beside which this one cannot be. An id belongs to one lease.
     fn must_be_shared_by(&self, others: &LeaseSet, wanted: &Acquire, id: LeaseId) -> Result<(), Denied> {
         let is_shared = |lease: &Lease| [lease.mode, wanted.mode] == [LeaseMode::Shared; 2] && lease.id != id;
-        let in_the_way: LeaseSet = others.iter().filter(|lease| !is_shared(lease)).cloned().collect();
+        let in_the_way = others.only(|lease| !is_shared(lease));
         let Some(lease) = in_the_way.foremost(self.now) else { return Ok(()) };
         Err(Denied::Held {
             remaining: self.remaining(&in_the_way),

@@ -15,7 +15,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-use super::{frame::Entries, lasting::EarlierPart};
+use super::{frame::Entries, lasting::EarlierRecord};
 
 /// The words to be written.
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ pub(super) struct Words {
     /// The words on forgotten resources, which are in force already. None of them can follow words on the same resource
     /// in `leases`, because those must be written before the resource can be forgotten.
     pub(super) forgotten: Entries,
-    /// The parts of the records that are in force until `leases` are written.
-    pub(super) earlier: Vec<EarlierPart>,
+    /// The records that are in force until `leases` are written.
+    pub(super) earlier: Vec<EarlierRecord>,
     /// The last revision that may be given.
     pub(super) reserve: u64,
     /// Whether the process ends its use of the file, and leaves it in good order.
@@ -102,9 +102,10 @@ impl Commit {
     }
 
     fn end(&self, is_made: bool) {
-        // The first outcome stands.
-        let _ = self.is_made.set(is_made);
-        self.ended.notify_one();
+        // The first outcome stands, and each wake-up of the runtime is a call of the operating system.
+        if self.is_made.set(is_made).is_ok() {
+            self.ended.notify_one();
+        }
     }
 }
 

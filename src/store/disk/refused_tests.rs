@@ -289,13 +289,15 @@ async fn a_full_disk_refuses_more_leases_and_takes_back_those_that_there_are() {
         assert!(granted.len() < 1_000, "the file cannot grow");
     };
     assert_eq!(refused, StoreError::Unavailable);
-    assert!(granted.len() >= 2, "{granted:?}");
+    assert!(granted.len() >= 3, "{granted:?}");
     for name in &granted {
         let renewed = put(&store, name, leased(now.plus(Duration::from_secs(1)))).await;
         assert!(matches!(renewed, Ok(Swapped::Done(_))), "{name} of {granted:?}: {renewed:?}");
     }
-    let given_back = granted.pop().unwrap();
-    assert!(matches!(put(&store, &given_back, free()).await, Ok(Swapped::Done(_))));
+    // One is not always enough: each renewed lease has grown by some digits.
+    for given_back in granted.split_off(granted.len() - 2) {
+        assert!(matches!(put(&store, &given_back, free()).await, Ok(Swapped::Done(_))));
+    }
     assert!(matches!(put(&store, "another", leased(now)).await, Ok(Swapped::Done(_))), "there is room for one again");
     granted.push("another".to_owned());
     let mut there = on_disk(&disk);

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     frame::Entries,
-    lasting::{EarlierPart, LastingPart},
+    lasting::{EarlierRecord, LastingPart},
     log::{Log, NotMade},
     queue::{Commit, CommitQueue, TakenCommit, Words},
 };
@@ -105,7 +105,12 @@ impl Journal for DiskWriter {
 
     /// Requests a commit for each change of a lease, which is in force only once it is written. All else ends with the
     /// process.
-    fn swaps(&self, key: &ResourceKey, before: Option<(&Record, StoreTime)>, after: &Snapshot) -> Option<Arc<Commit>> {
+    fn swaps(
+        &self,
+        key: &ResourceKey,
+        before: Option<(&Arc<Record>, StoreTime)>,
+        after: &Snapshot,
+    ) -> Option<Arc<Commit>> {
         let revision = after.revision.0;
         if revision + RESERVED_AT_ONCE / 2 > self.requested.load(Ordering::Relaxed) {
             drop(self.reserve_next());
@@ -117,7 +122,8 @@ impl Journal for DiskWriter {
             // The reservation that was requested earlier is in the same commit, or in an earlier one.
             return (!is_reserved).then(|| self.queue.ask(|_| ()));
         }
-        let earlier = EarlierPart { key: key.clone(), part: earlier, now: after.now };
+        let record = before.map(|(record, since)| (Arc::clone(record), since));
+        let earlier = EarlierRecord { key: key.clone(), record, now: after.now };
         let text = next.map(|part| part.text(after.now));
         Some(self.queue.ask(|words| {
             words.leases.push(key.as_str(), text.as_deref());
@@ -199,13 +205,13 @@ impl Backlog {
     fn is_in_vain(&self, taken: &TakenCommit, now: Instant) -> bool {
         let is_full = self.is_full_since.is_some_and(|since| now.saturating_duration_since(since) < PAUSE);
         let words = &taken.words;
-        is_full && words.leases.length() > 0 && words.earlier.iter().all(|earlier| earlier.part.is_none())
+        is_full && words.leases.length() > 0 && words.earlier.iter().all(|earlier| earlier.part().is_none())
     }
 
     /// Adds the words that stay in force because later ones are refused.
     fn keep_earlier(&mut self, words: &mut Words) {
         let mut earlier = Entries::default();
-        words.earlier.drain(..).for_each(|part| part.put_into(&mut earlier));
+        words.earlier.drain(..).for_each(|record| record.put_into(&mut earlier));
         self.keep(&earlier);
     }
 

@@ -37,10 +37,7 @@ impl ObjectWriter<'_> {
     /// Adds a number that may be negative.
     pub(super) fn signed(&mut self, name: &str, number: i64) {
         self.name(name);
-        if number < 0 {
-            self.0.push(b'-');
-        }
-        push_decimal(self.0, number.unsigned_abs());
+        self.0.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
 
     /// Adds `true` or `false`.
@@ -105,9 +102,11 @@ impl ObjectWriter<'_> {
 
     fn name(&mut self, name: &str) {
         // No value ends with a brace that opens.
-        let separator: &[u8] = if self.0.last() == Some(&b'{') { b"\"" } else { b",\"" };
-        for part in [separator, name.as_bytes(), b"\":"] {
-            self.0.extend_from_slice(part);
+        if self.0.last() != Some(&b'{') {
+            self.0.push(b',');
         }
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
     }
 }

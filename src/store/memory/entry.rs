@@ -2,20 +2,29 @@
 
 use std::sync::Arc;
 
+use super::room::RecordPlaces;
 use crate::core::{
     record::{Record, Revision, Snapshot},
     time::StoreTime,
 };
 
 /// A record in its place.
+#[derive(Clone)]
 pub(super) struct MemoryEntry {
     pub(super) revision: Revision,
     pub(super) record: Arc<Record>,
     /// The time when the record was last written or became idle.
     pub(super) since: StoreTime,
+    /// What the record weighs with its key.
+    pub(super) bytes: u64,
 }
 
 impl MemoryEntry {
+    /// The place that the record takes.
+    pub(super) const fn places(&self) -> RecordPlaces {
+        RecordPlaces::one(self.bytes)
+    }
+
     /// The record as it is read at this time.
     pub(super) fn snapshot(&self, now: StoreTime) -> Snapshot {
         Snapshot::new(self.revision, Arc::clone(&self.record), now)

@@ -72,11 +72,6 @@ impl IdleEntry {
             Self::Whole(entry) => Arc::clone(&entry.record),
         }
     }
-
-    /// The entry in its usual form.
-    pub(super) fn into_entry(self) -> MemoryEntry {
-        MemoryEntry { revision: self.revision(), record: self.record(), since: self.since() }
-    }
 }
 
 impl From<MemoryEntry> for IdleEntry {
@@ -159,13 +154,15 @@ pub(super) fn is_plain(record: &Record) -> bool {
 
 /// Whether the small form keeps what the last write revealed in a place of its own.
 pub(super) fn has_other_known(record: &Record) -> bool {
-    matches!(PlainKnown::of(record.known.as_ref()), PlainKnown::Other(_))
+    let is_untagged =
+        |known: &Known| matches!(known.representation, Representation::Present(Validators { tag: None, .. }));
+    record.known.as_ref().is_some_and(|known| !is_untagged(known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{entity_tag::EntityTag, http_date::HttpDate};
+    use crate::core::{entity_tag::EntityTag, http_date::HttpDate, resource::ResourceKey};
 
     fn known(representation: Representation) -> Known {
         Known { variant: VariantName([7; 16]), representation }
@@ -173,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_idle_record_is_the_same_in_either_form() {
-        let stamp = |number| Stamp::At(Revision(number));
+        let (key, stamp) = (ResourceKey::from_text("a"), |number| Stamp::At(Revision(number)));
         let base = Record { version: stamp(1), touched: stamp(2), fence: stamp(3), ..Record::absent(Revision(0)) };
         let modified = Some(Modified { date: HttpDate::from_unix_seconds(5), strong: true });
         let tag = EntityTag::strong("a").ok();
@@ -186,10 +183,11 @@ mod tests {
             Record { exclusive_awaited_until: Some(StoreTime::from_milliseconds(9)), ..base },
         ] {
             let (revision, since, record) = (Revision(4), StoreTime::from_milliseconds(6), Arc::new(record));
-            let idle = IdleEntry::from(MemoryEntry { revision, record: record.clone(), since });
+            let idle = IdleEntry::from(MemoryEntry::weighed(&key, revision, record.clone(), since));
             assert_eq!((idle.revision(), idle.since(), idle.record()), (revision, since, record.clone()));
             assert_eq!(matches!(idle, IdleEntry::Plain(_)), is_plain(&record));
-            let entry = idle.into_entry();
+            let entry = idle.entry(&key);
+            assert_eq!(entry.bytes, idle.bytes(&key));
             assert_eq!((entry.revision, entry.since, entry.record), (revision, since, record));
         }
     }

@@ -1,6 +1,6 @@
 //! The reporting of changes, for a store that writes some of them down.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use crate::core::{
     record::{Record, Snapshot},
@@ -15,7 +15,12 @@ pub trait Journal: Send + Sync {
 
     /// Reports that a record is about to replace another one, with the time when that was put in, or none. Returns the
     /// entry that the change must wait for, if any.
-    fn swaps(&self, key: &ResourceKey, before: Option<(&Record, StoreTime)>, after: &Snapshot) -> Option<Self::Entry>;
+    fn swaps(
+        &self,
+        key: &ResourceKey,
+        before: Option<(&Arc<Record>, StoreTime)>,
+        after: &Snapshot,
+    ) -> Option<Self::Entry>;
 
     /// Returns whether the change is written down, as soon as that is known. If it is not, the change has not happened.
     fn outcome(entry: &Self::Entry) -> Option<bool>;
@@ -42,7 +47,7 @@ impl Journal for NoJournal {
     fn swaps(
         &self,
         _key: &ResourceKey,
-        _before: Option<(&Record, StoreTime)>,
+        _before: Option<(&Arc<Record>, StoreTime)>,
         _after: &Snapshot,
     ) -> Option<Infallible> {
         None

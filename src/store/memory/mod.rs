@@ -133,7 +133,7 @@ impl<J: Journal> MemoryStore<J> {
             let revision = store.next_revision();
             if let Some(shard) = store.shard(&key) {
                 let record = Arc::new(record.resolved(revision));
-                shard.records.lock().put(&key, MemoryEntry { revision, record, since });
+                shard.records.lock().put(&key, MemoryEntry::weighed(&key, revision, record, since));
             }
         }
         store
@@ -177,17 +177,19 @@ impl<J: Journal> MemoryStore<J> {
             let mut records = self.ended_at(shard, key);
             let now = self.clock.now();
             records.rest(now);
-            let current = records.revision(key);
+            let before = records.written(key);
+            let current = before.as_ref().map(|entry| entry.revision);
             if current.unwrap_or_else(|| records.floor(key).revision) != expected {
                 return Ok(BegunSwap::Over(Swapped::Conflict(records.snapshot(key, now))));
             }
             if let Some(until) = records.awaited(key) {
                 return Ok(BegunSwap::Behind(until.clone()));
             }
-            let before = records.written(key);
-            let held = before.as_ref().map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, record)));
-            let needed = records.needed(key, next);
-            let ends_write = next.marks().count() < records.marks(key);
+            let held = before.as_ref().map_or(RecordPlaces::NONE, MemoryEntry::places);
+            let bytes = weight(key, next);
+            let needed = if records.is_as_absent(key, next) { RecordPlaces::NONE } else { RecordPlaces::one(bytes) };
+            let marks_before = before.as_ref().map_or(0, |entry| entry.record.marks().count());
+            let ends_write = next.marks().count() < marks_before;
             if ends_write {
                 self.account.take_anyway(needed.less(held));
             } else if !self.account.take(needed.less(held)) {
@@ -198,8 +200,8 @@ impl<J: Journal> MemoryStore<J> {
             let revision = self.next_revision();
             Arc::make_mut(next).resolve(revision);
             let snapshot = Snapshot::new(revision, Arc::clone(next), now);
-            let entry = MemoryEntry { revision, record: Arc::clone(next), since: now };
-            let before = before.as_ref().map(|(record, since)| (&**record, *since));
+            let entry = MemoryEntry { revision, record: Arc::clone(next), since: now, bytes };
+            let before = before.as_ref().map(|entry| (&entry.record, entry.since));
             let until = self.journal.swaps(key, before, &snapshot);
             let is_over = until.is_none();
             let begun = if let Some(until) = until {

@@ -15,7 +15,6 @@ use super::{
     idle::IdleEntry,
     journal::Journal,
     room::RecordPlaces,
-    weight::weight,
 };
 use crate::core::{
     record::{Floor, Record, Revision, Snapshot},
@@ -60,33 +59,31 @@ impl<J: Journal> RecordTable<J> {
 
     /// The place that the current record takes, or none if it is absent.
     pub(super) fn places(&self, key: &ResourceKey) -> RecordPlaces {
-        self.written(key).map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, &record)))
+        let busy = self.busy.get(key).map(|entry| entry.bytes);
+        let bytes = busy.or_else(|| self.idle.peek(key).map(|entry| entry.bytes(key)));
+        bytes.map_or(RecordPlaces::NONE, RecordPlaces::one)
     }
 
-    /// The place that a record needs, or none if it will not be kept.
-    pub(super) fn needed(&self, key: &ResourceKey, record: &Record) -> RecordPlaces {
-        if self.is_as_absent(key, record) { RecordPlaces::NONE } else { RecordPlaces::one(weight(key, record)) }
-    }
-
-    fn is_as_absent(&self, key: &ResourceKey, record: &Record) -> bool {
-        record.says_no_more_than(&Record::absent_above(self.floor(key)))
+    /// Whether a record will not be kept, because it says no more than its absence.
+    pub(super) fn is_as_absent(&self, key: &ResourceKey, record: &Record) -> bool {
+        record.says_no_more_than_absence(self.floor(key))
     }
 
     /// Holds a change back until the outcome of `until` is known. No change of this record may be held back already.
     /// Returns the places that the current and the next record take together.
     pub(super) fn hold_back(&mut self, key: &ResourceKey, next: MemoryEntry, until: J::Entry) -> RecordPlaces {
-        let was_absent = self.revision(key).is_none();
-        if was_absent {
+        let idle = self.idle.pop(key).map(|idle| idle.entry(key));
+        let was_absent = idle.is_none() && !self.busy.contains_key(key);
+        let absent = || {
             let floor = self.floor(key);
-            let since = next.since;
-            let absent = Arc::new(Record::absent_above(floor));
-            self.busy.insert(key.clone(), MemoryEntry { revision: floor.revision, record: absent, since });
-        } else if let Some(idle) = self.idle.pop(key) {
-            self.busy.insert(key.clone(), idle.into_entry());
+            MemoryEntry::weighed(key, floor.revision, Arc::new(Record::absent_above(floor)), next.since)
+        };
+        if let Some(pinned) = idle.or_else(|| was_absent.then(absent)) {
+            self.busy.insert(key.clone(), pinned);
         }
-        let next_bytes = RecordPlaces { records: 0, bytes: weight(key, &next.record) };
+        let both = self.places(key).with_bytes(next.bytes);
         self.awaited.insert(key.clone(), AwaitedRecord { next, until, was_absent });
-        self.places(key).and(next_bytes)
+        both
     }
 
     /// The journal entry that the next change of a record must wait for.
@@ -99,12 +96,14 @@ impl<J: Journal> RecordTable<J> {
     pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<RecordPlaces> {
         let is_made = J::outcome(&self.awaited.get(key)?.until)?;
         let AwaitedRecord { next, was_absent, .. } = self.awaited.remove(key)?;
-        let both = self.places(key).and(RecordPlaces { records: 0, bytes: weight(key, &next.record) });
-        let current = self.take(key)?;
+        let both = self.places(key).with_bytes(next.bytes);
         if is_made {
             self.put(key, next);
-        } else if !was_absent {
-            self.put(key, current);
+        } else {
+            let current = self.unpin(key)?;
+            if !was_absent {
+                self.put(key, current);
+            }
         }
         Some(both.less(self.places(key)))
     }
@@ -126,26 +125,14 @@ impl<J: Journal> RecordTable<J> {
         Snapshot::new(floor.revision, Record::absent_above(floor), now)
     }
 
-    /// The revision of a record, if it is present.
-    pub(super) fn revision(&self, key: &ResourceKey) -> Option<Revision> {
-        let busy = self.busy.get(key).map(|entry| entry.revision);
-        busy.or_else(|| self.idle.peek(key).map(IdleEntry::revision))
-    }
-
-    /// The number of writes in flight. Only pinned records have any.
-    pub(super) fn marks(&self, key: &ResourceKey) -> usize {
-        self.busy.get(key).map_or(0, |entry| entry.record.marks().count())
-    }
-
     /// The floor that stands for the record if it is absent.
     pub(super) fn floor(&self, key: &ResourceKey) -> Floor {
         self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor)
     }
 
-    /// The record, if it is present, and the time when it was put in.
-    pub(super) fn written(&self, key: &ResourceKey) -> Option<(Arc<Record>, StoreTime)> {
-        let busy = self.busy.get(key).map(|entry| (Arc::clone(&entry.record), entry.since));
-        busy.or_else(|| self.idle.peek(key).map(|entry| (entry.record(), entry.since())))
+    /// The record, if it is present.
+    pub(super) fn written(&self, key: &ResourceKey) -> Option<MemoryEntry> {
+        self.busy.get(key).cloned().or_else(|| self.idle.peek(key).map(|idle| idle.entry(key)))
     }
 
     pub(super) fn has_no_pending_writes(&self, now: StoreTime) -> bool {
@@ -175,7 +162,9 @@ impl<J: Journal> RecordTable<J> {
     /// Puts a record in its place. A record that says no more than its absence is forgotten in the same step: its
     /// version is already in the floor.
     pub(super) fn put(&mut self, key: &ResourceKey, entry: MemoryEntry) {
-        self.take(key);
+        if self.unpin(key).is_none() {
+            self.idle.pop(key);
+        }
         if self.is_as_absent(key, &entry.record) {
             self.raise_floor(key, Floor { revision: entry.revision, version: Revision(0) });
         } else if entry.record.is_idle(entry.since) {
@@ -188,9 +177,9 @@ impl<J: Journal> RecordTable<J> {
         }
     }
 
-    /// Removes a record and returns it.
-    fn take(&mut self, key: &ResourceKey) -> Option<MemoryEntry> {
-        let entry = self.busy.remove(key).or_else(|| self.idle.pop(key).map(IdleEntry::into_entry))?;
+    /// Removes a record that is pinned, and returns it.
+    fn unpin(&mut self, key: &ResourceKey) -> Option<MemoryEntry> {
+        let entry = self.busy.remove(key)?;
         if let Some(from) = entry.record.idle_from() {
             self.resting.remove(&(from, entry.revision));
         }
@@ -217,10 +206,10 @@ impl<J: Journal> RecordTable<J> {
     /// had.
     pub(super) fn forget_oldest(&mut self, journal: &J) -> Option<RecordPlaces> {
         let (key, entry) = self.idle.pop_lru()?;
-        let entry = entry.into_entry();
+        let entry = entry.entry(&key);
         journal.forgotten(&key, &entry.record);
         self.raise_floor(&key, Floor::at(entry.revision));
-        Some(RecordPlaces::one(weight(&key, &entry.record)))
+        Some(entry.places())
     }
 
     fn raise_floor(&mut self, key: &ResourceKey, to: Floor) {

@@ -36,6 +36,11 @@ impl RecordPlaces {
         Self { records: self.records.max(others.records), bytes: self.bytes.max(others.bytes) }
     }
 
+    /// These places, with more bytes for the same records.
+    pub(super) fn with_bytes(self, bytes: u64) -> Self {
+        Self { bytes: self.bytes + bytes, ..self }
+    }
+
     pub(super) fn and(self, others: Self) -> Self {
         Self { records: self.records + others.records, bytes: self.bytes + others.bytes }
     }

@@ -1,6 +1,6 @@
 //! The memory that a record takes in the process.
 
-use std::mem::size_of;
+use std::{mem::size_of, sync::Arc};
 
 use super::{
     entry::MemoryEntry,
@@ -11,8 +11,9 @@ use crate::core::{
     first_attempt::FirstAttempt,
     lease::Lease,
     pending_delete::PendingDelete,
-    record::{Known, Mark, Record, WaitingSign},
+    record::{Known, Mark, Record, Revision, WaitingSign},
     resource::ResourceKey,
+    time::StoreTime,
     validators::Representation,
 };
 
@@ -57,6 +58,31 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     (place + size_of::<ResourceKey>() + key.as_str().len() + lists.iter().sum::<usize>()) as u64
 }
 
+impl MemoryEntry {
+    /// Weighs a record for its place.
+    pub(super) fn weighed(key: &ResourceKey, revision: Revision, record: Arc<Record>, since: StoreTime) -> Self {
+        Self { revision, bytes: weight(key, &record), record, since }
+    }
+}
+
+impl IdleEntry {
+    /// The entry of this key in its usual form.
+    pub(super) fn entry(&self, key: &ResourceKey) -> MemoryEntry {
+        match self {
+            Self::Plain(_) => MemoryEntry::weighed(key, self.revision(), self.record(), self.since()),
+            Self::Whole(entry) => entry.clone(),
+        }
+    }
+
+    /// The bytes that the record of this key takes.
+    pub(super) fn bytes(&self, key: &ResourceKey) -> u64 {
+        match self {
+            Self::Plain(_) => weight(key, &self.record()),
+            Self::Whole(entry) => entry.bytes,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -67,8 +93,7 @@ mod tests {
         entity_tag::EntityTag,
         first_attempt::{Fingerprint, RememberedSuccess, Success},
         lease::testing::{Resource, TARGET, fixed, id, share},
-        record::{Doubt, Revision, Stamp, VariantName},
-        time::StoreTime,
+        record::{Doubt, Stamp, VariantName},
         validators::Validators,
     };
 
