@@ -15,7 +15,7 @@ pub(super) struct MemoryEntry {
     pub(super) record: Arc<Record>,
     /// The time when the record was last written or became idle.
     pub(super) since: StoreTime,
-    /// What the record weighs with its key.
+    /// The weight of the record and its key, in bytes.
     pub(super) bytes: u64,
 }
 
