@@ -18,8 +18,8 @@ pub fn hexadecimal_text(bytes: &[u8]) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Adds a number.
-pub fn push_decimal(text: &mut Vec<u8>, number: u64) {
+/// Adds a number of any integer type.
+pub fn push_decimal(text: &mut Vec<u8>, number: impl itoa::Integer) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 

@@ -199,6 +199,7 @@ impl Record {
     /// `touched` is not compared, since a store that forgets the record keeps it as the revision of the floor.
     pub fn says_no_more_than_absence(&self, floor: Floor) -> bool {
         let is_past = matches!(self.fence, Stamp::At(fence) if fence <= floor.revision);
+        // The version alone tells most records apart, and costs less than a record to compare with.
         is_past
             && self.version == Stamp::At(floor.version)
             && *self == Self { touched: self.touched, fence: self.fence, ..Self::absent_above(floor) }
@@ -294,6 +295,11 @@ impl Snapshot {
     /// The leases that are held or remembered.
     pub fn leases(&self) -> impl Iterator<Item = &Lease> {
         self.record.leases.remembered(self.now)
+    }
+
+    /// A copy of the leases that are held or remembered, to be changed, with the record's own revision written into it.
+    pub fn lease_draft(&self) -> LeaseSet {
+        self.record.leases.only(|lease| lease.is_remembered(self.now)).resolved(self.revision)
     }
 
     /// The lease that is held or remembered; of several, the one that keeps others away for longest.

@@ -42,7 +42,7 @@ impl LeaseSet {
         self.0.iter_mut()
     }
 
-    /// A copy of these leases.
+    /// A copy with only the leases that are kept.
     #[must_use]
     pub fn only(&self, is_kept: impl Fn(&Lease) -> bool) -> Self {
         // A copy that grew by itself would have room for four leases, and most resources have one.

@@ -81,9 +81,7 @@ struct Current<'a> {
 
 impl<'a> Current<'a> {
     fn of(snapshot: &'a Snapshot) -> Self {
-        let leases = snapshot.record.leases.only(|lease| lease.is_remembered(snapshot.now));
-        let leases = leases.resolved(snapshot.revision);
-        Self { snapshot, leases, now: snapshot.now }
+        Self { snapshot, leases: snapshot.lease_draft(), now: snapshot.now }
     }
 
     fn record_with(&self, leases: LeaseSet) -> Record {

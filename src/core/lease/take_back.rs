@@ -1,6 +1,6 @@
 //! The removal of a grant that was never reported to its client (DESIGN, section 3, rule 15).
 
-use super::{LeaseId, LeaseSet};
+use super::LeaseId;
 use crate::core::record::{Record, Snapshot, Stamp};
 
 /// A grant that may or may not have reached the store.
@@ -26,7 +26,7 @@ pub fn take_back(grant: LostGrant, before: &Snapshot, current: &Snapshot) -> Opt
     record.leases.retain(|lease| lease.id != grant.id);
     // A lease that had ended can be renewed again, unless there was a write or another grant since.
     if record.leases.is_empty() && current.touched() == before.touched() {
-        record.leases = before.leases().cloned().collect::<LeaseSet>().resolved(before.revision);
+        record.leases = before.lease_draft();
     }
     Some(record)
 }

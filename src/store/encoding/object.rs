@@ -37,7 +37,7 @@ impl ObjectWriter<'_> {
     /// Adds a number that may be negative.
     pub(super) fn signed(&mut self, name: &str, number: i64) {
         self.name(name);
-        self.0.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        push_decimal(self.0, number);
     }
 
     /// Adds `true` or `false`.
