@@ -55,7 +55,7 @@ impl LocalAnswer {
         mut head: Box<ResponseHeader>,
         body: Option<Bytes>,
     ) -> pingora::Result<Self> {
-        let bodiless = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let bodiless = is_bodiless(head.status);
         if !bodiless {
             head.insert_header(header::CONTENT_LENGTH, body.as_ref().map_or(0, Bytes::len))?;
         }
@@ -175,6 +175,11 @@ impl LocalAnswer {
         bytes.put_slice(&self.body.unwrap_or_default());
         bytes
     }
+}
+
+/// Whether no response with this status has a body, whatever its fields say (RFC 9110 section 6.4.1).
+pub(super) fn is_bodiless(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Sets a field that the list has once.

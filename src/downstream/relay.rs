@@ -7,8 +7,14 @@ use pingora::{
     protocols::http::ServerSession,
 };
 
-use super::{local_answer::LocalAnswer, respond, session::gone, unread};
+use super::{
+    local_answer::{LocalAnswer, is_bodiless},
+    respond,
+    session::gone,
+    unread,
+};
 use crate::{
+    body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed},
     telemetry::access::AccessEntry,
@@ -72,31 +78,42 @@ pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<Respons
 /// for the whole. `watches_client` ends the exchange when the client goes while the server is silent.
 async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bool) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
+    let mut left = content_length(&head.headers);
     let is_head = session.req_header().method == http::Method::HEAD;
+    let has_body = !is_head && left != Some(0) && !is_bodiless(head.status);
     let rest = match rest {
         // Released first, so that the client's next request finds the connection.
-        Some(exchange) if is_head => {
+        Some(exchange) if !has_body => {
             exchange.finish().await;
             None
         }
         rest => rest,
     };
     frame_response(&mut head, session.req_header());
-    session.write_response_header(head).await?;
-    if !is_head {
-        let _sending = unread::sending(begun.len());
-        for chunk in begun.chunks() {
-            session.write_response_body(chunk.clone(), false).await?;
-        }
-        if let Some(mut exchange) = rest {
-            while let Some(chunk) = next_chunk(session, &mut exchange, watches_client).await? {
-                let _sending = unread::sending(chunk.len());
-                session.write_response_body(chunk, false).await?;
-            }
-            exchange.finish().await;
-        }
+    if !has_body {
+        return respond::write_whole(session, head, Bytes::new()).await;
     }
-    session.write_response_body(Bytes::new(), true).await
+    session.write_response_header(head).await?;
+    let sending = unread::sending(begun.len());
+    for chunk in begun.chunks() {
+        send_piece(session, chunk.clone(), &mut left).await?;
+    }
+    drop(sending);
+    if let Some(mut exchange) = rest {
+        while let Some(chunk) = next_chunk(session, &mut exchange, watches_client).await? {
+            let _sending = unread::sending(chunk.len());
+            send_piece(session, chunk, &mut left).await?;
+        }
+        exchange.finish().await;
+    }
+    if left == Some(0) { Ok(()) } else { session.write_response_body(Bytes::new(), true).await }
+}
+
+/// Sends a piece of a body. If `left` tells how many bytes are left, the last of them ends the response
+/// ([`respond::write_whole`]).
+async fn send_piece(session: &mut ServerSession, piece: Bytes, left: &mut Option<u64>) -> pingora::Result<()> {
+    *left = left.map(|left| left.saturating_sub(piece.len() as u64));
+    session.write_response_body(piece, *left == Some(0)).await
 }
 
 async fn next_chunk(

@@ -26,8 +26,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Version, header};
-use pingora::protocols::{Stream, http::ServerSession};
+use pingora::{
+    http::ResponseHeader,
+    protocols::{Stream, http::ServerSession},
+};
 use pingora_timeout::timeout;
 use tokio::{
     io::AsyncWriteExt as _,
@@ -72,14 +76,29 @@ pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal
     let (head, document) = LocalAnswer::unread(refusal)?.into_parts()?;
     session.set_keepalive(None);
     session.set_write_timeout(Some(UNREAD_WRITE));
-    session.write_response_header(head).await?;
-    session.write_response_body(document, true).await
+    write_whole(session, head, document).await
 }
 
 /// Writes an answer to a session.
 pub(crate) async fn respond(session: &mut ServerSession, answer: LocalAnswer) -> pingora::Result<()> {
     let (head, body) = answer.into_parts()?;
     keep_for_small_body(session);
+    write_whole(session, head, body).await
+}
+
+/// Writes a response to its end.
+///
+/// Over HTTP/2, the frame with its last byte ends the stream, and without a body the head does. Some clients are done
+/// with that byte (curl before its version 8): they reset a stream that an empty frame would end later, and the proxy
+/// would take many such resets for a flood.
+pub(super) async fn write_whole(
+    session: &mut ServerSession,
+    head: Box<ResponseHeader>,
+    body: Bytes,
+) -> pingora::Result<()> {
+    if let (ServerSession::H2(stream), true) = (&mut *session, body.is_empty()) {
+        return stream.write_response_header(head, true);
+    }
     session.write_response_header(head).await?;
     session.write_response_body(body, true).await
 }

@@ -10,6 +10,7 @@ mod local_verdicts;
 mod partial;
 mod ranges;
 mod settled;
+mod stream_ends;
 mod tag_sources;
 mod tags_on_the_way;
 mod variants;

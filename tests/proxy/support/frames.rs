@@ -10,9 +10,11 @@ use tokio::{
 use super::wait::within;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const HEADERS: u8 = 1;
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const END_STREAM: u8 = 0x1;
 const END_STREAM_AND_HEADERS: u8 = 0x5;
 
 /// What came back on the stream of a request.
@@ -36,16 +38,28 @@ pub async fn outcome(addr: SocketAddr, fields: &[(&str, &str)]) -> Outcome {
     within("an answer or a reset", exchange(addr, fields)).await.expect("a connection of HTTP/2")
 }
 
-async fn exchange(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<Outcome> {
-    let mut stream = TcpStream::connect(addr).await?;
-    let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
-    let request = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(HEADERS, END_STREAM_AND_HEADERS, 1, &block)].concat();
-    stream.write_all(&request).await?;
+/// The kinds of the frames that bring a response, each with the length of its payload, up to the one with `END_STREAM`.
+pub async fn response(addr: SocketAddr, fields: &[(&str, &str)]) -> Vec<(u8, usize)> {
+    within("a response", read_response(addr, fields)).await.expect("a response over HTTP/2")
+}
+
+async fn read_response(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<Vec<(u8, usize)>> {
+    let (mut stream, mut frames) = (send(addr, fields).await?, Vec::new());
     loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).await?;
-        let mut payload = vec![0; usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2])];
-        stream.read_exact(&mut payload).await?;
+        let ([.., kind, flags, _, _, _, stream_id], payload) = read_frame(&mut stream).await?;
+        if stream_id == 1 && matches!(kind, DATA | HEADERS) {
+            frames.push((kind, payload.len()));
+            if flags & END_STREAM != 0 {
+                return Ok(frames);
+            }
+        }
+    }
+}
+
+async fn exchange(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<Outcome> {
+    let mut stream = send(addr, fields).await?;
+    loop {
+        let (head, payload) = read_frame(&mut stream).await?;
         match head[3] {
             HEADERS => return Ok(Outcome::Answered(status(&payload))),
             RST_STREAM => {
@@ -55,6 +69,23 @@ async fn exchange(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<Outco
             _ => {}
         }
     }
+}
+
+/// Sends a request as stream 1 of a new connection.
+async fn send(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(addr).await?;
+    let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let request = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(HEADERS, END_STREAM_AND_HEADERS, 1, &block)].concat();
+    stream.write_all(&request).await?;
+    Ok(stream)
+}
+
+async fn read_frame(stream: &mut TcpStream) -> io::Result<([u8; 9], Vec<u8>)> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await?;
+    let mut payload = vec![0; usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2])];
+    stream.read_exact(&mut payload).await?;
+    Ok((head, payload))
 }
 
 /// RFC 7541 appendix A: the statuses that have an index of their own, first in each block of a response.

@@ -11,7 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::{
     support::{
@@ -53,6 +53,22 @@ async fn a_guarded_write_is_judged_over_either_protocol() {
         put().body("stale").response(NAME, secure.addr, DOC).await.refused(412, "precondition-failed");
         assert_eq!(backend.content(DOC).as_deref(), Some(version));
     }
+}
+
+/// curl before its version 8 resets a stream that does not end with the last byte of the response, and the proxy takes
+/// no more than 200 resets at once (docs/floods.md).
+#[tokio::test]
+async fn a_thousand_reads_on_one_connection_are_no_flood() {
+    let office = Office::new();
+    let (_backend, secure) = start(&office, "").await;
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--insecure", "--http2", "--max-time", "60", "--output", "/dev/null"]);
+    curl.args(["--write-out", "%{http_code} %{num_connects} %{exitcode}\\n"]);
+    // A fragment is never sent, so all of these are one target.
+    curl.arg(format!("https://{}{DOC}#[1-1000]", secure.addr));
+    let output = spawn_blocking(move || curl.output()).await.expect("no panic").expect("`make test` installs curl");
+    let (first, rest) = ("200 1 0\n", "200 0 0\n".repeat(999));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{first}{rest}"));
 }
 
 #[tokio::test]
