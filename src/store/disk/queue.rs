@@ -3,8 +3,8 @@
 //! # Design
 //!
 //! *Why not a channel, with a separate answer for each job?* Each job would wake the writer, and each answer the
-//! runtime. With 64 clients that takes longer than the sync. Here the writer is woken once the expected number of
-//! callers has come. It wakes one of its waiting callers, and that one wakes the others from within the runtime.
+//! runtime. With 64 clients that takes longer than the sync. Here the writer is woken only if it has nothing to write. It
+//! wakes one of its waiting callers, and that one wakes the others from within the runtime.
 
 use std::{
     mem,
@@ -61,18 +61,10 @@ struct Next {
     /// The number of callers that wait for the commit, or will.
     callers: usize,
     commit: Arc<Commit>,
-    awaited: AwaitedCommit,
+    /// Whether the writer sleeps until something comes.
+    is_awaited: bool,
     /// Whether one side of the queue is gone: the callers or the writer.
     is_closed: bool,
-}
-
-/// The event that the writer waits for.
-#[derive(Clone, Copy, Debug, Default)]
-enum AwaitedCommit {
-    #[default]
-    Nothing,
-    Anything,
-    Callers(usize),
 }
 
 /// The commit that the writer has taken. Its callers learn that it failed, unless [`TakenCommit::end`] reports success.
@@ -135,41 +127,24 @@ impl CommitQueue {
         }));
         next.callers += callers;
         let commit = Arc::clone(&next.commit);
-        let is_enough = match next.awaited {
-            AwaitedCommit::Nothing => false,
-            AwaitedCommit::Anything => true,
-            AwaitedCommit::Callers(expected) => next.callers >= expected,
-        };
-        if is_enough {
-            next.awaited = AwaitedCommit::Nothing;
+        if mem::take(&mut next.is_awaited) {
             drop(next);
             self.came.notify_one();
         }
         commit
     }
 
-    /// The number of callers that already wait for the next commit.
-    pub(super) fn callers(&self) -> usize {
-        self.next.lock().callers
-    }
-
-    /// Waits for the expected number of callers, but at most for `patience`. Then waits until there is something to
-    /// write, but at most for `pause` if that is given. Returns `None` once the queue is closed and empty.
-    pub(super) fn take(&self, expected: usize, patience: Duration, pause: Option<Duration>) -> Option<TakenCommit> {
+    /// Waits until there is something to write, but at most for `pause` if that is given. Returns `None` once the queue
+    /// is closed and empty.
+    pub(super) fn take(&self, pause: Option<Duration>) -> Option<TakenCommit> {
         let mut next = self.next.lock();
-        // One caller already means that there is something to write.
-        if expected > 1 {
-            next.awaited = AwaitedCommit::Callers(expected);
-            let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
-            self.came.wait_while_for(&mut next, is_early, patience);
-        }
-        next.awaited = AwaitedCommit::Anything;
+        next.is_awaited = true;
         let is_idle = |next: &mut Next| next.words.is_none() && !next.is_closed;
         match pause {
             Some(pause) => drop(self.came.wait_while_for(&mut next, is_idle, pause)),
             None => self.came.wait_while(&mut next, is_idle),
         }
-        next.awaited = AwaitedCommit::Nothing;
+        next.is_awaited = false;
         let is_over = next.is_closed && next.words.is_none();
         let words = (!is_over).then(|| next.words.take().unwrap_or_default())?;
         next.usual_room = (words.leases.length(), words.earlier.len());
@@ -216,31 +191,28 @@ mod tests {
         let queue = CommitQueue::default();
         let commits: Vec<_> = (1..=3).map(|revision| queue.ask(reserve(revision))).collect();
         queue.note(reserve(9));
-        let taken = queue.take(0, LONG, None).expect("there is something");
+        let taken = queue.take(None).expect("there is something");
         assert_eq!((taken.callers, taken.words.reserve), (3, 9));
         assert!(commits.iter().all(|commit| Arc::ptr_eq(commit, &taken.commit)));
     }
 
     #[test]
-    fn those_who_are_expected_are_waited_for_and_no_longer_than_patience_lasts() {
+    fn a_writer_that_sleeps_is_woken_by_the_first_caller() {
         let queue = Arc::new(CommitQueue::default());
-        queue.ask(reserve(1));
         let (other, began) = (Arc::clone(&queue), Instant::now());
         let later = thread::spawn(move || drop(other.ask(reserve(2))));
-        assert_eq!(queue.take(2, LONG, None).expect("there is something").callers, 2);
+        assert_eq!(queue.take(Some(LONG)).expect("there is something").callers, 1);
         assert!(began.elapsed() < LONG);
         later.join().expect("it was sent");
-        queue.ask(reserve(3));
-        assert_eq!(queue.take(2, Duration::from_millis(1), None).expect("there is something").callers, 1);
     }
 
     #[test]
     fn where_nothing_comes_the_wait_is_as_long_as_the_pause() {
         let queue = CommitQueue::default();
-        let taken = queue.take(0, LONG, Some(Duration::from_millis(1))).expect("it is not closed");
+        let taken = queue.take(Some(Duration::from_millis(1))).expect("it is not closed");
         assert_eq!((taken.callers, taken.words.leases.length()), (0, 0));
         queue.close();
-        assert!(queue.take(0, LONG, Some(LONG)).is_none(), "nothing will come any more");
+        assert!(queue.take(Some(LONG)).is_none(), "nothing will come any more");
     }
 
     #[tokio::test]
@@ -252,7 +224,7 @@ mod tests {
             for wait in &mut waiting {
                 assert!(poll_fn(|context| Poll::Ready(wait.as_mut().poll(context).is_pending())).await);
             }
-            queue.take(0, LONG, None).expect("there is something").end(is_made);
+            queue.take(None).expect("there is something").end(is_made);
             // The caller that was woken is dropped before it checks.
             drop(waiting.remove(0));
             for wait in waiting {
@@ -266,14 +238,14 @@ mod tests {
     async fn without_a_writer_nothing_is_written() {
         let queue = CommitQueue::default();
         let before = queue.ask(reserve(1));
-        drop(queue.take(0, LONG, None));
+        drop(queue.take(None));
         assert!(!before.is_made().await, "it was taken and lost");
         let waiting = queue.ask(reserve(2));
         queue.close();
         assert!(!waiting.is_made().await);
         assert!(!queue.ask(reserve(3)).is_made().await);
-        assert!(queue.take(0, LONG, None).is_some_and(|taken| taken.words.reserve == 2), "what came before is taken");
-        assert!(queue.take(0, LONG, None).is_none());
+        assert!(queue.take(None).is_some_and(|taken| taken.words.reserve == 2), "what came before is taken");
+        assert!(queue.take(None).is_none());
         assert!(!queue.ask(reserve(4)).is_made().await);
     }
 }

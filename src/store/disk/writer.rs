@@ -160,12 +160,10 @@ impl Journal for DiskWriter {
 }
 
 impl Backlog {
-    /// Commits until the queue is closed. Callers that were answered together come again one after the other. A commit
-    /// waits for them, but no longer than the previous commit took. Without that wait they would split into two halves,
-    /// each of which waits for the commit of the other.
+    /// Commits until the queue is closed. A commit waits for no further callers: those that come while the disk syncs
+    /// share the next one, and work while the others' words are synced.
     fn write_all(&mut self, queue: &CommitQueue) {
-        let (mut expected, mut patience) = (0, Duration::ZERO);
-        while let Some(mut taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
+        while let Some(mut taken) = queue.take(self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
             self.add(&taken);
             let committed = if self.is_in_vain(&taken, began) {
@@ -185,8 +183,6 @@ impl Backlog {
                 // grow as long as the disk fails.
                 Err(NotMade { is_in_log: false, .. }) => {}
             }
-            // Computed before the callers are answered, because some come again at once.
-            (expected, patience) = (queue.callers() + taken.callers, began.elapsed());
             taken.end(committed.is_ok());
         }
     }
