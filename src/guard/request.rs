@@ -1,6 +1,10 @@
 //! One guarded request, and what follows from its head alone.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -93,10 +97,9 @@ pub(crate) struct Sender {
     pub(crate) lease_id: Option<LeaseId>,
     /// Whether the proxy itself sends the request: it is the DELETE that waited for the holders of the lease.
     pub(crate) is_late_delete: bool,
-    /// The variant that the request selects, before `Vary`.
-    pub(crate) variant: VariantName,
-    /// The same variant by the name that tags carry.
-    pub(crate) labelled_variant: VariantName,
+    /// The name of the variant that the request selects, once something needs it. A request for a lease often needs
+    /// none.
+    variant: OnceLock<VariantName>,
 }
 
 impl Request {
@@ -122,9 +125,6 @@ impl Request {
         }
         let (key, address) = (guarded.key.clone(), guarded.client);
         let principal = Principal::of(&head.headers, rules, client.certificate());
-        let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        let labelled_variant =
-            if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
         Ok(Self {
             place: GuardedRoute {
                 route: Arc::clone(&guarded.route),
@@ -137,9 +137,25 @@ impl Request {
             head,
             content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
             conditions,
-            sender: Sender { principal, address, lease_id, is_late_delete: false, variant, labelled_variant },
+            sender: Sender { principal, address, lease_id, is_late_delete: false, variant: OnceLock::new() },
             affinity: Affinity::default(),
         })
+    }
+
+    /// Returns the name of the variant that the request selects, before `Vary` counts.
+    pub(crate) fn variant(&self) -> VariantName {
+        let variant = || self.sender.principal.variant(&self.key, self.head.raw_path(), &self.head.headers);
+        *self.sender.variant.get_or_init(variant)
+    }
+
+    /// Returns the name of the same variant that tags carry.
+    pub(crate) fn labelled_variant(&self) -> VariantName {
+        let principal = self.sender.principal;
+        if principal.signs() {
+            principal.labelled_variant(&self.key, self.head.raw_path(), &self.head.headers)
+        } else {
+            self.variant()
+        }
     }
 
     /// How its client speaks.

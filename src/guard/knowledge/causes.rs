@@ -80,8 +80,8 @@ impl Knowledge {
 
     /// Notes that the resource has a tag for this client.
     pub(crate) fn is_tagged(&self, request: &Request) {
-        if self.causes.untagged.contains_key(&request.sender.variant) {
-            self.causes.untagged.invalidate(&request.sender.variant);
+        if self.causes.untagged.contains_key(&request.variant()) {
+            self.causes.untagged.invalidate(&request.variant());
         }
     }
 
@@ -93,12 +93,12 @@ impl Knowledge {
     /// Notes that a write has left the resource without a tag, and logs it once.
     pub(crate) fn was_left_untagged(&self, request: &Request, why: Untagged) {
         self.causes.warnings.tell_of_write(&request.route, &request.rules, why);
-        self.causes.untagged.insert(request.sender.variant, why);
+        self.causes.untagged.insert(request.variant(), why);
     }
 
     /// Notes and counts a read that got no tag.
     pub(crate) fn was_untagged(&self, request: &Request, why: Untagged) {
-        self.causes.untagged.insert(request.sender.variant, why);
+        self.causes.untagged.insert(request.variant(), why);
         if let Some(info) = stream_info::current() {
             info.got_no_tag(why);
         }
@@ -114,7 +114,7 @@ impl Knowledge {
                 refusal.cause_mut().last_change = self.causes.last_change(request.key.digest(), snapshot);
             }
             Code::PreconditionRequired | Code::ValidatorUnavailable => {
-                if let Some(why) = self.causes.untagged.get(&request.sender.variant) {
+                if let Some(why) = self.causes.untagged.get(&request.variant()) {
                     refusal = untagged(refusal, why);
                 }
             }

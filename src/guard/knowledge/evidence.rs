@@ -65,8 +65,7 @@ pub(crate) fn evidence(
     if request.rules.other_writers || !snapshot.has_no_pending_writes() {
         return pieces;
     }
-    let version =
-        version_tag_of(incarnation, snapshot.version(), selecting_number(request.sender.labelled_variant, &[]));
+    let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant(), &[]));
     if let Some(known) = snapshot.known() {
         let representation = match (&known.representation, &request.rules.etag) {
             // The version is the tag, whatever else memory holds.
@@ -78,7 +77,7 @@ pub(crate) fn evidence(
             }
             (representation, _) => representation.clone(),
         };
-        let selected = known.variant == request.sender.variant;
+        let selected = known.variant == request.variant();
         pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected });
     }
     if let (Some(validators), true) = (remembered, request.rules.etag != TagSource::Version) {

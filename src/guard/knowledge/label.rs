@@ -80,6 +80,6 @@ impl Knowledge {
             fields: not_modified_fields(&head.headers),
             until: snapshot.now.plus(request.rules.identity_ttl),
         };
-        self.memory.remember(request.sender.variant, remembered);
+        self.memory.remember(request.variant(), remembered);
     }
 }

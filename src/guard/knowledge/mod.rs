@@ -84,13 +84,13 @@ impl Knowledge {
         snapshot: &Snapshot,
         selecting: &[(HeaderName, Vec<HeaderValue>)],
     ) -> Option<EntityTag> {
-        let number = selecting_number(request.sender.labelled_variant, selecting);
+        let number = selecting_number(request.labelled_variant(), selecting);
         version_tag_of(self.records.incarnation(), snapshot.version(), number).tag
     }
 
     /// The last response to a read of this variant, if the record shows that it is still current.
     pub(crate) fn remembered(&self, request: &Request, snapshot: &Snapshot) -> Option<Arc<Remembered>> {
-        self.memory.current(request.sender.variant, snapshot, &request.head.headers)
+        self.memory.current(request.variant(), snapshot, &request.head.headers)
     }
 
     /// Whether `If-Range` names the version that the proxy is about to request from the upstream.

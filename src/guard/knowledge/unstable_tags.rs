@@ -99,7 +99,7 @@ impl Knowledge {
         };
         let Some(selecting) = selecting_fields(&request.head.headers, &head.headers) else { return };
         // A backend may answer HEAD and GET with different tags, each consistently.
-        let variant = hash_of(&(request.sender.variant, selecting, &request.method));
+        let variant = hash_of(&(request.variant(), selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
         let enough = if request.rules.other_writers { CHANGES_BESIDE_OTHERS } else { 1 };
         // A write may have begun after the record was read and before the backend was asked.

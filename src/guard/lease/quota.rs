@@ -8,8 +8,7 @@
 //!
 //! *Why are clients without credentials not one principal?* Any of them could use up the leases of all others.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::{

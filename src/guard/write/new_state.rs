@@ -55,7 +55,7 @@ impl NewState {
     /// Returns the part that the record keeps. It keeps nothing if others write too, since it would not be trusted. It
     /// never keeps that the resource is absent, since a POST elsewhere may create it.
     pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
-        let known = || Known { variant: request.sender.variant, representation: self.representation.clone() };
+        let known = || Known { variant: request.variant(), representation: self.representation.clone() };
         let is_present = self.representation != Representation::Absent;
         (self.may_keep && is_present && !request.rules.other_writers).then(known)
     }
