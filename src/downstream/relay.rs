@@ -78,33 +78,37 @@ pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<Respons
 /// for the whole. `watches_client` ends the exchange when the client goes while the server is silent.
 async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bool) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
-    let mut left = content_length(&head.headers);
     let is_head = session.req_header().method == http::Method::HEAD;
-    let has_body = !is_head && left != Some(0) && !is_bodiless(head.status);
     let rest = match rest {
         // Released first, so that the client's next request finds the connection.
-        Some(exchange) if !has_body => {
+        Some(exchange) if is_head => {
             exchange.finish().await;
             None
         }
         rest => rest,
     };
+    let mut left = if is_head || is_bodiless(head.status) { Some(0) } else { content_length(&head.headers) };
     frame_response(&mut head, session.req_header());
-    if !has_body {
-        return respond::write_whole(session, head, Bytes::new()).await;
+    if left == Some(0) {
+        respond::write_whole(session, head, Bytes::new()).await?;
+    } else {
+        session.write_response_header(head).await?;
+        let _sending = unread::sending(begun.len());
+        for chunk in begun.chunks() {
+            send_piece(session, chunk.clone(), &mut left).await?;
+        }
     }
-    session.write_response_header(head).await?;
-    let sending = unread::sending(begun.len());
-    for chunk in begun.chunks() {
-        send_piece(session, chunk.clone(), &mut left).await?;
-    }
-    drop(sending);
     if let Some(mut exchange) = rest {
-        while let Some(chunk) = next_chunk(session, &mut exchange, watches_client).await? {
+        while left != Some(0)
+            && let Some(chunk) = next_chunk(session, &mut exchange, watches_client).await?
+        {
             let _sending = unread::sending(chunk.len());
             send_piece(session, chunk, &mut left).await?;
         }
-        exchange.finish().await;
+        // The client may have the whole response, and be gone. Over HTTP/2, the server may still have to end its stream.
+        if left != Some(0) || matches!(exchange.next_chunk().await, Ok(None)) {
+            exchange.finish().await;
+        }
     }
     if left == Some(0) { Ok(()) } else { session.write_response_body(Bytes::new(), true).await }
 }

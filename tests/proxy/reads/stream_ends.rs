@@ -37,6 +37,9 @@ async fn the_last_byte_of_a_body_ends_the_stream() {
             );
             assert!(!ends_empty, "{policy}: {length} bytes, {kinds:?}");
         }
+        backend.always("POST", DOC, |_| Answer::status(200).body("done"));
+        let (kinds, ends_empty) = frames_of(proxy.addr(), "POST", &[("if-match", "*")]).await;
+        assert_eq!((kinds, ends_empty), (vec![HEADERS, DATA], false), "{policy}: POST");
     }
 }
 
