@@ -17,7 +17,7 @@ use crate::{
     },
     dialect::{ErrorDocument, Incoming, native::problem},
     telemetry::{self, access::AccessEntry},
-    upstream::fields::FieldsOfHead as _,
+    upstream::fields::{FieldsOfHead as _, never_has_body},
 };
 
 /// The methods that a 405 lists: all that a guarded route accepts by default (RFC 9110 section 15.5.6).
@@ -55,7 +55,7 @@ impl LocalAnswer {
         mut head: Box<ResponseHeader>,
         body: Option<Bytes>,
     ) -> pingora::Result<Self> {
-        let bodiless = is_bodiless(head.status);
+        let bodiless = never_has_body(head.status);
         if !bodiless {
             head.insert_header(header::CONTENT_LENGTH, body.as_ref().map_or(0, Bytes::len))?;
         }
@@ -175,11 +175,6 @@ impl LocalAnswer {
         bytes.put_slice(&self.body.unwrap_or_default());
         bytes
     }
-}
-
-/// Whether no response with this status has a body, whatever its fields say (RFC 9110 section 6.4.1).
-pub(super) fn is_bodiless(status: StatusCode) -> bool {
-    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Sets a field that the list has once.

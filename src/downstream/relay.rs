@@ -7,18 +7,16 @@ use pingora::{
     protocols::http::ServerSession,
 };
 
-use super::{
-    local_answer::{LocalAnswer, is_bodiless},
-    respond,
-    session::gone,
-    unread,
-};
+use super::{local_answer::LocalAnswer, respond, session::gone, unread};
 use crate::{
     body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed},
     telemetry::access::AccessEntry,
-    upstream::{Exchange, fields::frame_response},
+    upstream::{
+        Exchange,
+        fields::{frame_response, is_bodiless},
+    },
 };
 
 /// An answer whose verdict is recorded, before a byte of it is written.
@@ -78,7 +76,8 @@ pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<Respons
 /// for the whole. `watches_client` ends the exchange when the client goes while the server is silent.
 async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bool) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
-    let is_head = session.req_header().method == http::Method::HEAD;
+    let method = &session.req_header().method;
+    let (is_head, is_bodiless) = (*method == http::Method::HEAD, is_bodiless(method, &head));
     let rest = match rest {
         // Released first, so that the client's next request finds the connection.
         Some(exchange) if is_head => {
@@ -87,7 +86,7 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bo
         }
         rest => rest,
     };
-    let mut left = if is_head || is_bodiless(head.status) { Some(0) } else { content_length(&head.headers) };
+    let mut left = if is_bodiless { Some(0) } else { content_length(&head.headers) };
     frame_response(&mut head, session.req_header());
     if left == Some(0) {
         respond::write_whole(session, head, Bytes::new()).await?;

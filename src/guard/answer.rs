@@ -15,7 +15,7 @@ use crate::{
         validators::{ToldDate, Validators, told_date},
     },
     dialect::Response,
-    upstream::{BodyPrefix, BufferedBody, Exchange, references::rewrite_references},
+    upstream::{BodyPrefix, BufferedBody, Exchange, fields::never_has_body, references::rewrite_references},
 };
 
 /// The result of a guarded request, before a byte of the answer is written.
@@ -69,7 +69,7 @@ impl Answer {
         let (begun, rest) = match whole {
             BufferedBody::Complete(body) => {
                 exchange.finish().await;
-                if !head.headers.contains_key(header::CONTENT_LENGTH) && may_have_length(&head) {
+                if !head.headers.contains_key(header::CONTENT_LENGTH) && !never_has_body(head.status) {
                     head.insert_header(header::CONTENT_LENGTH, body.len())?;
                 }
                 (body, None)
@@ -145,11 +145,6 @@ fn mirror_tag(head: &mut ResponseHeader, mirror: &HeaderName) -> pingora::Result
         head.append_header(header::ACCESS_CONTROL_EXPOSE_HEADERS, mirror.as_str())?;
     }
     Ok(())
-}
-
-/// Whether a response may state a length. A 204 and a 304 never have a body.
-fn may_have_length(head: &ResponseHeader) -> bool {
-    !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Removes a tag that does not come from the route's source, because clients could not use it here. A tag from the

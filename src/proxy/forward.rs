@@ -25,7 +25,10 @@ use crate::{
         session::gone,
     },
     guard::Relayed,
-    upstream::{BodyPrefix, Connected, Exchange, Failure, Lost, fields::FieldsOfHead as _},
+    upstream::{
+        BodyPrefix, Connected, Exchange, Failure, Lost,
+        fields::{FieldsOfHead as _, is_bodiless},
+    },
 };
 
 impl Gateway {
@@ -91,7 +94,7 @@ impl Gateway {
         }
         let mut head = exchange.take_head();
         context.watch.answered(head.status.as_u16());
-        let is_bodiless = pass::is_bodiless(&session.req_header().method, &head);
+        let is_bodiless = is_bodiless(&session.req_header().method, &head);
         pass::response_from_upstream(session.req_header(), context, &mut head)?;
         let rest = if is_bodiless {
             // Released first, so that the client's next request finds the connection and the slot.

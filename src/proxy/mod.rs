@@ -32,7 +32,10 @@ use pingora::{
 use crate::{
     generation::Live,
     telemetry::activity::Activity,
-    upstream::dial::{Dialler, Traffic},
+    upstream::{
+        dial::{Dialler, Traffic},
+        fields::is_bodiless,
+    },
 };
 
 mod arrival;
@@ -196,7 +199,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
-        if pass::is_bodiless(&session.req_header().method, response) {
+        if is_bodiless(&session.req_header().method, response) {
             context.slot = None;
         }
         if let Some(observation) = &mut context.observation {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, Version, header};
+use http::{Method, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -224,13 +224,6 @@ pub(super) fn response_from_upstream(
         response.append_header("Via", via(response.version))?;
     }
     Ok(())
-}
-
-/// Whether a final response has no body, so that its head is its end.
-pub(super) fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
-    let is_empty = || response.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
-    let never_has_one = || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    !response.status.is_informational() && (*method == Method::HEAD || never_has_one() || is_empty())
 }
 
 /// Drops an empty last chunk. Pingora would end a chunked upload to an HTTP/1.1 upstream twice, and the stray bytes

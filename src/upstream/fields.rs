@@ -75,11 +75,21 @@ pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
     } else if let Some(length) = repeated_length(&head.headers) {
         let _ = head.insert_header(header::CONTENT_LENGTH, length);
     }
-    let has_body =
-        client.method != Method::HEAD && !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let has_body = client.method != Method::HEAD && !never_has_body(head.status);
     if has_body && client.version == Version::HTTP_11 && !head.headers.contains_key(header::CONTENT_LENGTH) {
         let _ = head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
+}
+
+/// Whether a final response has no body, so that its head is its end.
+pub fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
+    let is_empty = || response.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
+    !response.status.is_informational() && (*method == Method::HEAD || never_has_body(response.status) || is_empty())
+}
+
+/// Whether no final response with this status has a body, whatever its fields say (RFC 9110 section 6.4.1).
+pub fn never_has_body(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Returns the target in origin form (RFC 9112 section 3.2.1) if it was received in another form.
