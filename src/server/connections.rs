@@ -6,6 +6,7 @@ use pingora::{apps::HttpServerApp as _, http::RequestHeader, protocols::Stream, 
 use tokio::sync::watch;
 
 use super::{
+    accept_pace::AcceptPace,
     descriptors,
     head::{Heads, HeldHead},
     places::{ConnectionPlace, ConnectionPlaces, RequestPlace},
@@ -19,6 +20,8 @@ pub(super) struct Connections {
     pub(super) proxy: Arc<HttpProxy<Gateway>>,
     pub(super) heads: Heads,
     places: Arc<ConnectionPlaces>,
+    /// That of all listeners.
+    pub(super) pace: Arc<AcceptPace>,
     live: Arc<Live>,
     /// The number of connections whose protocol is known.
     pub(super) open: InFlight,
@@ -42,17 +45,23 @@ impl Connections {
             proxy: Arc::new(proxy),
             heads: Heads::new(server),
             places: Arc::new(ConnectionPlaces::new(server, descriptors::plan(server.max_connections))),
+            pace: Arc::new(AcceptPace::new()),
             open: open.clone(),
             end: watch::Sender::new(false),
         }
     }
 
-    /// Returns the place of a new connection. If there is none, the caller closes the connection.
+    /// Examines a new connection, and returns its place. If there is none, the caller closes the connection.
     pub(super) fn place(&self, stream: &Stream) -> Option<ConnectionPlace> {
         let digest = stream.get_socket_digest();
-        let address = digest.as_ref().and_then(|digest| digest.peer_addr()?.as_inet());
-        let client = address.map(|address| address.ip().to_canonical());
-        self.places.take(stream.id(), client, &self.live.serving().config.server.trusted_proxies)
+        let peer = digest.as_ref().and_then(|digest| digest.peer_addr());
+        let client = peer.and_then(|peer| peer.as_inet()).map(|address| address.ip().to_canonical());
+        let place = self.places.take(stream.id(), client, &self.live.serving().config.server.trusted_proxies);
+        // Pingora does not ask the pace about clients of a Unix socket, which have no address.
+        if peer.is_some() {
+            self.pace.examined();
+        }
+        place
     }
 
     /// Admits a request beside others on its connection, if its client and the totals have room for it.

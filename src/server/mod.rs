@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::{config, drain::InFlight, generation::status, proxy::Gateway, supervisor, upstream::NO_AUTHORITIES};
 
+mod accept_pace;
 mod bind;
 mod chunked;
 mod connections;
@@ -92,6 +93,10 @@ pub async fn run(
     let over_tls = |tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(Arc::clone(&connections), tls));
     let mut secure = tls.map(over_tls);
     let mut service = Service::new("ifmatch".to_owned(), ProtocolDetect(Arc::clone(&connections)));
+    service.set_connection_filter(Arc::clone(&connections.pace) as _);
+    if let Some(secure) = &mut secure {
+        secure.set_connection_filter(Arc::clone(&connections.pace) as _);
+    }
     let descriptors = listeners.attach(&mut service, secure.as_mut());
 
     // One single-threaded runtime per worker: measured cheaper than work stealing for short requests.

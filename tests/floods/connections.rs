@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -23,6 +24,11 @@ async fn stay_open(streams: Vec<TcpStream>) -> (usize, Vec<TcpStream>) {
         }
     }
     (kept.len(), kept)
+}
+
+fn signal(arena: &Arena, signal: Signal) {
+    let process = i32::try_from(arena.proxy.id()).ok().and_then(Pid::from_raw).expect("the number of a process");
+    kill_process(process, signal).expect("it is still there");
 }
 
 /// A client gets its share, and others get in beside it.
@@ -64,9 +70,17 @@ async fn all_clients_together_have_a_total() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_descriptors_refuse_the_new_and_keep_those_under_way() {
     let arena = Arena::before("", |setup| setup, "", Some(160)).await;
-    let ceiling = Ceiling { resident_mib: 16, descriptors: 120, honest_wait: HONEST_WAIT };
-    let flood = async { within("the last to be judged", stay_open(connections(arena.addr(), 300).await)).await };
+    let flood = async {
+        // What has come while the proxy stood still is there all at once.
+        signal(&arena, Signal::STOP);
+        let mut streams = connections(arena.addr(), 100).await;
+        signal(&arena, Signal::CONT);
+        streams.append(&mut connections(arena.addr(), 200).await);
+        within("the last to be judged", stay_open(streams)).await
+    };
+    let ceiling = Ceiling { resident_mib: 16, descriptors: 60, honest_wait: HONEST_WAIT };
     let ((open, _streams), _) = arena.flood("connections beyond 160 descriptors", ceiling, flood).await;
+    assert!(!arena.proxy.log().contains("Accept() failed"), "the reserve is not for new connections");
     assert!((10..=20).contains(&open), "{open} were let in, and half of a third of 160 is what one client may have");
     assert!(arena.proxy.log().contains("the limit of open files has room"), "it says so at the start");
 }
