@@ -13,6 +13,7 @@ use super::{
     spool::SpoolWriter,
 };
 use crate::{
+    box_future::box_future,
     core::blocks::{Extent, UploadLimits},
     patience::within,
 };
@@ -86,7 +87,9 @@ pub async fn receive(
     if expects_continue {
         client.invite_content().await.map_err(ReceiveError::Client)?;
     }
-    within(limits.timeout, gather(client, declared, limits, budget)).await.unwrap_or(Err(ReceiveError::TimedOut))
+    // Boxed, so that the futures of requests without a body stay small.
+    let gathered = box_future(|| gather(client, declared, limits, budget));
+    within(limits.timeout, gathered).await.unwrap_or(Err(ReceiveError::TimedOut))
 }
 
 fn expects_continue(head: &RequestHeader) -> bool {

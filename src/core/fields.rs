@@ -234,9 +234,9 @@ pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a Hea
     if connection_options(headers).filter_map(token).any(|name| own.clone().any(|own| *own == name)) {
         return Some(Fault::Nominated);
     }
-    let mut names = headers.keys();
-    let second = names.any(|name| own.clone().any(|own| are_read_alike(own.as_str(), name.as_str()) && own != name));
-    second.then_some(Fault::SecondSpelling)
+    let is_second = |own: &HeaderName, name: &HeaderName| are_read_alike(own.as_str(), name.as_str()) && own != name;
+    let has_second = |own: &HeaderName| headers.keys().any(|name| is_second(own, name));
+    own.clone().any(has_second).then_some(Fault::SecondSpelling)
 }
 
 /// Whether some servers read a name as another one, of a field in the table that is judged or that the proxy writes.
@@ -252,8 +252,8 @@ pub fn is_second_spelling(name: &HeaderName) -> bool {
 /// Whether CGI gives two names one variable.
 fn are_read_alike(one: &str, other: &str) -> bool {
     let is_letter = |octet: u8| octet.is_ascii_alphanumeric();
-    let mut pairs = one.bytes().zip(other.bytes());
-    one.len() == other.len() && pairs.all(|(one, other)| one == other || !is_letter(one) && !is_letter(other))
+    let is_read_alike = |(one, other): (u8, u8)| one == other || !is_letter(one) && !is_letter(other);
+    one.len() == other.len() && one.bytes().zip(other.bytes()).all(is_read_alike)
 }
 
 /// Returns the fields of the request that `Connection` names, except those that end at this hop anyway.

@@ -6,7 +6,7 @@
 //! it, so that `/a b` becomes `/a%20b`. Pingora's URI ends at `#`, so that `DELETE /a#b` would delete `/a`. No client
 //! that follows the rules sends either (RFC 3986 section 3.5, RFC 9112 section 3.2).
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 /// Returns what is wrong with the target of a request, as advice on what to send instead. `None` if nothing is wrong,
 /// or if there is no request line.
@@ -39,8 +39,18 @@ pub fn has_field(head: &[u8], name: &[u8]) -> bool {
 
 /// Returns the first line that begins with this name, after the name.
 fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let is_named = |line: &&[u8]| line.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
-    lines(head).find(is_named)?.get(name.len()..)
+    let mut rest = head;
+    // Each head is scanned, so no line is cut out before it is the right one.
+    while !is_named(rest, name) {
+        rest = rest.get(memchr(b'\n', rest)? + 1..)?;
+    }
+    lines(rest.get(name.len()..)?).next()
+}
+
+/// Whether a line begins with this name. The first letter tells nearly all lines apart.
+fn is_named(line: &[u8], name: &[u8]) -> bool {
+    let letter = |octets: &[u8]| octets.first().map(u8::to_ascii_lowercase);
+    letter(line) == letter(name) && line.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
 }
 
 fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {

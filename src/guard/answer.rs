@@ -116,15 +116,15 @@ impl Answer {
     }
 
     /// A 304 with these fields ([`not_modified_head`]).
-    pub(crate) fn not_modified(fields: &HeaderMap) -> Self {
+    pub(crate) fn not_modified(fields: HeaderMap) -> Self {
         Self::NotModified(not_modified_head(fields))
     }
 }
 
 /// The head of a 304 with these fields, which must all belong to a 304 (see
 /// [`not_modified_fields`](super::knowledge::responses::not_modified_fields)).
-pub(crate) fn not_modified_head(fields: &HeaderMap) -> Box<ResponseHeader> {
-    head_of(StatusCode::NOT_MODIFIED, fields.clone())
+pub(crate) fn not_modified_head(fields: HeaderMap) -> Box<ResponseHeader> {
+    head_of(StatusCode::NOT_MODIFIED, fields)
 }
 
 /// A head that takes the whole map of its fields. Pingora adds them one by one, at several times the cost.

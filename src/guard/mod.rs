@@ -286,7 +286,10 @@ impl Guard {
                 Box::pin(self.writes.write_unclaimed(client, request)).await
             }
             (Intent::RemoveTree, _) => Box::pin(self.remove_tree(client, request)).await,
-            (Intent::Append | Intent::Write | Intent::Lease, _) => self.writes.write(client, request).await,
+            // Boxed, so that the futures of reads stay small.
+            (Intent::Append | Intent::Write | Intent::Lease, _) => {
+                box_future(|| self.writes.write(client, request)).await
+            }
         }
     }
 

@@ -126,7 +126,7 @@ impl Guard {
         };
         let begun = match outcome {
             CallOutcome::NotModified => {
-                let head = not_modified_head(&not_modified_fields(&head.headers));
+                let head = not_modified_head(not_modified_fields(&head.headers));
                 return tell_not_modified(request, fields, head);
             }
             CallOutcome::Failed(error) => {

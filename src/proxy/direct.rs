@@ -24,7 +24,10 @@ use super::{
     context::Context,
     entry::{self, Entered},
 };
-use crate::downstream::{relay::Outgoing, respond::respond_at_once};
+use crate::{
+    box_future::box_future,
+    downstream::{relay::Outgoing, respond::respond_at_once},
+};
 
 /// The longest body that is written at once.
 const SMALL_BYTES: usize = 16 * 1024;
@@ -87,7 +90,8 @@ impl Gateway {
                     None => Served::Ended,
                 }
             }
-            outgoing => self.send(session, context, outgoing).await,
+            // Boxed, so that a request that waits for its upstream need not make room for it.
+            outgoing => box_future(|| self.send(session, context, outgoing)).await,
         }
     }
 
@@ -104,7 +108,7 @@ impl Gateway {
         };
         let error = sent.err();
         if let Some(error) = &error {
-            entry::fail(&mut session, error, &mut context).await;
+            Box::pin(entry::fail(&mut session, error, &mut context)).await;
         }
         self.leave(&mut session, error.as_deref(), &mut context).await;
         if error.is_some() {

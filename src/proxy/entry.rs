@@ -107,7 +107,7 @@ pub(super) async fn enter(
             Ok(Entered::Passed)
         }
         Door::Guarded(request) => guard(&serving, session, context, &request).await,
-        Door::Handshake(request) => match serving.guards.admit_handshake(session, &request).await {
+        Door::Handshake(request) => match Box::pin(serving.guards.admit_handshake(session, &request)).await {
             Some(tunnel) => {
                 context.entry.route = Some(Arc::clone(&request.route));
                 context.entry.key = Some(request.key.clone());

@@ -60,7 +60,7 @@ fn named(headers: &HeaderMap, target: &[u8]) -> Result<Method, Refusal> {
 /// The values of `_method` in the query of a target, in every spelling that a framework may take for it.
 fn in_query(target: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let (_, query) = split_query(target);
-    let parameters = query.unwrap_or_default().split(|octet| matches!(octet, b'&' | b';'));
+    let parameters = query.into_iter().flat_map(|query| query.split(|octet| matches!(octet, b'&' | b';')));
     parameters.filter_map(|parameter| {
         let end = parameter.iter().position(|octet| *octet == b'=').unwrap_or(parameter.len());
         let (name, value) = parameter.split_at_checked(end)?;

@@ -28,9 +28,9 @@ use crate::{config::Listen, tls::Downstream};
 /// The permissions of a Unix socket: its owner and group may connect.
 const UNIX_SOCKET_MODE: u32 = 0o660;
 
-/// The number of bytes that a connection reads ahead. Most heads are smaller. Pingora's 64 KiB would be the largest
-/// cost of an idle connection.
-const READ_AHEAD_BYTES: usize = 4 * 1024;
+/// The number of bytes that a connection reads ahead, which is its first read: all others are larger and pass by this
+/// buffer. Most first heads are smaller. Pingora's 64 KiB would be the largest cost of an idle connection.
+const READ_AHEAD_BYTES: usize = 1024;
 /// Like [`READ_AHEAD_BYTES`], but over TLS: the size of a record (RFC 8446 section 5.1).
 const READ_AHEAD_TLS_BYTES: usize = 16 * 1024;
 

@@ -59,10 +59,10 @@ pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdow
             match served {
                 Served::Kept(stream) => Some(stream),
                 Served::Ended => None,
-                Served::Declined(stream) => serve_by_pingora(connections, stream, bytes, shutdown).await,
+                Served::Declined(stream) => box_future(|| serve_by_pingora(connections, stream, bytes, shutdown)).await,
             }
         } else {
-            serve_by_pingora(connections, stream_of_body, bytes, shutdown).await
+            box_future(|| serve_by_pingora(connections, stream_of_body, bytes, shutdown)).await
         };
         drop(held);
         let Some(kept) = served else { return };

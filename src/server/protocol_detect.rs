@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{
     connections::Connections,
-    protocols::{Protocol, serve},
+    protocols::{Protocol, spawn},
 };
 
 /// The beginning of the HTTP/2 preface.
@@ -27,8 +27,11 @@ pub(super) struct ProtocolDetect(pub(super) Arc<Connections>);
 impl ServerApp for ProtocolDetect {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.0.place(&stream)?;
-        let protocol = self.protocol(&mut stream).await.ok()?;
-        serve(&self.0, protocol, stream, place, shutdown).await;
+        let detect = Arc::clone(self);
+        spawn(&self.0, place, shutdown, async move {
+            let protocol = detect.protocol(&mut stream).await.ok()?;
+            Some((protocol, stream))
+        });
         None
     }
 }

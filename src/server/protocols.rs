@@ -1,4 +1,11 @@
 //! The protocol of a connection, and the code that serves it.
+//!
+//! # Design
+//!
+//! *Why a task of its own?* Pingora's task for a new connection has room for a TLS handshake, 8 KiB, until the connection
+//! ends. It ends here as soon as the connection has its place.
+
+use std::sync::Arc;
 
 use pingora::{protocols::Stream, server::ShutdownWatch};
 
@@ -11,18 +18,36 @@ pub(super) enum Protocol {
     Http2,
 }
 
+/// Serves a connection to its end in a task of its own. `detected` is the connection and its protocol, or nothing if the
+/// client has gone before.
+pub(super) fn spawn(
+    connections: &Arc<Connections>,
+    place: ConnectionPlace,
+    shutdown: &ShutdownWatch,
+    detected: impl Future<Output = Option<(Protocol, Stream)>> + Send + 'static,
+) {
+    let (connections, shutdown) = (Arc::clone(connections), shutdown.clone());
+    // Boxed, because it ends long before the connection does.
+    let detected = Box::pin(detected);
+    tokio::spawn(async move {
+        if let Some((protocol, stream)) = detected.await {
+            serve(&connections, protocol, stream, &place, &shutdown).await;
+        }
+    });
+}
+
 /// Serves a connection to its end. By then, all answers have been written.
-pub(super) async fn serve(
+async fn serve(
     connections: &Connections,
     protocol: Protocol,
     stream: Stream,
-    place: ConnectionPlace,
+    place: &ConnectionPlace,
     shutdown: &ShutdownWatch,
 ) {
     let _counted = connections.open.enter();
     match protocol {
         Protocol::Http1 => http1::serve(connections, stream, shutdown).await,
         // Boxed, so that connections of HTTP/1.1 need not make room for it.
-        Protocol::Http2 => Box::pin(http2::serve(connections, stream, &place, shutdown)).await,
+        Protocol::Http2 => Box::pin(http2::serve(connections, stream, place, shutdown)).await,
     }
 }

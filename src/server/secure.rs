@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::{
     connections::Connections,
-    protocols::{Protocol, serve},
+    protocols::{Protocol, spawn},
 };
 use crate::tls::Downstream;
 
@@ -52,10 +52,12 @@ impl ServerApp for Secure {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.connections.place(&stream)?;
         let connection = stream.into_any().downcast::<Connection>().ok()?;
-        let stream = self.shake_hands(*connection).await?;
-        let has_chosen = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
-        let protocol = if has_chosen { Protocol::Http2 } else { Protocol::Http1 };
-        serve(&self.connections, protocol, stream, place, shutdown).await;
+        let secure = Arc::clone(self);
+        spawn(&self.connections, place, shutdown, async move {
+            let stream = secure.shake_hands(*connection).await?;
+            let has_chosen = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
+            Some((if has_chosen { Protocol::Http2 } else { Protocol::Http1 }, stream))
+        });
         None
     }
 }

@@ -152,14 +152,14 @@ impl Dialler {
         fresh: bool,
     ) -> pingora::Result<(OpenedConnection, bool)> {
         if upstream.http2 {
-            return self.negotiate(peer(upstream, server, &destination.address)?, fresh).await;
+            return Box::pin(self.negotiate(peer(upstream, server, &destination.address)?, fresh)).await;
         }
         if !fresh && let Some((stream, home)) = self.idle.take(destination) {
             return Ok((OpenedConnection::Http1(stream, home), true));
         }
-        let peer = peer(upstream, server, &destination.address)?;
+        let peer = Box::new(peer(upstream, server, &destination.address)?);
         // Boxed, because the future has room for a handshake, while an idle connection is available in most cases.
-        let stream = box_future(|| self.transport.new_stream(&peer)).await?;
+        let stream = box_future(|| self.transport.new_stream(&*peer)).await?;
         Ok((OpenedConnection::Http1(stream, self.idle.home()), false))
     }
 

@@ -86,7 +86,8 @@ pub fn is_host(named: &str) -> bool {
         None => named.split_once(':').map_or((named, ""), |(name, port)| (name, port)),
     };
     let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_~".contains(&octet))
+        !label.is_empty()
+            && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'~'))
     };
     let relative = name.strip_suffix('.').unwrap_or(name);
     is_port(port) && (named.is_empty() || relative.split('.').all(is_label))

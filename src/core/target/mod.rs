@@ -26,6 +26,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 use thiserror::Error;
 
@@ -129,8 +130,10 @@ pub(super) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// A request target in origin-form, cut at its first `?`: the path, and the query without the `?`, which may be empty.
 pub fn split_query(raw_target: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let mut parts = raw_target.splitn(2, |&octet| octet == b'?');
-    (parts.next().unwrap_or_default(), parts.next())
+    match memchr(b'?', raw_target).and_then(|end| raw_target.split_at_checked(end)) {
+        Some((path, query)) => (path, query.strip_prefix(b"?")),
+        None => (raw_target, None),
+    }
 }
 
 /// A request target in origin-form, joined from its path and the query without the `?`: the reverse of [`split_query`].
@@ -181,7 +184,9 @@ pub(super) fn normal_segment(spelled: &[u8], parameters: PathParameters) -> Resu
 
 /// Whether an octet is its own normal form on every route.
 fn is_plain(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&octet)
+    octet.is_ascii_alphanumeric()
+        || matches!(octet, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')')
+        || matches!(octet, b'*' | b'+' | b',' | b'=' | b':' | b'@')
 }
 
 /// Whether a normal segment can hold this octet.

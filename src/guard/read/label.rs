@@ -138,7 +138,7 @@ pub(super) fn confirm(request: &Request, spelling: &Spelling, mut fields: Header
     if is_by_date(request, spelling) {
         fields.remove(header::ETAG);
     }
-    Answer::not_modified(&fields)
+    Answer::not_modified(fields)
 }
 
 /// Whether a 304 would rest on a date alone although the proxy tells states of one second apart. The client's copy
