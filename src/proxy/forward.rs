@@ -63,7 +63,7 @@ impl Gateway {
         request: &RequestHeader,
         context: &mut Context,
         is_fresh: bool,
-    ) -> pingora::Result<Connected> {
+    ) -> pingora::Result<Box<Connected>> {
         loop {
             let NextServer { upstream, server, address } = self.servers.next(request, context).await?;
             match self.forwards.connect(&upstream, server, address, is_fresh).await {
@@ -112,7 +112,7 @@ impl Gateway {
 async fn ask(
     session: &mut ServerSession,
     context: &mut Context,
-    connected: Connected,
+    connected: Box<Connected>,
 ) -> pingora::Result<Result<Exchange, Lost>> {
     let mut head = Box::new(session.req_header().clone());
     head.remove_all(ends_at_hop);

@@ -141,11 +141,15 @@ impl Connected {
     /// is not sent. After any other answer the rest is sent, because the upstream may still be reading.
     ///
     /// [`fields::request_head`]: super::fields::request_head
-    pub async fn send(self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
+    pub async fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
         self.transmit(head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
+    pub(super) async fn transmit(
+        mut self: Box<Self>,
+        mut head: Box<RequestHeader>,
+        body: &Body,
+    ) -> Result<Exchange, Lost> {
         self.watch.asks(&head.method);
         trace(&mut head, self.watch.trace_fields())?;
         let (mut watch, outcome) =
@@ -157,13 +161,13 @@ impl Connected {
         outcome
     }
 
-    async fn exchange(self, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
+    async fn exchange(self: Box<Self>, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
         let name = self.upstream.servers.get(self.server);
         if let Some(host) = name.and_then(|name| self.upstream.host_header.for_server(name)) {
             head.insert_header(header::HOST, host)?;
         }
         let server = self.server;
-        let mut link = Box::new(Link::of(self, !body.is_empty()));
+        let mut link = Box::new(Link::of(*self, !body.is_empty()));
         match timeout(link.upstream.timeout, link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.
@@ -182,7 +186,7 @@ impl Connection for Connected {
     }
 
     fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> BoxFuture<'_, Result<Exchange, Failure>> {
-        box_future(move || Self::send(*self, head, body))
+        box_future(move || Self::send(self, head, body))
     }
 }
 

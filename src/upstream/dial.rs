@@ -103,7 +103,7 @@ impl Dialler {
         upstream: &Arc<Upstream>,
         server: usize,
         fresh: bool,
-    ) -> Result<Connected, Failure> {
+    ) -> Result<Box<Connected>, Failure> {
         let mut failure = Failure::NotSent { timed_out: false };
         let name = upstream.servers.get(server).ok_or(failure)?;
         let addresses = resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
@@ -113,7 +113,10 @@ impl Dialler {
         for address in addresses.as_slice() {
             let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
             match self.connect(upstream, server, address.clone(), fresh).await {
-                Ok(connected) => return Ok(Connected { watch, ..connected }),
+                Ok(mut connected) => {
+                    connected.watch = watch;
+                    return Ok(connected);
+                }
                 Err(error) => {
                     tracing::warn!(
                         upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
@@ -135,12 +138,14 @@ impl Dialler {
         server: usize,
         address: Address,
         fresh: bool,
-    ) -> pingora::Result<Connected> {
+    ) -> pingora::Result<Box<Connected>> {
         let name = upstream.servers.get(server).map_or("", String::as_str);
         let destination = Destination::of(upstream, name, address);
         let (opened, reused) = self.open(upstream, name, &destination, fresh).await?;
         let (upstream, traffic, watch) = (Arc::clone(upstream), self.traffic, ExchangeWatch::nothing());
-        Ok(Connected { opened, destination, upstream, server, traffic, reused, slot: None, watch })
+        let connected = Connected { opened, destination, upstream, server, traffic, reused, slot: None, watch };
+        // Boxed, because it is in the states of many futures.
+        Ok(Box::new(connected))
     }
 
     /// Returns a connection to this address of a server, and whether it carried an exchange before.

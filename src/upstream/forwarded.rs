@@ -17,14 +17,15 @@ pub(crate) struct ForwardedRead {
 
 impl Connected {
     /// Makes the exchange hold this slot.
-    pub(crate) fn occupying(self, slot: Option<Slot>) -> Self {
-        Self { slot, ..self }
+    pub(crate) fn occupying(mut self: Box<Self>, slot: Option<Slot>) -> Box<Self> {
+        self.slot = slot;
+        self
     }
 
     /// Sends a request without a body. Unlike [`Connected::send`] it adds no field and watches nothing.
-    pub(crate) async fn forward(self, head: Box<RequestHeader>) -> Result<ForwardedRead, Lost> {
+    pub(crate) async fn forward(self: Box<Self>, head: Box<RequestHeader>) -> Result<ForwardedRead, Lost> {
         let server = self.server;
-        let mut link = Box::new(Link::of(self, false));
+        let mut link = Box::new(Link::of(*self, false));
         link.write_head(head, true).await?;
         link.session.finish_request_body().await?;
         link.request_complete = true;

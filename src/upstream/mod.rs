@@ -104,7 +104,7 @@ impl Exchanger {
         upstream: &Arc<Upstream>,
         choice: Choice<'_>,
         purpose: Purpose,
-    ) -> Result<Connected, Failure> {
+    ) -> Result<Box<Connected>, Failure> {
         let mut failure = Failure::NotSent { timed_out: false };
         let servers = self.upstreams.of(upstream);
         for server in servers.order(choice) {
@@ -148,7 +148,7 @@ impl Exchanger {
         (servers, server): (&balance::UpstreamServers, usize),
         purpose: Purpose,
         fresh: bool,
-    ) -> Result<Connected, Failure> {
+    ) -> Result<Box<Connected>, Failure> {
         let slot = servers.slot(server, upstream).await.map_err(|Full| Failure::Full)?;
         let dialler = match purpose {
             Purpose::Read => &self.reads,
@@ -156,7 +156,7 @@ impl Exchanger {
         };
         let connected = dialler.dial(&self.resolver, upstream, server, fresh).await;
         servers.connected(server, connected.is_ok());
-        Ok(Connected { slot: Some(slot), ..connected? })
+        Ok(connected?.occupying(Some(slot)))
     }
 }
 
@@ -169,7 +169,7 @@ impl Transport for Exchanger {
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>> {
         box_future(move || async move {
             let connected = Self::connect(self, upstream, choice, purpose).await?;
-            Ok(Box::new(connected) as Box<dyn Connection>)
+            Ok(connected as Box<dyn Connection>)
         })
     }
 

@@ -83,7 +83,8 @@ impl Reads {
     /// Asks for the metadata that a read shows, if it shows any.
     pub(super) async fn metadata_of(&self, request: &Request) -> Option<Result<Described, Refusal>> {
         match request.content.metadata {
-            MetadataUse::Shown => Some(self.probes.metadata(request).await),
+            // Boxed, so that the futures of other reads stay small.
+            MetadataUse::Shown => Some(Box::pin(self.probes.metadata(request)).await),
             _ => None,
         }
     }

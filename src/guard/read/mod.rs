@@ -226,7 +226,8 @@ impl Reads {
                 exchange = ask(whole).await?;
             }
         }
-        self.answer_read(request, snapshot, (exchange, described)).await
+        // Boxed, so that a read that waits for its server need not make room for it.
+        box_future(|| self.answer_read(request, snapshot, (exchange, described))).await
     }
 
     /// A local verdict, if the record is authoritative and the same principal got the same variant before.
