@@ -161,7 +161,7 @@ class Servers:
         self.directory = directory
         self.processes = {}
         names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "telling", "counting", "many", "leases", "redis", "nginx"]
-        names += ["lua", "haproxy", "bare_streams", "streams", *stores.NAMES]
+        names += ["lua", "haproxy", "bare_streams", "streams", "waiting_bare", "waiting_unguarded", "waiting_guarded", *stores.NAMES]
         self.ports = dict(zip(names, free_ports(len(names))))
 
     def start_backend(self):
@@ -193,6 +193,17 @@ class Servers:
         self.spawn("telling", [IFMATCH, "run", self.telling("telling")])
         self.spawn("counting", [IFMATCH, "run", self.telling("counting")], RUST_LOG="warn")
         self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
+
+    def start_waiting(self):
+        """Those that stand in front of a server that answers nothing. Returns that server."""
+        silent = sizes.silent_server()
+        port = silent.getsockname()[1]
+        bare = [RELEASE / "examples/bare_pingora", f"127.0.0.1:{self.ports['waiting_bare']}", f"127.0.0.1:{port}", "pass"]
+        self.spawn("waiting_bare", bare)
+        for name in ("unguarded", "guarded"):
+            file = self.file(f"{name}.toml", **{name: self.ports[f"waiting_{name}"]}, backend=port)
+            self.spawn(f"waiting_{name}", [IFMATCH, "run", file], RUST_LOG="warn")
+        return silent
 
     def start_streams(self):
         """The two that stand in front of a backend of streams."""
@@ -441,6 +452,8 @@ def main():
                 sizes.print_check(Path(directory), servers.program("ifmatch"))
                 names = {"bare pingora": "bare", "ifmatch, unguarded": "unguarded", "ifmatch, guarded": "guarded"}
                 sizes.print_memory(servers, names | {"nginx": "nginx"})
+                waiting = {name: f"waiting_{server}" for name, server in names.items()}
+                sizes.print_waiting(servers, servers.start_waiting(), waiting)
             if "resources" in wanted:
                 sizes.print_resources(servers.program("examples/record_load"))
             if "first-byte" in wanted:

@@ -47,7 +47,7 @@ def cpu_seconds(*command):
 def print_memory(servers, names):
     """The memory of idle processes, and what a thousand idle connections add to it."""
     print(f"\n### Idle: the process, and {CONNECTIONS:,} connections\n")
-    print("| | resident, MB | its own, MB | a connection, KB |\n|---|---|---|---|")
+    print("| | resident, MB | its own, MB | a connection, KiB |\n|---|---|---|---|")
     for name, server in names.items():
         pids = servers.pids(server)
         resident, own = memory_bytes(pids)
@@ -58,6 +58,32 @@ def print_memory(servers, names):
             each.close()
         a_connection = (with_connections - own) / CONNECTIONS / 1024
         print(f"| {name} | {resident / 1e6:.1f} | {own / 1e6:.1f} | {a_connection:.1f} |")
+
+
+def silent_server():
+    """A server whose connections the system accepts, and that answers nothing by itself."""
+    return socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS)
+
+
+def print_waiting(servers, silent, names):
+    """What a thousand reads add that wait for their server, each with its two connections."""
+    print(f"\n### {CONNECTIONS:,} reads in flight\n\n| | a read, KiB |\n|---|---|")
+    for name, server in names.items():
+        pids = servers.pids(server)
+        before = memory_bytes(pids)[1]
+        open_ends = []
+        for number in range(CONNECTIONS):
+            client = socket.create_connection(("127.0.0.1", servers.ports[server]))
+            client.sendall(f"GET /version/{number} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            exchange = silent.accept()[0]
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += exchange.recv(65536)
+            open_ends += [client, exchange]
+        a_read = (memory_bytes(pids)[1] - before) / CONNECTIONS / 1024
+        for each in open_ends:
+            each.close()
+        print(f"| {name} | {a_read:.1f} |")
 
 
 def print_resources(record_load):
