@@ -15,11 +15,12 @@ use super::support::proxy::Proxy;
 /// How long the search for a moment of rest may take.
 const SEARCH_MAX: Duration = Duration::from_secs(30);
 
-/// The numbers of the system calls in which a thread waits for an event: those of epoll, futex, sleeps and poll.
+/// The numbers of the system calls in which a thread waits for an event: those of epoll, futex, sleeps and poll, and the
+/// one by which a timed wait goes on after a stop.
 #[cfg(target_arch = "x86_64")]
-const WAITS: [&str; 8] = ["232", "281", "441", "202", "35", "230", "7", "271"];
+const WAITS: [&str; 9] = ["232", "281", "441", "202", "35", "230", "7", "271", "219"];
 #[cfg(not(target_arch = "x86_64"))]
-const WAITS: [&str; 6] = ["22", "441", "98", "101", "115", "73"];
+const WAITS: [&str; 7] = ["22", "441", "98", "101", "115", "73", "128"];
 
 /// Stops a proxy at a moment of rest.
 pub async fn stop_at_rest(proxy: &Proxy) {
