@@ -10,7 +10,10 @@ use tokio::{
 };
 
 use super::*;
-use crate::upstream::testing::{PATIENCE, listen, upstream};
+use crate::{
+    tls::UpstreamTls,
+    upstream::testing::{PATIENCE, listen, upstream},
+};
 
 /// A pool, and a server whose connections it keeps.
 struct Case {
@@ -59,6 +62,21 @@ async fn the_connection_that_became_idle_last_is_taken_first() {
     let case = Case::with_room_for(8).await;
     let ((one, _first), (two, _second)) = (case.keep(PATIENCE).await, case.keep(PATIENCE).await);
     assert_eq!([case.take(), case.take(), case.take()], [Some(two), Some(one), None]);
+}
+
+/// Rule 14: a server that was authenticated in one way gets nothing that is meant for another.
+#[test]
+fn exchanges_that_are_authenticated_differently_have_different_destinations() {
+    let address = || Address::Tcp("127.0.0.1:1".parse().unwrap());
+    let of = |name: Option<&str>, server| {
+        let tls = name.map(|name| UpstreamTls::new((!name.is_empty()).then(|| name.to_owned()), &[], None).into());
+        Destination::of(&Upstream { tls, ..upstream(&[server]) }, server, address())
+    };
+    let all = [of(None, "a:1"), of(Some(""), "a:1"), of(Some(""), "b:1"), of(Some("a"), "a:1"), of(Some("c"), "a:1")];
+    for (place, one) in all.iter().enumerate() {
+        assert!(!all[place + 1..].contains(one), "{one:?} is there twice");
+    }
+    assert_eq!(of(Some("c"), "a:1"), of(Some("c"), "b:1"), "the same settings and the same name");
 }
 
 #[tokio::test]
