@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -11,7 +10,7 @@ use tokio::{
 use crate::{
     arena::{Arena, Ceiling, HONEST_WAIT, times},
     sockets::{connect_from, connections},
-    support::wait::within,
+    support::{proxy::Proxy, wait::within},
 };
 
 /// How many of these connections stay open: one that is refused is closed without an answer.
@@ -24,11 +23,6 @@ async fn stay_open(streams: Vec<TcpStream>) -> (usize, Vec<TcpStream>) {
         }
     }
     (kept.len(), kept)
-}
-
-fn signal(arena: &Arena, signal: Signal) {
-    let process = i32::try_from(arena.proxy.id()).ok().and_then(Pid::from_raw).expect("the number of a process");
-    kill_process(process, signal).expect("it is still there");
 }
 
 /// A client gets its share, and others get in beside it.
@@ -69,18 +63,20 @@ async fn all_clients_together_have_a_total() {
 /// With few descriptors there are fewer connections, and the requests of those who are in are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_descriptors_refuse_the_new_and_keep_those_under_way() {
-    let arena = Arena::before("", |setup| setup, "", Some(160)).await;
+    // With one thread, nothing is examined as long as the listener accepts.
+    let configuration = |addr| Proxy::to(addr).configuration().replace("threads = 2", "threads = 1");
+    let arena = Arena::with(configuration, Some(140)).await;
     let flood = async {
-        // What has come while the proxy stood still is there all at once.
-        signal(&arena, Signal::STOP);
-        let mut streams = connections(arena.addr(), 100).await;
-        signal(&arena, Signal::CONT);
-        streams.append(&mut connections(arena.addr(), 200).await);
+        // The connections that come while the proxy is stopped reach it all at once.
+        arena.proxy.signal("STOP");
+        let mut streams = connections(arena.addr(), 110).await;
+        arena.proxy.signal("CONT");
+        streams.append(&mut connections(arena.addr(), 190).await);
         within("the last to be judged", stay_open(streams)).await
     };
-    let ceiling = Ceiling { resident_mib: 16, descriptors: 60, honest_wait: HONEST_WAIT };
-    let ((open, _streams), _) = arena.flood("connections beyond 160 descriptors", ceiling, flood).await;
+    let ceiling = Ceiling { resident_mib: 16, descriptors: 40, honest_wait: HONEST_WAIT };
+    let ((open, _streams), _) = arena.flood("connections beyond 140 descriptors", ceiling, flood).await;
     assert!(!arena.proxy.log().contains("Accept() failed"), "the reserve is not for new connections");
-    assert!((10..=20).contains(&open), "{open} were let in, and half of a third of 160 is what one client may have");
+    assert!((10..=20).contains(&open), "{open} were let in, and half of a third of 140 is what one client may have");
     assert!(arena.proxy.log().contains("the limit of open files has room"), "it says so at the start");
 }
