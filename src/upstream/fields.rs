@@ -81,7 +81,7 @@ pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
     }
 }
 
-/// Whether a final response has no body, so that its head is its end.
+/// Whether a final response ends with its head, because it has no body.
 pub fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
     let is_empty = || response.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
     !response.status.is_informational() && (*method == Method::HEAD || never_has_body(response.status) || is_empty())
