@@ -38,6 +38,7 @@ pub mod policy;
 pub mod precondition;
 pub mod quirks;
 pub mod range;
+pub mod readings;
 pub mod record;
 pub mod refusal;
 pub mod request_line;

@@ -1,0 +1,6 @@
+//! The readings of a request: what a backend may take a part of it for (DESIGN, section 3, rule 18).
+//!
+//! ifmatch reads a request in one way, and its backend may read it in another. These pure functions list the readings
+//! that servers and libraries are known to have. The judge then takes the strictest, or refuses what has several.
+
+pub mod folding;
