@@ -342,6 +342,19 @@ impl Snapshot {
         self.record.known.as_ref().filter(|_| self.has_no_pending_writes())
     }
 
+    /// What a write of another resource finds that changes this one too. It is judged by nothing of this resource, so it
+    /// runs beside unclaimed writes and others of its kind. A claimed write would replace the change unseen.
+    pub fn availability_to_touch(&self) -> Availability {
+        match (self.availability(), &self.record.claim, self.record.doubt) {
+            (Availability::Busy { .. }, None, Some(doubt)) if self.now < doubt.until => {
+                Availability::InDoubt { until: doubt.until }
+            }
+            (Availability::Busy { .. }, None, _) => Availability::Free,
+            (Availability::Busy { .. }, Some(claim), _) => Availability::Busy { deadline: claim.deadline },
+            (other, ..) => other,
+        }
+    }
+
     /// What a write finds when it tries to claim the resource.
     pub fn availability(&self) -> Availability {
         let marks = self.record.marks();

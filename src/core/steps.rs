@@ -100,6 +100,13 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     (record.unclaimed.len() <= UNCLAIMED_MARKS_MAX).then_some(record)
 }
 
+/// Adds the mark of a write of another resource that changes this one too. `None` if a claimed write is in flight, a
+/// write is in doubt, or there is no room.
+pub fn add_touch(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
+    let is_free = snapshot.availability_to_touch() == Availability::Free;
+    is_free.then(|| add_unclaimed(snapshot, mark)).flatten()
+}
+
 /// Records that a write on another resource has changed this one: what was known of it no longer holds.
 pub fn touch(snapshot: &Snapshot) -> Record {
     let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };

@@ -342,6 +342,8 @@ mod reload_tests;
 #[cfg(test)]
 mod settled_read_tests;
 #[cfg(test)]
+mod several_keys_tests;
+#[cfg(test)]
 mod start_tests;
 #[cfg(test)]
 mod store_cost_tests;

@@ -42,8 +42,10 @@ pub struct Style {
 pub enum Kind {
     /// A write that replaces the state that it was based on.
     Replaced,
-    /// A write that appends, or a write of another resource: it runs beside whatever else is in flight.
+    /// A write that appends: it runs beside whatever else is in flight.
     Beside,
+    /// A write of another resource. No write of this one may replace it unseen.
+    Touched,
 }
 
 /// One change of a resource.
@@ -142,7 +144,7 @@ impl Backend {
         if let Some(other) = self.touched(&name).filter(|other| self.resource(other).content().is_some()) {
             let content = self.resource(&other).content();
             let metadata = self.resource(&other).metadata();
-            self.change(&other, Change { by: sent.request, kind: Kind::Beside, content, metadata, second });
+            self.change(&other, Change { by: sent.request, kind: Kind::Touched, content, metadata, second });
             changed.push(other);
         }
         let resource = self.resource(&name);

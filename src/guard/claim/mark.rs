@@ -15,9 +15,9 @@ use crate::{
         first_attempt::Fingerprint,
         idempotency::AttemptEnd,
         lease::TargetName,
-        record::{Known, Mark, Snapshot},
+        record::{Availability, Known, Mark, Snapshot},
         resource::ResourceKey,
-        steps::{Outcome, Settlement, add_unclaimed, claim, settle},
+        steps::{Outcome, Settlement, add_touch, add_unclaimed, claim, settle},
         time::StoreTime,
     },
     store::{Records, StoreError, Swapped},
@@ -39,6 +39,8 @@ pub(crate) enum MarkKind {
     Claim,
     /// The mark of one of several unclaimed writes.
     Unclaimed,
+    /// The mark of a write of another resource that changes this one too.
+    Touch,
     /// The claim in the record of a write that came with an idempotency key.
     Attempt(Fingerprint),
 }
@@ -98,8 +100,6 @@ pub(crate) struct Claim {
     marked: Box<Snapshot>,
     removes: Option<TargetName>,
     is_settled: bool,
-    /// The marks of the same write on other resources, which end together with this one.
-    related: Vec<Claim>,
 }
 
 impl Marker {
@@ -121,14 +121,16 @@ impl Marker {
         let next = match kind {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
+            MarkKind::Touch => add_touch(snapshot, mark),
             MarkKind::Attempt(fingerprint) => attempt_steps::begin(snapshot, mark, fingerprint),
         };
         let Some(next) = next else {
-            return Ok(if kind == MarkKind::Unclaimed {
-                Marked::Full
-            } else {
-                Marked::Conflict(Box::new(snapshot.clone()))
-            });
+            let is_full = match kind {
+                MarkKind::Claim | MarkKind::Attempt(_) => false,
+                MarkKind::Unclaimed => true,
+                MarkKind::Touch => snapshot.availability_to_touch() == Availability::Free,
+            };
+            return Ok(if is_full { Marked::Full } else { Marked::Conflict(Box::new(snapshot.clone())) });
         };
         let had_doubt = snapshot.record.doubt.is_some() && next.attempt.is_none();
         let attempt = PendingMark::new(&self.records, key, Tried::Mark(mark), snapshot);
@@ -146,7 +148,6 @@ impl Marker {
                     marked: Box::new(marked),
                     removes,
                     is_settled: false,
-                    related: Vec::new(),
                 })
             }
         })
@@ -171,13 +172,8 @@ impl Claim {
         self.deadline.of_process = self.deadline.of_process.min(other.deadline.of_process);
     }
 
-    /// Adds the mark of the same write on another resource, which then ends together with this one.
-    pub(crate) fn add_related(&mut self, mark: Self) {
-        self.related.push(mark);
-    }
-
-    /// Records what became of the write, also on the resources that it touches. Returns `None` if the outcome was not
-    /// recorded: the store is not available, or another process has already made the write a doubt.
+    /// Records what became of the write. Returns `None` if the outcome was not recorded: the store is not available, or
+    /// another process has already made the write a doubt.
     pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
         self.settle_shown(outcome, learned, None).await
     }
@@ -189,10 +185,6 @@ impl Claim {
         learned: Option<Known>,
         shown: Option<Shown>,
     ) -> Option<Settled> {
-        for related in std::mem::take(&mut self.related) {
-            // These marks belong to the same write and have none under them.
-            Box::pin(related.settle(outcome, None)).await;
-        }
         let mut step = Step::begin("settle");
         step.set("ifmatch.outcome", outcome.word());
         let settled = self.try_settle(outcome, learned, shown).await;
@@ -254,7 +246,7 @@ impl Claim {
     fn take(&mut self) -> Self {
         self.is_settled = true;
         let (records, key, marked) = (self.records.clone(), self.key.clone(), self.marked.clone());
-        Self { records, key, marked, is_settled: true, related: Vec::new(), ..*self }
+        Self { records, key, marked, is_settled: true, ..*self }
     }
 }
 

@@ -224,25 +224,3 @@ async fn a_settlement_keeps_what_came_between() {
     beside.settle(Outcome::Applied, None).await;
     assert_eq!(fixture.availability().await, Availability::Free);
 }
-
-/// The process dies, or a task is dropped, between the marks of a write and its end.
-#[tokio::test]
-async fn a_write_that_is_dropped_is_a_doubt_on_all_that_it_touches() {
-    let fixture = Fixture::new();
-    let other = ResourceKey::from_text("b");
-    let since = Instant::now();
-    let snapshot = fixture.store.look(&other).await;
-    let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
-    let kind = MarkKind::Unclaimed;
-    let intent =
-        MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_write_window: LATE_WRITE_WINDOW };
-    let Marked::Done(related) = fixture.marker.mark(&other, &snapshot, intent).await.unwrap() else {
-        panic!("the other resource is not free")
-    };
-    let mut claim = fixture.claim().await;
-    claim.add_related(related);
-    drop(claim);
-    fixture.in_doubt().await;
-    let doubted = async || matches!(fixture.store.look(&other).await.availability(), Availability::InDoubt { .. });
-    until("the touched resource to be in doubt", doubted).await;
-}

@@ -30,12 +30,15 @@ use mark::Marker;
 use queue::Queues;
 use turn::PlaceInFront;
 
+pub(crate) mod held;
 pub(crate) mod mark;
 pub(crate) mod pending_mark;
+pub(crate) mod places;
 pub(crate) mod queue;
 mod settled;
 pub(crate) mod turn;
 
+pub(crate) use held::{Held, Holding};
 pub(crate) use mark::{Claim, MarkIntent, MarkKind, Marked, Settled};
 
 /// The margin of a mark's deadline over all waits of its owner, for pauses of the process and of the store.
@@ -121,7 +124,7 @@ impl Claims {
         key: &ResourceKey,
         (snapshot, since): (&Snapshot, Instant),
     ) -> Result<Marked, StoreError> {
-        self.marker.mark(key, snapshot, intent(request, MarkKind::Unclaimed, snapshot.now, since)).await
+        self.marker.mark(key, snapshot, intent(request, MarkKind::Touch, snapshot.now, since)).await
     }
 
     /// Marks the record of a write that came with an idempotency key. Its deadline is after that of the mark that the

@@ -14,7 +14,8 @@
 //! The next claim waits in front for its end without a request to the store. Unclaimed writes in between run beside.
 //!
 //! *Why can no member wait for ever?* A member that waits in front holds no mark, and one that has a mark waits for no
-//! place. No member waits for a client: the body has arrived before, and the answer goes out after.
+//! place. A write that stands in several lines joins them in one order. No member waits for a client: the body has
+//! arrived before, and the answer goes out after.
 
 use std::{
     collections::HashMap,
@@ -44,6 +45,9 @@ pub(crate) struct Queues {
     queue: &'static str,
 }
 
+/// The permits of a front. A member that keeps all others behind takes all of them.
+const FRONT: u32 = 1 << 20;
+
 /// The line of one resource. It exists while it has a member that stands in it or has a claim in flight.
 struct TurnLine {
     front: Arc<Semaphore>,
@@ -63,6 +67,19 @@ pub(crate) enum Member {
     Claim,
     /// An unclaimed write or a grant: its turn is over when it steps aside.
     Passing,
+    /// A write of another resource that changes this one too. Such members stand in front beside each other: none of
+    /// them is judged by the state that the others change.
+    Touch,
+}
+
+impl Member {
+    /// The permits of the front that the member takes.
+    const fn front(self) -> u32 {
+        match self {
+            Self::Claim | Self::Passing => FRONT,
+            Self::Touch => 1,
+        }
+    }
 }
 
 /// Why a member gets no turn.
@@ -142,10 +159,10 @@ impl Queues {
         end: Instant,
     ) -> Result<Turn, NoTurn> {
         let (place, [front, claim]) = self.join(key, member, line_max)?;
-        let (front, front_was_taken) = self.permit(front, end).await?;
+        let (front, front_was_taken) = self.permit(front, member.front(), end).await?;
         let (claim, claim_was_taken) = match member {
-            Member::Claim => self.permit(claim, end).await.map(|(permit, was_taken)| (Some(permit), was_taken))?,
-            Member::Passing => (None, false),
+            Member::Claim => self.permit(claim, 1, end).await.map(|(permit, was_taken)| (Some(permit), was_taken))?,
+            Member::Passing | Member::Touch => (None, false),
         };
         Ok(Turn { front: Some(front), _claim: claim, place, came_after_others: front_was_taken || claim_was_taken })
     }
@@ -153,7 +170,7 @@ impl Queues {
     /// Returns a turn in passing if no other member stands in front.
     pub(crate) fn turn_at_once(self: &Arc<Self>, key: &ResourceKey, line_max: usize) -> Option<Turn> {
         let (place, [front, _]) = self.join(key, Member::Passing, line_max).ok()?;
-        let front = front.try_acquire_owned().ok()?;
+        let front = front.try_acquire_many_owned(FRONT).ok()?;
         Some(Turn { front: Some(front), _claim: None, place, came_after_others: false })
     }
 
@@ -162,14 +179,19 @@ impl Queues {
         self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
 
-    /// Returns a permit, and whether the member had to wait for it.
-    async fn permit(&self, semaphore: Arc<Semaphore>, end: Instant) -> Result<(OwnedSemaphorePermit, bool), NoTurn> {
-        if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
+    /// Returns this number of permits, and whether the member had to wait for them.
+    async fn permit(
+        &self,
+        semaphore: Arc<Semaphore>,
+        permits: u32,
+        end: Instant,
+    ) -> Result<(OwnedSemaphorePermit, bool), NoTurn> {
+        if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(permits) {
             return Ok((permit, false));
         }
         let _waiter = self.count_waiter()?;
         // The semaphores of a line are never closed.
-        let permit = timeout_at(end, semaphore.acquire_owned()).await.ok().and_then(Result::ok);
+        let permit = timeout_at(end, semaphore.acquire_many_owned(permits)).await.ok().and_then(Result::ok);
         permit.map(|permit| (permit, true)).ok_or(NoTurn::TimedOut)
     }
 
@@ -216,14 +238,14 @@ impl Queues {
 
 impl TurnLine {
     fn new() -> Self {
-        let one = || Arc::new(Semaphore::new(1));
-        Self { front: one(), claim: one(), claims: 0, others: 0, standing: 0 }
+        let of = |permits: u32| Arc::new(Semaphore::new(permits as usize));
+        Self { front: of(FRONT), claim: of(1), claims: 0, others: 0, standing: 0 }
     }
 
     fn members(&mut self, member: Member) -> &mut usize {
         match member {
             Member::Claim => &mut self.claims,
-            Member::Passing => &mut self.others,
+            Member::Passing | Member::Touch => &mut self.others,
         }
     }
 }

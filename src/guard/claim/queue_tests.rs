@@ -89,6 +89,27 @@ async fn nobody_gets_past_a_claim_that_waits() {
     assert!(later.await.unwrap().came_after_others);
 }
 
+/// Writes that touch a resource are judged by nothing of it, so one that waits elsewhere keeps no other one back.
+#[tokio::test]
+async fn touches_stand_in_front_together_and_in_order_with_all_others() {
+    let queues = Arc::new(Queues::new(10));
+    let touch = async || queues.turn(&key(), Member::Touch, 10, soon()).await.ok().unwrap();
+    let (first, second) = (touch().await, touch().await);
+    assert!(!first.came_after_others && !second.came_after_others);
+    assert!(queues.turn_at_once(&key(), 10).is_none(), "nobody else stands beside them");
+    let claim = begin(&queues, Member::Claim).await;
+    let third = begin(&queues, Member::Touch).await;
+    drop(first);
+    settle_down().await;
+    assert!(!claim.is_finished() && !third.is_finished());
+    drop(second);
+    let claim = claim.await.unwrap();
+    settle_down().await;
+    assert!(!third.is_finished(), "it came after the claim");
+    drop(claim);
+    assert!(third.await.unwrap().came_after_others);
+}
+
 #[tokio::test]
 async fn a_full_line_takes_nobody_of_that_kind() {
     let queues = Arc::new(Queues::new(10));

@@ -1,12 +1,7 @@
 //! The turn of a write or a grant: its place in the line of this process, and the sign of the process among others
 //! (DESIGN, section 3, rule 16).
 //!
-//! # Design
-//!
-//! *Why does a write stand in the lines of the resources that it touches before its own, and hold no place there?* It
-//! makes its marks there under its claim, and a write with a mark waits for no other. Otherwise two writes that touch
-//! each other's targets would wait for ever. So the write passes through those lines before it claims anything. Members
-//! that join such a line later wait at most for the writes that have already passed.
+//! A write that changes several resources has a place in each of their lines ([`Places`](super::places::Places)).
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +24,7 @@ use crate::{
         steps::UNCLAIMED_MARKS_MAX,
         waiting::{sign, unsign},
     },
-    guard::{refusals, request::Request},
+    guard::refusals,
     store::{Records, StoreError, Swapped},
     telemetry::stream_info,
 };
@@ -68,6 +63,31 @@ impl PlaceInFront {
         self.turn.step_aside();
     }
 
+    /// The resource.
+    pub(crate) const fn key(&self) -> &ResourceKey {
+        &self.sign.key
+    }
+
+    /// Renews the sign, if there is one, while the write waits for another resource. Returns false if the record has
+    /// changed.
+    pub(crate) async fn keep_sign(&mut self, snapshot: &Snapshot, rules: &GuardRules) -> Result<bool, StoreError> {
+        if !self.sign.is_up {
+            return Ok(true);
+        }
+        Ok(self.sign.put_up(snapshot, sign_lasts(rules)).await? == Some(snapshot.revision))
+    }
+
+    /// Takes down the sign, if there is one, so that other processes go first here. The next member that waits in
+    /// front puts it up again.
+    pub(crate) async fn take_down_sign(&mut self) -> Result<(), StoreError> {
+        if self.sign.is_up {
+            let owner = self.sign.owner;
+            self.sign.records.update(&self.sign.key, None, |snapshot| unsign(snapshot, owner)).await?;
+            self.sign.is_up = false;
+        }
+        Ok(())
+    }
+
     /// Whether another process goes first, by the record as it was read.
     pub(crate) fn is_behind(&mut self, snapshot: &Snapshot) -> bool {
         self.sign.is_up = snapshot.is_signed_by(self.sign.owner).is_some();
@@ -76,31 +96,7 @@ impl PlaceInFront {
 }
 
 impl Claims {
-    /// Waits until a claim stands in front of the line of its resource, after all that already wait for the touched
-    /// resources.
-    pub(crate) async fn stand_to_claim(
-        &self,
-        request: &Request,
-        touched: &[ResourceKey],
-        end: Instant,
-    ) -> Result<PlaceInFront, Refusal> {
-        self.let_waiting_pass(request, touched, end).await?;
-        let line_max = request.rules.claim_max_waiters;
-        self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
-    }
-
-    /// Like [`stand_to_claim`](Self::stand_to_claim), but for an unclaimed write.
-    pub(crate) async fn stand_to_append(
-        &self,
-        request: &Request,
-        touched: &[ResourceKey],
-        end: Instant,
-    ) -> Result<PlaceInFront, Refusal> {
-        self.let_waiting_pass(request, touched, end).await?;
-        self.stand_in_passing(&request.key, end).await.map_err(refusals::of_turn)
-    }
-
-    /// Waits until a grant, or a write that only passes, stands in front of the line.
+    /// Waits until a grant stands in front of the line.
     pub(crate) async fn stand_in_passing(&self, key: &ResourceKey, end: Instant) -> Result<PlaceInFront, NoTurn> {
         self.stand(key, Member::Passing, UNCLAIMED_MARKS_MAX, end).await
     }
@@ -110,7 +106,7 @@ impl Claims {
         self.queues.turn_at_once(key, UNCLAIMED_MARKS_MAX).map(|turn| self.standing(key, turn))
     }
 
-    async fn stand(
+    pub(super) async fn stand(
         &self,
         key: &ResourceKey,
         member: Member,
@@ -136,21 +132,6 @@ impl Claims {
         PlaceInFront { turn, sign }
     }
 
-    /// Lets the members that already wait for the touched resources go first.
-    async fn let_waiting_pass(&self, request: &Request, touched: &[ResourceKey], end: Instant) -> Result<(), Refusal> {
-        for key in touched {
-            let mut standing = self.stand_in_passing(key, end).await.map_err(refusals::of_turn)?;
-            loop {
-                let snapshot = self.records.read(key).await.map_err(|error| refusals::of_store(&error))?;
-                if !standing.is_behind(&snapshot) {
-                    break;
-                }
-                self.wait_in_front(&snapshot, &request.rules, &mut standing, end).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Waits in front for a change of this record: for the end of the writes in flight, and for the turns of other
     /// processes. A sign in the record tells those processes that a member waits here.
     pub(crate) async fn wait_in_front(
@@ -166,8 +147,8 @@ impl Claims {
             let rest = snapshot.held_by_others(standing.sign.owner).min(rules.claim_max_wait);
             return Err(refusals::write_in_flight(rest.max(refusals::RETRY_SOON), Reason::WriteInFlight));
         }
-        let lasts = rules.probe_timeout.saturating_add(SIGN_GRACE);
-        let put_up = standing.sign.put_up(snapshot, lasts).await.map_err(|error| refusals::of_store(&error))?;
+        let put_up =
+            standing.sign.put_up(snapshot, sign_lasts(rules)).await.map_err(|error| refusals::of_store(&error))?;
         let Some(revision) = put_up else { return Ok(()) };
         let busy = match snapshot.availability() {
             Availability::Busy { deadline } => Some(deadline),
@@ -180,6 +161,11 @@ impl Claims {
         let _ = stream_info::waiting(change).await;
         Ok(())
     }
+}
+
+/// Returns how long a sign counts.
+const fn sign_lasts(rules: &GuardRules) -> Duration {
+    rules.probe_timeout.saturating_add(SIGN_GRACE)
 }
 
 impl Sign {

@@ -13,7 +13,7 @@ use pingora::protocols::http::ServerSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, duplex},
     net::{TcpListener, TcpStream},
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
 };
 
 use super::{Asked, Fault, FaultyStore, When, transport::NotingTransport};
@@ -304,6 +304,11 @@ impl Fixture {
 
     pub(crate) fn writes(&self) -> usize {
         self.backend.writes.load(Ordering::Relaxed)
+    }
+
+    /// Lets the backend answer no request until this is dropped.
+    pub(crate) async fn hold_writes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.backend.content.lock().await
     }
 
     /// Changes the resource like a late write of an earlier process.

@@ -16,7 +16,10 @@ use crate::{
     },
     guard::{
         answer::Answer,
-        claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
+        claim::{
+            Held, Holding, MarkKind,
+            places::{Part, Places},
+        },
         lease::usage::{conditions_go_first, judge_write_by_lease},
         probe::judge::Judged,
         refusals,
@@ -27,8 +30,8 @@ use crate::{
 
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
 pub(crate) struct Admitted {
-    /// The claim of the write.
-    pub(crate) claim: Claim,
+    /// The claim of the write, and its marks on all that it touches.
+    pub(crate) claim: Held,
     /// The state that the write was judged by.
     pub(crate) judged: Judged,
     /// The spelling of tags by the record that the write was judged against.
@@ -52,7 +55,7 @@ pub(crate) struct Early {
 const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
 
 impl Writes {
-    /// Takes the claim: judges the write against the current record, and swaps the mark in against that very revision.
+    /// Takes the claim, together with the marks on all that the write touches: judges the write against the current record, and swaps the mark in against that very revision.
     /// If the record changes in between, the swap fails and the write is judged again.
     ///
     /// The first attempt uses the record that was read early. Passing counts if the swap shows that this record is
@@ -61,19 +64,26 @@ impl Writes {
         &self,
         request: &Request,
         early: Option<Early>,
-        standing: &mut PlaceInFront,
+        places: &mut Places,
         end: Instant,
     ) -> Result<Admitted, Answer> {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
         loop {
+            if !self.claims.touched_are_free(request, places, Part::Before, end).await? {
+                (early, last) = (None, None);
+                continue;
+            }
             let is_early = early.is_some();
             let Early { snapshot, since } = match early.take().or(last.take()) {
                 Some(known) => known,
                 None => self.read_for(request).await?,
             };
             self.claims.may_write(&snapshot)?;
-            if standing.is_behind(&snapshot) || snapshot.availability() != Availability::Free {
-                self.claims.wait_until_free(request, &snapshot, standing, end).await?;
+            if places.own.is_behind(&snapshot) || snapshot.availability() != Availability::Free {
+                self.claims.wait_for_own(request, &snapshot, places, end).await?;
+                continue;
+            }
+            if !self.claims.touched_are_free(request, places, Part::After, end).await? {
                 continue;
             }
             let (judged, right) = match self.judge_wholly(request, &snapshot).await {
@@ -93,18 +103,19 @@ impl Writes {
                 last = Some(Early { snapshot: *current, since: marking });
                 continue;
             }
-            let marked = self.claims.mark(request, (&snapshot, since), MarkKind::Claim, right).await;
-            match marked.map_err(|error| refusals::of_store(&error))? {
-                Marked::Done(claim) => {
+            let held = self.claims.hold(request, places, (&snapshot, since), MarkKind::Claim, right).await;
+            match held.map_err(|error| refusals::of_store(&error))? {
+                Holding::Done(claim) => {
                     let spelling = self.knowledge.spelling(&request.rules, Some(&snapshot));
                     return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.
-                Marked::Conflict(current) if is_early || Instant::now() < end => {
+                Holding::Conflict(current) if is_early || Instant::now() < end => {
                     last = Some(Early { snapshot: *current, since: marking });
                 }
-                Marked::Full if Instant::now() < end => {}
-                Marked::Conflict(_) | Marked::Full => {
+                Holding::Taken if Instant::now() < end => {}
+                Holding::Full => return Err(refusals::too_many_unclaimed().into()),
+                Holding::Conflict(_) | Holding::Taken => {
                     return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
                 }
             }

@@ -26,14 +26,14 @@ use crate::{
         steps::Outcome,
         validators::tells_absence,
     },
-    guard::{answer::Answer, claim::Claim, request::Request},
+    guard::{answer::Answer, claim::Held, request::Request},
     upstream::{BufferedBody, fields::response_head},
 };
 
 impl Writes {
     /// Completes the parts of a write that depend on the document beside its resource. If this fails, nothing was
     /// written.
-    pub(super) async fn complete(&self, request: &Request, claim: Claim, parts: &mut Parts) -> Result<Claim, Answer> {
+    pub(super) async fn complete(&self, request: &Request, claim: Held, parts: &mut Parts) -> Result<Held, Answer> {
         if !request.content.metadata.depends_on_old() {
             return Ok(claim);
         }
@@ -55,10 +55,10 @@ impl Writes {
     pub(super) async fn change_before(
         &self,
         request: &Request,
-        claim: Claim,
+        claim: Held,
         before: Option<Part>,
         attempt: &mut KeyedWrite,
-    ) -> Result<(Claim, bool), Answer> {
+    ) -> Result<(Held, bool), Answer> {
         let Some(Part { head, body }) = before else { return Ok((claim, false)) };
         let is_removal = head.method == Method::DELETE;
         let (mut exchange, claim) = self.send(request, claim, (head, &body), Outcome::NotApplied).await?;
@@ -89,9 +89,9 @@ impl Writes {
     pub(super) async fn change_after(
         &self,
         request: &Request,
-        claim: Claim,
+        claim: Held,
         Part { head, body }: Part,
-    ) -> Result<Claim, Refusal> {
+    ) -> Result<Held, Refusal> {
         let is_removal = head.method == Method::DELETE;
         let (exchange, claim) =
             self.send(request, claim, (head, &body), Outcome::Unclear).await.map_err(half_written)?;

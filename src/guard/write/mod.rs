@@ -152,17 +152,16 @@ impl Writes {
         let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
-        let mut standing = self.claims.stand_to_claim(request, &touched, end).await?;
+        let mut places = self.claims.stand_to_claim(request, &touched, end).await?;
         // A write that had its turn meanwhile has changed the record.
-        let early = early.filter(|_| !standing.came_after_others());
+        let early = early.filter(|_| !places.came_after_others());
         // Taken only after the wait in line: a reload waits for all writes with a pass, but not for those in line.
         let pass = request.pass().await?;
-        let mut admitted = self.admit(request, early, &mut standing, end).await?;
-        admitted.claim = self.mark_related(request, &touched, admitted.claim).await?;
-        standing.step_aside();
+        let admitted = self.admit(request, early, &mut places, end).await?;
+        places.step_aside();
         drop(step);
         let answer = self.exchange_under_claim(request, admitted, parts, body, attempt).await;
-        drop((pass, standing));
+        drop((pass, places));
         answer
     }
 

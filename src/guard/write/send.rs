@@ -10,7 +10,7 @@ use crate::{
     dialect::s3::Signature,
     guard::{
         answer::Answer,
-        claim::Claim,
+        claim::Held,
         refusals,
         request::{Request, remove_conditions, show_tags},
     },
@@ -23,10 +23,10 @@ impl Writes {
     pub(crate) async fn send(
         &self,
         request: &Request,
-        claim: Claim,
+        claim: Held,
         (head, body): (Box<RequestHeader>, &Body),
         unsent: Outcome,
-    ) -> Result<(Exchange, Claim), Refusal> {
+    ) -> Result<(Exchange, Held), Refusal> {
         let upstream = request.upstream();
         let failure = match self.exchanger.connect(upstream, request.to_send(), Purpose::Write).await {
             Ok(_) if !claim.has_left(upstream.timeout).await => {

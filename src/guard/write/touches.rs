@@ -3,11 +3,9 @@
 //!
 //! # Design
 //!
-//! *Why does a touch never wait?* It is made under a claim. Two writes that touch each other's targets would wait for
-//! each other's claims for ever. So a touch is marked beside any write in flight, like an unclaimed write, and a
-//! claimed write that it meets keeps nothing of what it learned. A write that is about to claim waits for touches, and
-//! holds nothing meanwhile. `claim/turn.rs` makes sure, before the claim, that a stream of touches starves no other
-//! write.
+//! *Why are the listed ones marked together with the target?* A write of a listed one that was judged before, and is
+//! applied after, would replace the change that this write has made to it. So the two exclude each other
+//! (`claim/held.rs`).
 //!
 //! *Why are the named ones not marked?* Only the response names them. They are touched before the write is settled. So
 //! by the time its client has the answer, no read of them is answered from memory with the old state.
@@ -16,25 +14,18 @@ use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use pingora::http::{RequestHeader, ResponseHeader};
-use tokio::time::Instant;
 
 use super::Writes;
 use crate::{
     config::Config,
     core::{
-        cause::Reason,
         client_address::ClientAddress,
-        refusal::Refusal,
         resource::{KeyParts, ResourceKey},
         route::WritesTo,
-        steps::{Outcome, touch},
+        steps::touch,
         target::{PathParameters, join_query, normalize, same_origin_target, split_query},
     },
-    guard::{
-        claim::{Claim, Marked},
-        refusals,
-        request::Request,
-    },
+    guard::request::Request,
     routing::{
         door::{Door, Head, decide},
         table::{RoutingTable, TablePlace},
@@ -42,10 +33,6 @@ use crate::{
     store::StoreError,
     upstream::references::reference_to_client,
 };
-
-/// The maximum number of attempts at a touch while other writes change the record. Each lost attempt lets another write
-/// progress, so this many losses in a row mean that something is wrong.
-const ATTEMPTS_MAX: usize = 1_000;
 
 /// The source of the keys of other resources.
 pub(crate) struct Related {
@@ -119,39 +106,6 @@ impl Writes {
         if request.rules.also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
-    /// Marks the touched resources, and ties these marks to the claim. If that fails, nothing is sent.
-    pub(crate) async fn mark_related(
-        &self,
-        request: &Request,
-        touched: &[ResourceKey],
-        mut claim: Claim,
-    ) -> Result<Claim, Refusal> {
-        for key in touched {
-            match self.mark_one(request, key).await {
-                Ok(mark) => claim.add_related(mark),
-                Err(refusal) => {
-                    claim.settle(Outcome::NotApplied, None).await;
-                    return Err(refusal);
-                }
-            }
-        }
-        Ok(claim)
-    }
-
-    async fn mark_one(&self, request: &Request, key: &ResourceKey) -> Result<Claim, Refusal> {
-        for _ in 0..ATTEMPTS_MAX {
-            let since = Instant::now();
-            let snapshot = self.claims.take_over_dead(key, None).await.map_err(|error| refusals::of_store(&error))?;
-            let marked = self.claims.mark_touched(request, key, (&snapshot, since)).await;
-            match marked.map_err(|error| refusals::of_store(&error))? {
-                Marked::Done(mark) => return Ok(mark),
-                Marked::Full => return Err(refusals::too_many_unclaimed()),
-                Marked::Conflict(_) => {}
-            }
-        }
-        Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight))
-    }
-
     /// Touches the resources that the response to a write names as changed (RFC 9111 section 4.4). This is a courtesy:
     /// if the store fails, the write has happened all the same.
     pub(crate) async fn touch_named(&self, request: &Request, response: &ResponseHeader) {
@@ -187,13 +141,10 @@ pub(super) fn client_target(request: &Request) -> Cow<'_, [u8]> {
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }
 
-/// Returns each key once, without that of the request itself.
+/// Returns each key once, in the order of marks, without that of the request itself.
 fn others(request: &Request, keys: impl Iterator<Item = ResourceKey>) -> Vec<ResourceKey> {
-    let mut others = Vec::new();
-    for key in keys {
-        if key != request.key && !others.contains(&key) {
-            others.push(key);
-        }
-    }
+    let mut others: Vec<_> = keys.filter(|key| *key != request.key).collect();
+    others.sort_unstable_by(|one, other| other.cmp(one));
+    others.dedup();
     others
 }

@@ -12,7 +12,10 @@ use crate::{
     core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome},
     guard::{
         answer::{Answer, withhold_foreign_tag},
-        claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
+        claim::{
+            Held, Holding, MarkKind,
+            places::{Part, Places},
+        },
         lease::usage::judge_write_by_lease,
         refusals,
         request::{Request, remove_conditions},
@@ -40,13 +43,12 @@ impl Writes {
         }
         let end = Instant::now() + request.rules.claim_max_wait;
         let touched = self.touched(request);
-        let mut standing = self.claims.stand_to_append(request, &touched, end).await?;
+        let mut places = self.claims.stand_to_append(request, &touched, end).await?;
         let pass = request.pass().await?;
-        let claim = self.mark_unclaimed(request, &mut standing, end).await?;
-        standing.step_aside();
+        let mut claim = self.mark_unclaimed(request, &mut places, end).await?;
+        places.step_aside();
         // The write counts as a member of the line only while it waits, not while it is in flight.
-        drop(standing);
-        let mut claim = self.mark_related(request, &touched, claim).await?;
+        drop(places);
         attempt.bound(&mut claim);
         let (mut exchange, claim) = self.send(request, claim, (head, body), Outcome::NotApplied).await?;
         self.touch_named(request, exchange.head()).await;
@@ -72,26 +74,27 @@ impl Writes {
     }
 
     /// Adds the mark beside all other writes in flight or in doubt, after the turns of those that came before.
-    async fn mark_unclaimed(
-        &self,
-        request: &Request,
-        standing: &mut PlaceInFront,
-        end: Instant,
-    ) -> Result<Claim, Refusal> {
+    async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Refusal> {
         loop {
+            if !self.claims.touched_are_free(request, places, Part::Before, end).await? {
+                continue;
+            }
             let since = Instant::now();
             let snapshot = self.knowledge.record(request).await?;
-            if standing.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
-                self.claims.wait_until_free(request, &snapshot, standing, end).await?;
+            if places.own.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
+                self.claims.wait_for_own(request, &snapshot, places, end).await?;
+                continue;
+            }
+            if !self.claims.touched_are_free(request, places, Part::After, end).await? {
                 continue;
             }
             self.claims.may_begin(&snapshot)?;
             let right = judge_write_by_lease(request, &snapshot)?;
-            match self.claims.mark(request, (&snapshot, since), MarkKind::Unclaimed, right).await {
-                Ok(Marked::Done(claim)) => return Ok(claim),
-                Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
-                Ok(Marked::Conflict(_)) if Instant::now() < end => {}
-                Ok(Marked::Conflict(_)) => {
+            match self.claims.hold(request, places, (&snapshot, since), MarkKind::Unclaimed, right).await {
+                Ok(Holding::Done(held)) => return Ok(held),
+                Ok(Holding::Full) => return Err(refusals::too_many_unclaimed()),
+                Ok(Holding::Conflict(_) | Holding::Taken) if Instant::now() < end => {}
+                Ok(Holding::Conflict(_) | Holding::Taken) => {
                     return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight));
                 }
                 Err(error) => return Err(refusals::of_store(&error)),

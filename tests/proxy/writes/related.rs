@@ -156,23 +156,53 @@ async fn p20_what_a_response_names_in_its_own_origin_is_touched() {
     }
 }
 
-/// A touch does not wait for a claim; the claimed write learns nothing from what may be the state before the touch.
+/// Rule 1: the write of the project was judged before the item changes it, and must not be applied after.
 #[tokio::test]
-async fn p20_a_write_in_flight_on_what_is_touched_keeps_nothing_that_it_learned() {
-    for source in source::EXCLUSIVE {
-        let (backend, proxy) = start(source).await;
+async fn p20_a_write_waits_for_the_one_in_flight_on_what_it_touches() {
+    for (source, method) in source::ALL.into_iter().flat_map(|source| [(source, "PUT"), (source, "POST")]) {
+        let (backend, proxy) = start_with(source, "claim = { max_wait = \"200ms\" }").await;
         let addr = proxy.addr();
-        let held = backend.hold("PUT", PROJECT);
-        let writer = spawn_put(addr, PROJECT);
-        let mut write = held.arrived().await;
-        write.apply().await;
-        assert_eq!(put(addr, ITEM, &[], "x").await.status, 201, "{source}: it does not wait");
-        write.answer(Answer::status(204)).await;
-        let answer = writer.await.unwrap();
-        assert_eq!((answer.status, answer.header("etag")), (204, None), "{source}");
         let tag = get(addr, PROJECT).await.etag();
-        assert_eq!(put_if_match(addr, PROJECT, &tag, "2").await.status, 204, "{source}");
+        let coming = backend.hold("PUT", PROJECT);
+        let writer = tokio::spawn(async move { put_if_match(addr, PROJECT, &tag, "1").await });
+        let write = coming.arrived().await;
+        send(addr, method, ITEM, &[], "x").await.refused(409, "write-in-flight");
+        assert_eq!(backend.count(method, ITEM), 0, "{source} {method}");
+        write.answer(Answer::stored()).await;
+        assert_eq!(writer.await.unwrap().status, 204, "{source}");
+        assert!(matches!(send(addr, method, ITEM, &[], "x").await.status, 201 | 204), "{source} {method}: it is free");
     }
+}
+
+#[tokio::test]
+async fn p20_a_write_that_waits_for_what_it_touches_goes_on_when_that_is_free() {
+    let (backend, proxy) = start(VERSION).await;
+    let addr = proxy.addr();
+    let list = get(addr, ITEMS).await.etag();
+    let coming = backend.hold("PUT", PROJECT);
+    let writer = spawn_put(addr, PROJECT);
+    let write = coming.arrived().await;
+    let child = spawn_put(addr, ITEM);
+    assert_eq!(ask_again(&backend, addr, ITEMS, &list).await, (304, false), "whoever waits has marked nothing");
+    write.answer(Answer::stored()).await;
+    assert_eq!(writer.await.unwrap().status, 204);
+    assert_eq!(child.await.unwrap().status, 201);
+    assert_eq!(backend.count("PUT", ITEM), 1);
+}
+
+/// Writers of one busy item stand in the line of the item, and keep nobody else away from the project.
+#[tokio::test]
+async fn p20_writers_of_one_item_keep_no_others_of_their_project_waiting() {
+    let (backend, proxy) = start(VERSION).await;
+    let addr = proxy.addr();
+    let coming = backend.hold("PUT", ITEM);
+    let writer = spawn_put(addr, ITEM);
+    let write = coming.arrived().await;
+    let next = spawn_put(addr, ITEM);
+    assert_eq!(put(addr, "/projects/1/items/b", &[], "x").await.status, 201);
+    write.answer(Answer::stored()).await;
+    assert_eq!(writer.await.unwrap().status, 201);
+    assert!(next.await.unwrap().status < 300);
 }
 
 /// A claimed write waits for a touch as it does for an unclaimed write, at most for a time and holding nothing.
@@ -215,6 +245,7 @@ async fn p20_a_write_in_doubt_puts_what_it_touches_in_doubt() {
     backend.once("PUT", ITEM, Answer::reset());
     assert!(put(addr, ITEM, &[], "x").await.refused(502, "upstream-failed").in_doubt);
     put_if_match(addr, PROJECT, &tag, "lost").await.refused(409, "write-in-flight");
+    put(addr, "/projects/1/items/b", &[], "x").await.refused(409, "write-in-flight");
     let answer = loop {
         let answer = put_if_match(addr, PROJECT, &tag, "lost").await;
         if answer.status != 409 {

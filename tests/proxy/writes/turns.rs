@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{
     backend::{Answer, Backend},
-    engines::Engine,
+    engines::{Engine, Redis},
     gate::Gate,
     leases::{lease, leasing_versions, release},
     proxy::{Proxy, Setup},
@@ -162,6 +162,36 @@ async fn posts_elsewhere_do_not_starve_a_put_of_what_they_touch() {
     let came = stream.meanwhile(&backend, put).await;
     assert!(matches!(came.0.status, 201 | 204), "after {} writes of others: {:?}", came.1, came.0);
     assert!(came.1 <= BEFORE_MAX, "{} writes of others came first", came.1);
+}
+
+/// Rule 16: a write of several resources stands in all their lines, so a stream of writes to one of them does not
+/// starve it, and a stream of such writes starves nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_of_one_and_of_several_resources_do_not_starve_each_other() {
+    let redis = Redis::start().await;
+    let shared = format!("[store]\nkind = \"redis\"\nurl = \"{}\"\ntimeout = \"10s\"\n", redis.url());
+    for store in ["", &shared] {
+        for (stream, request) in [(DOC, "/doc/parts"), ("/doc/parts", DOC), ("/z", DOC), (DOC, "/z")] {
+            let backend = Backend::start().await;
+            let file = format!(
+                "[server]\n{{listen}}\nthreads = 2\n{store}[upstreams.main]\nservers = [\"{}\"]\n\
+                 [defaults]\npolicy = \"optimistic\"\nupstream = \"main\"\netag = \"version\"\n\
+                 other_writers = false\nrequire = \"never\"\nclaim = {{ max_wait = \"10s\" }}\n\
+                 [[routes]]\nname = \"whole\"\npath = \"/doc\"\nalso_changes = [\"/z\"]\n\
+                 [[routes]]\nname = \"parts\"\npath = \"/doc/parts\"\nalso_changes = [\"/doc\"]\n\
+                 [[routes]]\nname = \"other\"\npath = \"/z\"\nalso_changes = [\"/doc\"]\n",
+                backend.addr(),
+            );
+            let one = Proxy::start(&file).await;
+            let other = if store.is_empty() { None } else { Some(Proxy::start(&file).await) };
+            let addr = other.as_ref().unwrap_or(&one).addr();
+            let before_max = if other.is_some() { BEFORE_ELSEWHERE_MAX } else { BEFORE_MAX };
+            let stream = Stream::begin(&backend, one.addr(), "PUT", stream).await;
+            let came = stream.meanwhile(&backend, send(addr, "PUT", request, &[], "two")).await;
+            assert!(came.0.status < 300, "{request} after {} writes of others: {:?}", came.1, came.0);
+            assert!(came.1 <= before_max, "{request}: {} writes of others came first", came.1);
+        }
+    }
 }
 
 /// Rule 16: between processes the number of turns is bounded.

@@ -27,7 +27,7 @@ use crate::{
     },
     guard::{
         answer::{Answer, Relayed},
-        claim::{Claim, Marked},
+        claim::{Claim, Held, Marked},
         refusals,
         request::Request,
     },
@@ -183,7 +183,7 @@ impl KeyedWrite {
     }
 
     /// Gives the claim of the write no more time than its attempt has.
-    pub(crate) fn bound(&self, claim: &mut Claim) {
+    pub(crate) fn bound(&self, claim: &mut Held) {
         if let Self(Some(Named { attempt: Attempt::InStore(attempt), .. })) = self {
             claim.bounded_by(attempt);
         }

@@ -1,0 +1,193 @@
+//! What a write holds while it is in flight: the mark in the record of its own resource, and those in the records of
+//! all other resources that it changes (DESIGN, section 3, rule 1).
+//!
+//! # Design
+//!
+//! *Why does nobody wait while it holds a mark?* Two writes that change each other's targets would wait for each other.
+//! So a write marks all its resources one after the other, in one order. If one of them has been taken meanwhile, it
+//! gives all others back at once, unchanged, and waits for that one with nothing in its hands.
+//!
+//! *Why are the marks on touched resources no claims?* A touch is judged by nothing of the resource that it changes, so
+//! two of them lose nothing of each other. A claimed write does: it replaces the state that it was judged by. So a touch
+//! and a claim exclude each other, in both orders, and touches run beside each other.
+
+use std::time::Duration;
+
+use super::{
+    Claim, Claims, MarkKind, Marked, Settled,
+    places::{Places, TouchedPlace},
+};
+use crate::{
+    core::{
+        bare_tags::Shown,
+        lease::Standing,
+        record::{Availability, Known, Snapshot},
+        steps::Outcome,
+    },
+    guard::request::Request,
+    store::StoreError,
+};
+use tokio::time::Instant;
+
+/// The marks of one write, which end together. Dropping them unsettled makes the write a doubt on each resource.
+pub(crate) struct Held {
+    /// The mark on the write's own resource.
+    own: Claim,
+    /// The marks on the resources that the write touches.
+    touched: Vec<Claim>,
+}
+
+/// The result of an attempt to mark all resources of a write. Except for the first, nothing is marked.
+pub(crate) enum Holding {
+    /// All marks are in their records.
+    Done(Held),
+    /// The record of the own resource has changed: the caller must judge the write again, by this record.
+    Conflict(Box<Snapshot>),
+    /// A record has no room for another mark beside others.
+    Full,
+    /// A touched resource is busy again: the caller must wait for it.
+    Taken,
+}
+
+/// The result of an attempt to mark touched resources.
+enum Touching {
+    Done,
+    Full,
+    Taken,
+}
+
+impl Held {
+    /// Whether at least `needed` is left before others may take the owner of any of these marks for dead
+    /// ([`Claim::has_left`]).
+    pub(crate) async fn has_left(&self, needed: Duration) -> bool {
+        self.own.has_left(needed).await
+    }
+
+    /// Gives the write no more time than this other mark of the same write has.
+    pub(crate) fn bounded_by(&mut self, other: &Claim) {
+        self.own.bounded_by(other);
+    }
+
+    /// Records what became of the write, on all its resources. Returns `None` if the outcome was not recorded on its
+    /// own: the store is not available, or another process has already made the write a doubt.
+    pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
+        self.settle_shown(outcome, learned, None).await
+    }
+
+    /// Like [`settle`](Self::settle), but for a write that has shown tags of its target.
+    pub(crate) async fn settle_shown(
+        self,
+        outcome: Outcome,
+        learned: Option<Known>,
+        shown: Option<Shown>,
+    ) -> Option<Settled> {
+        let Self { own, touched } = self;
+        if !touched.is_empty() {
+            // Boxed, so that the futures of other writes stay small.
+            Box::pin(settle_all(touched, outcome)).await;
+        }
+        own.settle_shown(outcome, learned, shown).await
+    }
+}
+
+impl Claims {
+    /// Marks all resources of a write from its places in front of their lines: its own by this record, and the others
+    /// as they were found free. `since` is a moment before the record was requested.
+    pub(crate) async fn hold(
+        &self,
+        request: &Request,
+        places: &mut Places,
+        seen: (&Snapshot, Instant),
+        kind: MarkKind,
+        standing: Standing,
+    ) -> Result<Holding, StoreError> {
+        if places.is_single() {
+            return Ok(match self.mark(request, seen, kind, standing).await? {
+                Marked::Done(own) => Holding::Done(Held { own, touched: Vec::new() }),
+                Marked::Conflict(current) => Holding::Conflict(current),
+                Marked::Full => Holding::Full,
+            });
+        }
+        Box::pin(self.hold_all(request, places, seen, kind, standing)).await
+    }
+
+    async fn hold_all(
+        &self,
+        request: &Request,
+        places: &mut Places,
+        seen: (&Snapshot, Instant),
+        kind: MarkKind,
+        standing: Standing,
+    ) -> Result<Holding, StoreError> {
+        let (mut own, mut touched) = (None, Vec::new());
+        let held = self.mark_in_order(request, places, (seen, kind, standing), (&mut own, &mut touched)).await;
+        match (held, own) {
+            (Ok(None), Some(mut own)) => {
+                touched.iter().for_each(|mark| own.bounded_by(mark));
+                Ok(Holding::Done(Held { own, touched }))
+            }
+            (held, own) => {
+                settle_all(touched.into_iter().chain(own), Outcome::NotApplied).await;
+                held.map(|why| why.unwrap_or(Holding::Taken))
+            }
+        }
+    }
+
+    /// Makes the marks one after the other. Returns why it has stopped, unless all are made.
+    async fn mark_in_order(
+        &self,
+        request: &Request,
+        places: &mut Places,
+        (seen, kind, standing): ((&Snapshot, Instant), MarkKind, Standing),
+        (own, touched): (&mut Option<Claim>, &mut Vec<Claim>),
+    ) -> Result<Option<Holding>, StoreError> {
+        let why_not = |touching| match touching {
+            Touching::Done => None,
+            Touching::Full => Some(Holding::Full),
+            Touching::Taken => Some(Holding::Taken),
+        };
+        let before = self.touch_all(request, &mut places.before, touched).await?;
+        if let Some(why) = why_not(before) {
+            return Ok(Some(why));
+        }
+        match self.mark(request, seen, kind, standing).await? {
+            Marked::Done(mark) => *own = Some(mark),
+            Marked::Conflict(current) => return Ok(Some(Holding::Conflict(current))),
+            Marked::Full => return Ok(Some(Holding::Full)),
+        }
+        self.touch_all(request, &mut places.after, touched).await.map(why_not)
+    }
+
+    async fn touch_all(
+        &self,
+        request: &Request,
+        places: &mut [TouchedPlace],
+        marks: &mut Vec<Claim>,
+    ) -> Result<Touching, StoreError> {
+        for touched in places {
+            let Some((mut snapshot, mut since)) = touched.seen.take() else { return Ok(Touching::Taken) };
+            loop {
+                let marking = Instant::now();
+                match self.mark_touched(request, touched.place.key(), (&snapshot, since)).await? {
+                    Marked::Done(mark) => {
+                        marks.push(mark);
+                        break;
+                    }
+                    Marked::Full => return Ok(Touching::Full),
+                    Marked::Conflict(current) => (snapshot, since) = (*current, marking),
+                }
+                if touched.place.is_behind(&snapshot) || snapshot.availability_to_touch() != Availability::Free {
+                    return Ok(Touching::Taken);
+                }
+            }
+        }
+        Ok(Touching::Done)
+    }
+}
+
+/// Records the same outcome for all these marks.
+async fn settle_all(marks: impl IntoIterator<Item = Claim, IntoIter: Send>, outcome: Outcome) {
+    for mark in marks {
+        mark.settle(outcome, None).await;
+    }
+}

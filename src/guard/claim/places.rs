@@ -1,0 +1,215 @@
+//! The places of a write in front of the lines of all resources that it changes (DESIGN, section 3, rules 1 and 16).
+//!
+//! # Design
+//!
+//! *Why does a write that changes several resources stand in all their lines at once?* It goes in order of arrival in
+//! each of them, so a stream of writes to one of its resources does not starve it. A place in a line holds nothing in
+//! the store.
+//!
+//! *Why can writes not wait for each other for ever?* All stand in line in one order, that of the keys. A write that
+//! waits in one line has places only in lines that come before it in this order. The same holds for the signs by which
+//! processes line up at a record: before a write waits for one resource, it takes down its signs at all later ones.
+//!
+//! *Why does the greatest key come first?* Mostly a part changes its whole: an item its project, whose key is the
+//! beginning of its own. Writers of one busy item then wait in the line of the item, and not in that of the project.
+
+use tokio::time::Instant;
+
+use super::{
+    Claims,
+    queue::{Member, NoTurn},
+    turn::PlaceInFront,
+};
+use crate::{
+    core::{
+        cause::Reason,
+        record::{Availability, Snapshot},
+        refusal::Refusal,
+        resource::ResourceKey,
+        steps::UNCLAIMED_MARKS_MAX,
+    },
+    guard::{refusals, request::Request},
+    store::StoreError,
+};
+
+/// The places of one write, in the order of their keys: `before`, `own`, `after`.
+pub(crate) struct Places {
+    pub(super) before: Vec<TouchedPlace>,
+    /// The place in the line of the write's own resource.
+    pub(crate) own: PlaceInFront,
+    pub(super) after: Vec<TouchedPlace>,
+}
+
+/// A place in front of the line of a resource that the write touches.
+pub(super) struct TouchedPlace {
+    pub(super) place: PlaceInFront,
+    /// The record as it was found free, and a moment before it was requested.
+    pub(super) seen: Option<(Snapshot, Instant)>,
+}
+
+/// A part of the touched resources, by their place in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Those before the write's own resource.
+    Before,
+    /// Those after it.
+    After,
+}
+
+impl Places {
+    /// Whether the write changes its own resource alone.
+    pub(crate) const fn is_single(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+
+    /// Whether others had their turn at the own resource during the wait for this one.
+    pub(crate) const fn came_after_others(&self) -> bool {
+        self.own.came_after_others()
+    }
+
+    /// Lets the next members come to the front: the marks are in the records.
+    pub(crate) fn step_aside(&mut self) {
+        self.own.step_aside();
+        for mut touched in self.before.drain(..).chain(self.after.drain(..)) {
+            touched.place.step_aside();
+        }
+    }
+
+    const fn part(&mut self, part: Part) -> &mut Vec<TouchedPlace> {
+        match part {
+            Part::Before => &mut self.before,
+            Part::After => &mut self.after,
+        }
+    }
+
+    /// Takes down the signs that come after a touched resource in the order.
+    async fn take_down_after(&mut self, part: Part, index: usize) -> Result<(), StoreError> {
+        let rest = self.part(part).iter_mut().skip(index + 1);
+        take_down(rest.map(|touched| &mut touched.place)).await?;
+        if part == Part::Before {
+            self.own.take_down_sign().await?;
+            self.take_down_after_own().await?;
+        }
+        Ok(())
+    }
+
+    async fn take_down_after_own(&mut self) -> Result<(), StoreError> {
+        take_down(self.after.iter_mut().map(|touched| &mut touched.place)).await
+    }
+}
+
+async fn take_down(places: impl Iterator<Item = &mut PlaceInFront> + Send) -> Result<(), StoreError> {
+    for place in places {
+        place.take_down_sign().await?;
+    }
+    Ok(())
+}
+
+impl Claims {
+    /// Waits until a claim stands in front of the lines of its resource and of those that it touches. The keys of these
+    /// are in order.
+    pub(crate) async fn stand_to_claim(
+        &self,
+        request: &Request,
+        touched: &[ResourceKey],
+        end: Instant,
+    ) -> Result<Places, Refusal> {
+        let line_max = request.rules.claim_max_waiters;
+        self.stand_at_all(&request.key, touched, (Member::Claim, line_max), end).await.map_err(refusals::of_turn)
+    }
+
+    /// Like [`stand_to_claim`](Self::stand_to_claim), but for an unclaimed write.
+    pub(crate) async fn stand_to_append(
+        &self,
+        request: &Request,
+        touched: &[ResourceKey],
+        end: Instant,
+    ) -> Result<Places, Refusal> {
+        let places = self.stand_at_all(&request.key, touched, (Member::Passing, UNCLAIMED_MARKS_MAX), end);
+        places.await.map_err(refusals::of_turn)
+    }
+
+    async fn stand_at_all(
+        &self,
+        own: &ResourceKey,
+        touched: &[ResourceKey],
+        (member, line_max): (Member, usize),
+        end: Instant,
+    ) -> Result<Places, NoTurn> {
+        let (before, after) = touched.split_at(touched.partition_point(|key| key > own));
+        let before = self.stand_to_touch(before, end).await?;
+        let own = self.stand(own, member, line_max, end).await?;
+        Ok(Places { before, own, after: self.stand_to_touch(after, end).await? })
+    }
+
+    async fn stand_to_touch(&self, keys: &[ResourceKey], end: Instant) -> Result<Vec<TouchedPlace>, NoTurn> {
+        let mut places = Vec::new();
+        for key in keys {
+            let place = Box::pin(self.stand(key, Member::Touch, UNCLAIMED_MARKS_MAX, end)).await?;
+            places.push(TouchedPlace { place, seen: None });
+        }
+        Ok(places)
+    }
+
+    /// Looks whether all touched resources of this part can be marked. If not, waits for a change of the first that
+    /// cannot, and returns false: the caller then begins anew.
+    pub(crate) async fn touched_are_free(
+        &self,
+        request: &Request,
+        places: &mut Places,
+        part: Part,
+        end: Instant,
+    ) -> Result<bool, Refusal> {
+        if places.part(part).is_empty() {
+            return Ok(true);
+        }
+        Box::pin(self.look_at_touched(request, places, part, end)).await
+    }
+
+    async fn look_at_touched(
+        &self,
+        request: &Request,
+        places: &mut Places,
+        part: Part,
+        end: Instant,
+    ) -> Result<bool, Refusal> {
+        let mut index = 0;
+        while let Some(touched) = places.part(part).get_mut(index) {
+            let since = Instant::now();
+            let snapshot = self.take_over_dead(touched.place.key(), None).await;
+            let snapshot = snapshot.map_err(|error| refusals::of_store(&error))?;
+            let availability = snapshot.availability_to_touch();
+            if let Availability::InDoubt { until } = availability {
+                return Err(refusals::write_in_flight(snapshot.now.until(until), Reason::WriteInDoubt));
+            }
+            if touched.place.is_behind(&snapshot) || availability != Availability::Free {
+                let taken_down = places.take_down_after(part, index).await;
+                taken_down.map_err(|error| refusals::of_store(&error))?;
+                if let Some(touched) = places.part(part).get_mut(index) {
+                    self.wait_in_front(&snapshot, &request.rules, &mut touched.place, end).await?;
+                }
+                return Ok(false);
+            }
+            let kept = touched.place.keep_sign(&snapshot, &request.rules).await;
+            touched.seen = Some((snapshot, since));
+            // A record with a renewed sign is read again.
+            index += usize::from(kept.map_err(|error| refusals::of_store(&error))?);
+        }
+        Ok(true)
+    }
+
+    /// Waits in front of the write's own line until its record has changed ([`wait_until_free`](Self::wait_until_free)).
+    pub(crate) async fn wait_for_own(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        places: &mut Places,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        if !places.after.is_empty() {
+            let taken_down = Box::pin(places.take_down_after_own()).await;
+            taken_down.map_err(|error| refusals::of_store(&error))?;
+        }
+        self.wait_until_free(request, snapshot, &mut places.own, end).await
+    }
+}
