@@ -96,6 +96,12 @@ pub enum NotReloaded {
          it; restart the process, or force the reload if no client has a tag from before", list(.0)
     )]
     Untrusted(Vec<String>),
+    /// Retries would be applied again on these routes.
+    #[error(
+        "routes {}: their resources get other keys, so a retry of a write with an Idempotency-Key from before would be \
+         applied again; force the reload if no client may send one", list(.0)
+    )]
+    Forgetful(Vec<String>),
     /// Writes on these routes did not end in time.
     #[error("writes on routes {} did not end within {:?} (server.shutdown_timeout)", counts(.routes), .waited)]
     Busy {
@@ -144,15 +150,22 @@ impl Reloader {
 
     async fn load_and_swap(&self, force: bool) -> Result<Reloaded, NotReloaded> {
         let file = self.file.clone().ok_or(NotReloaded::NoFile)?;
-        // Loading blocks, because it resolves the names of servers; this thread also watches the signals.
-        let loaded = spawn_blocking(move || config::load(&file)).await?;
-        let Loaded { config, warnings } = loaded.map_err(NotReloaded::Problems)?;
         let old = self.live.serving();
         let lingering: Vec<_> = old.lingering.iter().filter(|(_, gate)| !gate.is_quiet()).cloned().collect();
         let lingering_routes: Vec<_> = lingering.iter().map(|(route, _)| Arc::clone(route)).collect();
-        let plan = plan(&old.config, &lingering_routes, &config);
+        let running = Arc::clone(&old.config);
+        // Loading blocks, because it resolves the names of servers; this thread also watches the signals.
+        let loaded = spawn_blocking(move || {
+            let loaded = config::load(&file)?;
+            let plan = plan(&running, &lingering_routes, &loaded.config);
+            Ok((loaded, plan))
+        });
+        let (Loaded { config, warnings }, plan) = loaded.await?.map_err(NotReloaded::Problems)?;
         if !force && !plan.untrusted.is_empty() {
             return Err(NotReloaded::Untrusted(plan.untrusted));
+        }
+        if !force && !plan.forgetful.is_empty() {
+            return Err(NotReloaded::Forgetful(plan.forgetful));
         }
         let signer = signer(&config)?;
         let before =

@@ -35,6 +35,8 @@ pub struct Style {
     /// Whether a write of an item changes its document too, and the reverse.
     pub item_touches_document: bool,
     pub document_touches_item: bool,
+    /// Whether a second server has none of the resources.
+    pub has_servers_apart: bool,
 }
 
 /// The way in which a resource was changed.
@@ -117,6 +119,9 @@ impl Backend {
 
     /// Acts on a request at this second. Also returns the resources that a write has changed: the target's own first.
     pub fn act(&mut self, sent: &Sent, second: u64) -> (Response, Vec<String>) {
+        if sent.is_elsewhere {
+            return (response(404), Vec::new());
+        }
         let name = resource_of(&sent.target);
         let resource = self.resource(&name);
         if sent.target.ends_with(metadata::SUFFIX) {

@@ -116,6 +116,10 @@ impl Run {
             if told.status < 300 || is_leased || reads_leased || self.world.lock().ledger.broken.is_some() {
                 return;
             }
+            if self.world.lock().backend.style.has_servers_apart && told.status == 404 {
+                // The upstream has the server without resources.
+                return;
+            }
             last = told;
             advance(Duration::from_secs(60)).await;
         }

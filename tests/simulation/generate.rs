@@ -212,7 +212,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
 }
 
 /// Returns a client's first steps: client 0 creates the resources, and each client reads most of what it will need.
-fn prologue(random: &mut Rng, client: usize, steps: &[Step]) -> Vec<Step> {
+pub fn prologue(random: &mut Rng, client: usize, steps: &[Step]) -> Vec<Step> {
     let step = |operation, target: &str| Step { operation, target: target.to_owned(), manner: Manner::default() };
     let mut before = Vec::new();
     if client == 0 {

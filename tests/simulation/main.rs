@@ -32,6 +32,7 @@ mod options;
 mod own;
 mod process;
 mod random;
+mod reloads;
 mod retries;
 mod run;
 mod scenarios;
@@ -130,6 +131,11 @@ fn random_schedules_keep_the_promise() {
 #[test]
 fn random_schedules_keep_the_promise_for_resources_with_metadata() {
     random_runs(generate::setting_with_metadata);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_over_reloads_that_rename_resources() {
+    random_runs(reloads::setting);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

@@ -36,6 +36,9 @@ impl Source {
     }
 }
 
+/// The server that has no resources.
+pub const ELSEWHERE: &str = "127.0.0.1:10";
+
 /// The accesses that a lease keeps from other clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
@@ -72,6 +75,12 @@ pub struct Options {
     pub has_metadata: bool,
     pub item_touches_document: bool,
     pub document_touches_item: bool,
+    /// The key of documents.
+    pub document_key: &'static str,
+    /// Whether each upstream has a server and an identity of its own. One server has all resources, and the other none.
+    pub has_servers_apart: bool,
+    /// Whether the two upstreams have each other's server.
+    pub are_servers_swapped: bool,
     /// Seconds, for the first and the second upstream.
     pub late_write_window: (u64, u64),
     pub timeout: (u64, u64),
@@ -100,6 +109,9 @@ impl Options {
             has_metadata: false,
             item_touches_document: false,
             document_touches_item: false,
+            document_key: "/docs/{id}",
+            has_servers_apart: false,
+            are_servers_swapped: false,
             late_write_window: (5, 5),
             timeout: (10, 10),
             start_grace: 0,
@@ -137,6 +149,7 @@ impl Options {
             contents: self.contents,
             item_touches_document: self.item_touches_document,
             document_touches_item: self.document_touches_item,
+            has_servers_apart: self.has_servers_apart,
         }
     }
 
@@ -151,9 +164,12 @@ impl Options {
         for (name, late_write_window, timeout) in
             [("one", self.late_write_window.0, self.timeout.0), ("two", self.late_write_window.1, self.timeout.1)]
         {
+            let identity = if self.has_servers_apart { name } else { "backend" };
+            let is_elsewhere = self.has_servers_apart && (name == "two") != self.are_servers_swapped;
+            let server = if is_elsewhere { ELSEWHERE } else { "127.0.0.1:9" };
             let _ = write!(
                 text,
-                "[upstreams.{name}]\nservers = [\"127.0.0.1:9\"]\nidentity = \"backend\"\nlate_write_window = \"{late_write_window}s\"\n\
+                "[upstreams.{name}]\nservers = [\"{server}\"]\nidentity = \"{identity}\"\nlate_write_window = \"{late_write_window}s\"\n\
                  timeout = \"{timeout}s\"\n"
             );
         }
@@ -176,17 +192,23 @@ impl Options {
             );
             return text;
         }
-        let (documents, items) = ("/docs/{id}", "/items/{id}");
+        let (documents, items, key) = ("/docs/{id}", "/items/{id}", self.document_key);
         let touches =
             |touches: bool, what: &str| if touches { format!("also_changes = [\"{what}\"]\n") } else { String::new() };
         let of_document = touches(self.document_touches_item, items);
         let part = "/docs/{id}/parts/{part}";
-        self.route(&mut text, ("documents", documents, documents), "one", self.leased.0, &of_document);
-        self.route(&mut text, ("alias", "/alias/{id}", documents), "two", self.leased.1, &of_document);
-        self.route(&mut text, ("parts", part, documents), "one", self.leased.0, &of_document);
+        self.route(&mut text, ("documents", documents, key), "one", self.leased.0, &of_document);
+        self.route(&mut text, ("alias", "/alias/{id}", key), "two", self.leased.1, &of_document);
+        self.route(&mut text, ("parts", part, key), "one", self.leased.0, &of_document);
         let list = "writes_to = \"/docs/{json./id}\"\n";
         self.route(&mut text, ("list", "/docs", "{path}"), "one", false, list);
-        self.route(&mut text, ("items", items, items), "two", false, &touches(self.item_touches_document, documents));
+        self.route(
+            &mut text,
+            ("items", items, items),
+            if self.has_servers_apart { "one" } else { "two" },
+            false,
+            &touches(self.item_touches_document, documents),
+        );
         text
     }
 

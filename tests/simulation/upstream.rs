@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::{
     metadata,
+    options::ELSEWHERE,
     world::{Response, Sent, What, World, current_request},
 };
 
@@ -97,6 +98,7 @@ impl Line {
             is_late_delete: head.method == Method::DELETE && field("x-sent-by").is_none(),
             fence: field("fencing-token").map(|fence| fence.parse().unwrap()),
             late_write_window: self.upstream.late_write_window,
+            is_elsewhere: self.upstream.servers == [ELSEWHERE],
             request: current_request(),
         }
     }

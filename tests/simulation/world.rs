@@ -100,6 +100,8 @@ pub struct Sent {
     pub is_late_delete: bool,
     /// How long after it was abandoned the backend may still apply it.
     pub late_write_window: Duration,
+    /// Whether it goes to the server that has no resources.
+    pub is_elsewhere: bool,
     /// The client's request that this one belongs to.
     pub request: Option<usize>,
 }
@@ -206,7 +208,8 @@ impl Inner {
             What::Exchange { sent, .. } => Some(sent),
             What::Read { .. } | What::Swap { .. } => None,
         });
-        let mut writes = waiting.chain(self.late.iter().map(|late| &late.sent)).filter(|sent| sent.writes());
+        let sent = waiting.chain(self.late.iter().map(|late| &late.sent));
+        let mut writes = sent.filter(|sent| sent.writes() && !sent.is_elsewhere);
         writes.find(|sent| self.reaches(&sent.target, resource)).and_then(|sent| sent.request)
     }
 

@@ -7,6 +7,9 @@
 //! new one do not see each other. So this module finds each route whose targets may come under other rules. The writes
 //! under way there have to end before the reload takes effect.
 //!
+//! *What else does a write mark?* The records of all resources that it touches, under the keys that their routes give
+//! them. And a server that changes its identity takes its resources to other keys (`renamed`).
+//!
 //! *Why is "exclusive" special?* Under `other_writers = false` the proxy trusts an old tag as long as the record shows
 //! no later write. If writes could bypass that record, it may be wrong.
 
@@ -18,11 +21,14 @@ use std::{
 use super::{Config, Route, Server};
 use crate::core::{
     path_mapping::PathMapping,
-    policy::LeaseGuards,
+    policy::{Idempotency, LeaseGuards},
     resource::KeyTemplate,
     route::{HostPattern, Relation, RouteTable, WritesTo, relation},
 };
 
+use renamed::{MovedServers, touch_alike};
+
+mod renamed;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +49,9 @@ pub struct ReloadPlan {
     pub must_be_unleased: Vec<usize>,
     /// The names of the new routes that would trust records from a time when writes could pass unseen.
     pub untrusted: Vec<String>,
+    /// The names of the new routes that would not recognise retries of writes from before: their resources have other
+    /// keys now.
+    pub forgetful: Vec<String>,
     /// For each new route, the index of the old route that it continues. Both have the same pattern, and on both the
     /// same writes exclude each other.
     pub continued: Vec<Option<usize>>,
@@ -59,33 +68,42 @@ struct Exclusion<'a> {
     reading_methods: Vec<&'a str>,
 }
 
-/// Returns the effects of a reload from one configuration to another. `lingering` are routes of still earlier
+/// Returns the effects of a reload from one configuration to another. Blocks where names of servers must be resolved.
+/// `lingering` are routes of still earlier
 /// configurations on which writes may be under way; their indexes follow those of the old configuration.
 pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan {
     let (before, after) = (RelatedRoutes::among(&old.routes), RelatedRoutes::among(&new.routes));
-    let continued = continued(&before, &new.routes);
+    let moved = MovedServers::between(old.routes.iter().chain(lingering), &new.routes);
+    let alike = |from: &Route, to: &Route| exclude_alike(from, to) && touch_alike((from, &before), (to, &after));
+    let continued = continued(&before, &new.routes, &alike);
     let continuing: HashSet<usize> = continued.iter().flatten().copied().collect();
     let gives = |from: &Route, to: &Route| gives(from, to, &before, &after);
-    let meets = |from: &Route, to: &Route| gives(from, to) && !exclude_alike(from, to);
+    let meets = |from: &Route, to: &Route| gives(from, to) && !alike(from, to);
     let must_settle = |(place, route): (usize, &Arc<Route>)| {
         let ends = exclusion(route).is_some() && !continuing.contains(&place);
-        (ends || after.of(route).any(|(_, to)| meets(route, to))).then_some(place)
+        (ends || moved.are_behind(route) || after.of(route).any(|(_, to)| meets(route, to))).then_some(place)
     };
     let lingers = |(place, route): (usize, &Arc<Route>)| {
         let meets = after.of(route).any(|(_, to)| !exclude_alike(route, to));
-        meets.then_some(old.routes.len() + place)
+        (meets || moved.are_behind(route)).then_some(old.routes.len() + place)
     };
     let mut must_settle: Vec<usize> = old.routes.iter().enumerate().filter_map(must_settle).collect();
     must_settle.extend(lingering.iter().enumerate().filter_map(lingers));
     let has_leases = |place: &usize| old.routes.get(*place).is_some_and(|route| has_leases(route));
     let tells = |from: &Route, to: &Route| trusts(from) && exclude_alike(from, to);
-    let is_untrusted =
-        |to: &&Arc<Route>| trusts(to) && before.of(to).any(|(_, from)| gives(from, to) && !tells(from, to));
+    let is_untrusted = |to: &&Arc<Route>| {
+        let misses_writes = || before.of(to).any(|(_, from)| gives(from, to) && !tells(from, to));
+        trusts(to) && (moved.come_to(to) || misses_writes())
+    };
+    let forgets = |from: &Route, to: &Route| heeds_keys(from) && !name_alike(from, to);
+    let is_forgetful =
+        |to: &&Arc<Route>| heeds_keys(to) && before.of(to).any(|(_, from)| gives(from, to) && forgets(from, to));
     ReloadPlan {
         needs_restart: needs_restart(old, new),
         must_be_unleased: must_settle.iter().copied().filter(has_leases).collect(),
         must_settle,
         untrusted: new.routes.iter().filter(is_untrusted).map(|route| route.name.clone()).collect(),
+        forgetful: new.routes.iter().filter(is_forgetful).map(|route| route.name.clone()).collect(),
         continued,
         ..named_changes(&old.routes, &new.routes)
     }
@@ -186,8 +204,12 @@ fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> ReloadPlan {
     }
 }
 
-fn continued(old: &RelatedRoutes<'_>, new: &[Arc<Route>]) -> Vec<Option<usize>> {
-    let continues = |old: &Route, new: &Route| relate(old, new) == Relation::Same && exclude_alike(old, new);
+fn continued(
+    old: &RelatedRoutes<'_>,
+    new: &[Arc<Route>],
+    alike: &dyn Fn(&Route, &Route) -> bool,
+) -> Vec<Option<usize>> {
+    let continues = |old: &Route, new: &Route| relate(old, new) == Relation::Same && alike(old, new);
     new.iter().map(|new| old.of(new).find(|(_, old)| continues(old, new)).map(|(place, _)| place)).collect()
 }
 
@@ -244,12 +266,26 @@ fn relate(a: &Route, b: &Route) -> Relation {
 /// Returns whether writes through the two routes on the same target exclude each other, as two writes through one of
 /// them do. If neither route makes writes exclude each other, nothing can be lost.
 fn exclude_alike(a: &Route, b: &Route) -> bool {
-    let same_captures = || a.path == b.path || !a.key.needs_captures();
     match (exclusion(a), exclusion(b)) {
         (None, None) => true,
-        (Some(one), Some(other)) => one == other && same_captures(),
+        (Some(one), Some(other)) => one == other && have_same_captures(a, b),
         _ => false,
     }
+}
+
+/// Returns whether the two routes give a target the same key.
+fn name_alike(a: &Route, b: &Route) -> bool {
+    (&a.upstream.identity, &a.mapping, &a.key, &a.writes_to) == (&b.upstream.identity, &b.mapping, &b.key, &b.writes_to)
+        && have_same_captures(a, b)
+}
+
+fn have_same_captures(a: &Route, b: &Route) -> bool {
+    a.path == b.path || !a.key.needs_captures()
+}
+
+/// Returns whether a route recognises the retries of writes that came with an idempotency key.
+fn heeds_keys(route: &Route) -> bool {
+    route.enforced().is_some_and(|guard| guard.idempotency != Idempotency::Off)
 }
 
 /// Returns the exclusion of a route; `None` if its writes do not exclude each other.

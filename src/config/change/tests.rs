@@ -100,6 +100,102 @@ fn a_captured_name_is_not_the_same_under_another_path() {
     assert_eq!(planned(&[old], &[old, new]).must_settle, [0]);
 }
 
+/// DESIGN rule 20: an item's write marks its project under the key that the project's route gives it.
+#[test]
+fn writes_settle_where_what_they_touch_is_marked_elsewhere() {
+    let item = "name = \"items\"\npath = \"/docs/{id}/items/{item}\"\npolicy = \"optimistic\"";
+    let touching = with(item, "also_changes = [\"/docs/{id}\"]");
+    let other = "name = \"other\"\npath = \"/other/{id}\"\npolicy = \"optimistic\"";
+    let narrow = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"optimistic\"";
+    let key = with(DOCS, "key = \"{id}\"");
+    let cases: &[Case<'_>] = &[
+        ("what is touched has another key", &[DOCS, &touching], &[&key, &touching], &[0, 1]),
+        (
+            "what is touched is at another upstream",
+            &[DOCS, &touching],
+            &[&with(DOCS, "upstream = \"b\""), &touching],
+            &[0, 1],
+        ),
+        ("more is touched", &[DOCS, item], &[DOCS, &touching], &[1]),
+        ("less is touched", &[DOCS, &touching], &[DOCS, item], &[1]),
+        ("a part of what is touched has a route of its own", &[DOCS, &touching], &[DOCS, narrow, &touching], &[1]),
+        ("the same is touched", &[DOCS, &touching], &[&with(DOCS, "max_hash_size = \"2MiB\""), &touching], &[]),
+        ("a route beside it is new", &[DOCS, &touching], &[DOCS, &touching, other], &[]),
+    ];
+    for (what, old, new, expected) in cases {
+        assert_eq!(planned(old, new).must_settle, *expected, "{what}");
+    }
+}
+
+/// A configuration with an upstream for each name and its server, and a route for each upstream.
+fn served(upstreams: &[(&str, &str)], lines: &str) -> Config {
+    let mut text = String::new();
+    for (name, server) in upstreams {
+        write!(
+            text,
+            "[upstreams.{name}]\nservers = [\"{server}\"]\n[[routes]]\nname = \"{name}\"\npath = \"/{name}/{{id}}\"\n\
+             upstream = \"{name}\"\n{lines}\n"
+        )
+        .expect("a String takes all");
+    }
+    parse("test.toml", &text).unwrap_or_else(|problems| panic!("{text}\n{problems}")).config
+}
+
+const ONE: &str = "127.0.0.1:1";
+const TWO: &str = "127.0.0.1:2";
+const THREE: &str = "127.0.0.1:3";
+
+/// DESIGN rule 20: a server that changes its identity may still be at work on writes that were marked under the old one.
+#[test]
+fn writes_settle_at_servers_that_another_identity_gets() {
+    let cases: [(&str, &[(&str, &str)], &[(&str, &str)], &[usize]); 7] = [
+        ("swapped", &[("blue", ONE), ("green", TWO)], &[("blue", TWO), ("green", ONE)], &[0, 1]),
+        ("handed on", &[("blue", ONE), ("green", TWO)], &[("blue", THREE), ("green", ONE)], &[0]),
+        ("by another spelling", &[("blue", ONE), ("green", TWO)], &[("blue", THREE), ("green", "[::1]:1")], &[0]),
+        ("to a new upstream", &[("blue", ONE)], &[("blue", TWO), ("green", ONE)], &[0]),
+        ("replaced by new ones", &[("blue", ONE), ("green", TWO)], &[("blue", THREE), ("green", TWO)], &[]),
+        ("the same", &[("blue", ONE), ("green", TWO)], &[("blue", ONE), ("green", TWO)], &[]),
+        ("in another order", &[("blue", ONE), ("green", TWO)], &[("green", TWO), ("blue", ONE)], &[]),
+    ];
+    for (what, old, new, expected) in cases {
+        let plan_of = |lines: &str| plan(&served(old, lines), &[], &served(new, lines));
+        let guarded = plan_of("policy = \"optimistic\"");
+        assert_eq!(guarded.must_settle, expected, "{what}");
+        assert_eq!(plan_of("policy = \"pessimistic\"").must_be_unleased, expected, "{what}");
+        assert_eq!(plan_of("policy = \"last-writer-wins\"").must_settle, Vec::<usize>::new(), "{what}");
+        let trusting = plan_of("policy = \"optimistic\"\nother_writers = false");
+        assert_eq!(
+            trusting.untrusted.is_empty(),
+            expected.is_empty(),
+            "{what}: its records miss what was written there"
+        );
+    }
+}
+
+/// DESIGN rule 21: a retry is recognised by the key of its resource.
+#[test]
+fn retries_are_forgotten_where_resources_get_other_keys() {
+    let keyed = with(DOCS, "idempotency = \"accept\"");
+    let other_key = with(&keyed, "key = \"{id}\"");
+    let cases: &[(&str, &[&str], &[&str], bool)] = &[
+        ("another key", &[&keyed], &[&other_key], true),
+        ("another upstream", &[&keyed], &[&with(&keyed, "upstream = \"b\"")], true),
+        (
+            "a route of its own for a part",
+            &[&keyed],
+            &[&keyed, &other_key.replace("/docs/{id}", "/docs/{id}/x").replace("\"docs\"", "\"x\"")],
+            false,
+        ),
+        ("heeded no more", &[&keyed], &[&with(DOCS, "key = \"{id}\"")], false),
+        ("not heeded before", &[DOCS], &[&other_key], false),
+        ("the same key", &[&keyed], &[&with(&keyed, "require = \"never\"")], false),
+        ("another policy", &[&keyed], &[&with(LEASED, "idempotency = \"accept\"")], false),
+    ];
+    for (what, old, new, expected) in cases {
+        assert_eq!(!planned(old, new).forgetful.is_empty(), *expected, "{what}");
+    }
+}
+
 #[test]
 fn other_servers_of_one_identity_are_the_same_upstream() {
     let text = |server: &str| {

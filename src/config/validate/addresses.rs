@@ -33,11 +33,11 @@ enum ServerPlace {
 }
 
 /// The places of servers, by their text in the file.
-pub(super) struct ServerPlaces(BTreeMap<String, BTreeSet<ServerPlace>>);
+pub(in crate::config) struct ServerPlaces(BTreeMap<String, BTreeSet<ServerPlace>>);
 
 impl ServerPlaces {
     /// Returns the places of the servers of these upstreams. No name is resolved if there is nothing to compare.
-    pub(super) fn of<'a>(upstreams: impl Iterator<Item = &'a Upstream> + Clone) -> Self {
+    pub(in crate::config) fn of<'a>(upstreams: impl Iterator<Item = &'a Upstream> + Clone) -> Self {
         let identities: BTreeSet<&str> = upstreams.clone().map(|upstream| upstream.identity.as_str()).collect();
         if identities.len() < 2 {
             return Self(BTreeMap::new());
@@ -53,7 +53,7 @@ impl ServerPlaces {
     }
 
     /// Returns whether a server of one upstream is also a server of another.
-    pub(super) fn are_one(&self, one: (&Upstream, &str), other: (&Upstream, &str)) -> bool {
+    pub(in crate::config) fn are_one(&self, one: (&Upstream, &str), other: (&Upstream, &str)) -> bool {
         if one.1 == other.1 {
             return true;
         }

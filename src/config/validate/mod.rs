@@ -3,7 +3,7 @@
 //! A failed check reports its problem and continues with the default, so that one run finds all problems. A
 //! configuration built from a file with problems is discarded at the end.
 
-mod addresses;
+pub(super) mod addresses;
 mod admin;
 mod balancing;
 mod check;

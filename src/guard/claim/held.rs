@@ -13,6 +13,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::{
     Claim, Claims, MarkKind, Marked, Settled,
     places::{Places, TouchedPlace},
@@ -27,7 +29,6 @@ use crate::{
     guard::request::Request,
     store::StoreError,
 };
-use tokio::time::Instant;
 
 /// The marks of one write, which end together. Dropping them unsettled makes the write a doubt on each resource.
 pub(crate) struct Held {

@@ -14,6 +14,7 @@ mod health_command;
 mod lifecycle;
 mod observe;
 mod reload;
+mod reload_names;
 mod scraped;
 mod server_health;
 mod supervisor;

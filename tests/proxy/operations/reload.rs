@@ -17,20 +17,20 @@ use crate::support::{
 };
 
 const OPEN: &str = "policy = \"last-writer-wins\"";
-const GUARDED: &str = "policy = \"optimistic\"";
+pub(super) const GUARDED: &str = "policy = \"optimistic\"";
 const LEASED: &str = "policy = \"pessimistic\"\nlease.min = \"1s\"";
-const OTHER_KEY: &str = "policy = \"optimistic\"\nkey = \"{rest}\"";
+pub(super) const OTHER_KEY: &str = "policy = \"optimistic\"\nkey = \"{rest}\"";
 /// So long nothing may happen that must not.
 const A_WHILE: Duration = Duration::from_millis(200);
 
 /// The file of a proxy with one route for every path, which has these lines.
-fn file(backend: &Backend, route: &str) -> String {
+pub(super) fn file(backend: &Backend, route: &str) -> String {
     let setup =
         Proxy::to(backend.addr()).server("control_socket = \"{control}\"").upstream("late_write_window = \"1s\"");
     setup.route(route).configuration()
 }
 
-async fn start(route: &str) -> (Backend, Arc<Proxy>) {
+pub(super) async fn start(route: &str) -> (Backend, Arc<Proxy>) {
     let backend = Backend::start().await;
     backend.put("/doc", "one");
     let proxy = Proxy::start(&file(&backend, route)).await;
@@ -38,7 +38,7 @@ async fn start(route: &str) -> (Backend, Arc<Proxy>) {
 }
 
 /// Begins a reload, and comes back when it holds new writes back.
-async fn begin_reload(proxy: &Arc<Proxy>, arguments: &'static [&'static str]) -> JoinHandle<Reload> {
+pub(super) async fn begin_reload(proxy: &Arc<Proxy>, arguments: &'static [&'static str]) -> JoinHandle<Reload> {
     let waits = |proxy: &Proxy| proxy.log().matches("new writes wait").count();
     let before = waits(proxy);
     let asking = Arc::clone(proxy);
@@ -48,18 +48,23 @@ async fn begin_reload(proxy: &Arc<Proxy>, arguments: &'static [&'static str]) ->
 }
 
 #[track_caller]
-fn done(reload: &Reload, said: &str) {
+pub(super) fn done(reload: &Reload, said: &str) {
     assert_eq!(reload.code, Some(0), "{reload:?}");
     assert!(reload.said.contains(said), "{reload:?}");
 }
 
 #[track_caller]
-fn refused(reload: &Reload, code: i32, said: &str) {
+pub(super) fn refused(reload: &Reload, code: i32, said: &str) {
     assert_eq!(reload.code, Some(code), "{reload:?}");
     assert!(reload.said.contains(said), "{reload:?}");
 }
 
-fn put_later(proxy: &Proxy, target: &'static str, tag: Option<String>, body: &'static str) -> JoinHandle<Response> {
+pub(super) fn put_later(
+    proxy: &Proxy,
+    target: &'static str,
+    tag: Option<String>,
+    body: &'static str,
+) -> JoinHandle<Response> {
     let addr = proxy.addr();
     tokio::spawn(async move {
         let fields: Vec<_> = tag.iter().map(|tag| ("If-Match", tag.as_str())).collect();

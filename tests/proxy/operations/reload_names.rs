@@ -1,0 +1,107 @@
+//! Reload: what a resource is called changes, by the key of what is touched, by the servers of an identity, or where
+//! retries are recognised.
+
+use std::sync::Arc;
+
+use super::reload::{GUARDED, OTHER_KEY, begin_reload, done, file, put_later, refused, start};
+use crate::support::{
+    backend::{Answer, Backend},
+    proxy::Proxy,
+    raw::{Connection, put, send},
+};
+
+const PROJECT: &str = "/projects/1";
+const ITEM: &str = "/projects/1/items/a";
+
+/// The file of a proxy whose items change their projects, and whose projects have this key.
+fn file_of_projects(backend: &Backend, key: &str) -> String {
+    let file = file(backend, GUARDED);
+    let (tables, route) = file.split_once("[[routes]]").expect("a route");
+    let route = |name: &str, path: &str, lines: &str| {
+        let renamed = route.replace("\"all\"", name).replace("\"/{*rest}\"", path);
+        format!("[[routes]]{renamed}\nrequire = \"never\"\n{lines}\n")
+    };
+    let projects = route("\"projects\"", "\"/projects/{project}\"", &format!("key = \"{key}\""));
+    let touches = "also_changes = [\"/projects/{project}\"]";
+    let items = route("\"items\"", "\"/projects/{project}/items/{item}\"", touches);
+    format!("{tables}{projects}{items}")
+}
+
+/// DESIGN rule 20: an item that is uploaded across the change would mark its project where nobody looks for it any more.
+#[tokio::test]
+async fn an_upload_across_a_change_of_the_key_of_what_it_touches_is_refused_untouched() {
+    let backend = Backend::start().await;
+    backend.put(PROJECT, "0");
+    let proxy = Arc::new(Proxy::start(&file_of_projects(&backend, "{path}")).await);
+    let mut client = Connection::open(proxy.addr()).await;
+    client.send_bytes(format!("PUT {ITEM} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha")).await;
+    proxy.rewrite(&file_of_projects(&backend, "/project/{project}"));
+    done(&proxy.reload(&[]).await, "routes changed: projects");
+    client.send_bytes("lf").await;
+    client.read_response().await.refused(409, "write-in-flight");
+    assert_eq!(backend.count("PUT", ITEM), 0);
+    assert_eq!(put(proxy.addr(), ITEM, &[], "whole").await.status, 201);
+}
+
+/// DESIGN rule 20: the item in flight has marked its project under the old key.
+#[tokio::test]
+async fn a_change_of_the_key_of_what_is_touched_waits_for_the_writes_that_touch_it() {
+    let backend = Backend::start().await;
+    backend.put(PROJECT, "0");
+    let proxy = Arc::new(Proxy::start(&file_of_projects(&backend, "{path}")).await);
+    let first = backend.hold("PUT", ITEM);
+    let writer = put_later(&proxy, ITEM, None, "x");
+    let held = first.arrived().await;
+    proxy.rewrite(&file_of_projects(&backend, "/project/{project}"));
+    let reload = begin_reload(&proxy, &[]).await;
+    assert!(!reload.is_finished());
+    held.answer(Answer::stored()).await;
+    assert_eq!(writer.await.unwrap().status, 201);
+    done(&reload.await.unwrap(), "routes changed: projects");
+}
+
+/// The file of a proxy with two upstreams, each with this server, and a route to each.
+fn file_of_two(backend: &Backend, [blue, green]: [&Backend; 2]) -> String {
+    let file = file(backend, GUARDED);
+    let (head, _) = file.split_once("[upstreams").expect("an upstream");
+    let upstreams = [("blue", blue), ("green", green)].map(|(name, server)| {
+        format!(
+            "[upstreams.{name}]\nservers = [\"{}\"]\nlate_write_window = \"1s\"\n[[routes]]\nname = \"{name}\"\n\
+             path = \"/{name}/{{id}}\"\nupstream = \"{name}\"\npolicy = \"optimistic\"\n\
+             require = \"never\"\n",
+            server.addr()
+        )
+    });
+    format!("{head}{}", upstreams.concat())
+}
+
+/// DESIGN rule 20: after the swap the other route leads to the server that is still at work on the write.
+#[tokio::test]
+async fn servers_that_change_places_wait_for_the_writes_under_way() {
+    let [one, two] = [Backend::start().await, Backend::start().await];
+    let proxy = Arc::new(Proxy::start(&file_of_two(&one, [&one, &two])).await);
+    let first = one.hold("PUT", "/blue/1");
+    let writer = put_later(&proxy, "/blue/1", None, "lost");
+    let held = first.arrived().await;
+    proxy.rewrite(&file_of_two(&one, [&two, &one]));
+    let reload = begin_reload(&proxy, &[]).await;
+    assert!(!reload.is_finished());
+    held.answer(Answer::stored()).await;
+    assert_eq!(writer.await.unwrap().status, 201);
+    done(&reload.await.unwrap(), "routes changed: blue, green");
+    assert_eq!(put(proxy.addr(), "/green/1", &[], "there").await.status, 201);
+    assert_eq!((one.count("PUT", "/green/1"), two.count("PUT", "*")), (1, 0));
+}
+
+/// DESIGN rule 21: the retry would have another resource key, and be applied again.
+#[tokio::test]
+async fn another_key_where_retries_are_recognised_has_to_be_forced() {
+    let keyed = |route: &str| format!("{route}\nidempotency = \"accept\"\nrequire = \"never\"");
+    let (backend, proxy) = start(&keyed(GUARDED)).await;
+    let post = async || send(proxy.addr(), "POST", "/doc", &[("Idempotency-Key", "\"k\"")], "+").await.status;
+    assert_eq!(post().await, 204);
+    proxy.rewrite(&file(&backend, &keyed(OTHER_KEY)));
+    refused(&proxy.reload(&[]).await, 1, "routes all: their resources get other keys");
+    assert_eq!((post().await, backend.count("POST", "/doc")), (204, 1), "it is recognised");
+    done(&proxy.reload(&["--force"]).await, "routes changed: all");
+}
