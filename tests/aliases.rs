@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ifmatch::core::target::{NormalPath, PathParameters, normalize, split_query};
+use ifmatch::core::target::{Kept, NormalPath, PathParameters, normalize, split_query};
 use proptest::{
     collection::vec,
     prelude::*,
@@ -61,6 +61,9 @@ const FILES: &[&[u8]] = &[
     b"tab\tbed",
     b"..;/plain",
 ];
+
+/// nginx decodes slashes, and has no path parameters.
+const KEPT: Kept = Kept { path_params: PathParameters::Keep, ..Kept::NOTHING };
 
 /// How many of [`FILES`] have a spelling that is accepted.
 const FILES_WITH_A_KEY: usize = FILES.len() - 4;
@@ -196,7 +199,7 @@ fn spelling() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn key(raw_target: &[u8]) -> Option<NormalPath> {
-    normalize(split_query(raw_target).0, PathParameters::Keep).ok()
+    normalize(split_query(raw_target).0, KEPT).ok()
 }
 
 /// DESIGN, section 3, rule 10.

@@ -46,7 +46,7 @@ use crate::{
         policy::{GuardRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern, WritesTo},
-        target::PathParameters,
+        target::Kept,
     },
     tls::UpstreamTls,
 };
@@ -303,6 +303,8 @@ pub struct Upstream {
     pub name: String,
     /// The beginning of the resource keys: `identity`, else the name.
     pub identity: String,
+    /// Whether the servers read paths without regard to letter case.
+    pub ignore_case: bool,
     /// The servers, `host:port` or `unix:/path`; never empty.
     pub servers: Vec<String>,
     /// The TLS settings for connections to the servers; `None` without TLS.
@@ -367,8 +369,8 @@ pub struct Route {
     pub key: KeyTemplate,
     /// The resource that the body of a write names (`writes_to`).
     pub writes_to: Option<WritesTo>,
-    /// The treatment of `;` in a path.
-    pub path_params: PathParameters,
+    /// What the backend takes as ordinary parts of names (`path_params`, `encoded_slash`).
+    pub kept: Kept,
     /// Whether a guarded route (this one included) that does not only observe sends to the same upstream. A target with
     /// two readings could then reach the resources of that route through this one.
     pub beside_guarded: bool,

@@ -23,7 +23,7 @@ use crate::{
             AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, MethodOverride, OnWrite, Policy,
             ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
-        target::PathParameters,
+        target::{EncodedSlash, PathParameters},
     },
     tls::ClientAuth,
 };
@@ -159,6 +159,7 @@ pub(super) struct Otlp {
 pub(super) struct Upstream {
     pub(super) servers: Option<Texts>,
     pub(super) identity: Option<Text>,
+    pub(super) ignore_case: Option<Flag>,
     pub(super) weights: BTreeMap<Text, Number>,
     pub(super) balance: Option<Choice<Balance>>,
     pub(super) hash_by: Option<Choice<HashBy>>,
@@ -227,6 +228,7 @@ pub(super) struct Route {
     pub(super) other_writers: Option<Flag>,
     pub(super) key: Option<Text>,
     pub(super) path_params: Option<Choice<PathParameters>>,
+    pub(super) encoded_slash: Option<Choice<EncodedSlash>>,
     pub(super) require: Option<Choice<Require>>,
     pub(super) require_methods: Option<Texts>,
     pub(super) allow_any: Option<Flag>,

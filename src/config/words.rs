@@ -14,7 +14,7 @@ use crate::{
             AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
             Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
-        target::PathParameters,
+        target::{EncodedSlash, PathParameters},
     },
     tls::ClientAuth,
 };
@@ -136,6 +136,10 @@ impl Word for Idempotency {
 }
 
 impl Word for PathParameters {
+    const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
+}
+
+impl Word for EncodedSlash {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
 }
 

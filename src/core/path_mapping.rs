@@ -9,20 +9,27 @@
 //! removes octets. In another spelling the same octets would mean something else. [`PathMapping::agrees`] compares the
 //! path that the upstream would read with the one that was meant, dot segments included.
 
-use super::target::{NormalPath, PathParameters, normalize, split_authority, split_query};
+use super::target::{Kept, NormalPath, normalize, split_authority, split_query};
 
 /// How paths are changed on their way to an upstream. Both prefixes are empty or in normal form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathMapping {
     strip: String,
     add: String,
+    ignores_case: bool,
 }
 
 impl PathMapping {
     /// Makes a mapping that removes one prefix and adds the other. The root stands for no prefix.
     pub fn new(strip: &NormalPath, add: &NormalPath) -> Self {
         let text = |prefix: &NormalPath| prefix.as_str().trim_end_matches('/').to_owned();
-        Self { strip: text(strip), add: text(add) }
+        Self { strip: text(strip), add: text(add), ignores_case: false }
+    }
+
+    /// The mapping of a backend that ignores letter case: the prefix that is removed may be spelled in any.
+    #[must_use]
+    pub fn ignoring_case(self) -> Self {
+        Self { ignores_case: true, ..self }
     }
 
     /// Whether paths stay unchanged.
@@ -43,7 +50,7 @@ impl PathMapping {
     /// A target (path, and query if there is one) as the upstream receives it; `None` if it does not begin with the
     /// prefix that is to be removed.
     pub fn to_upstream(&self, target: &[u8]) -> Option<Vec<u8>> {
-        replace(target, &self.strip, &self.add)
+        self.replace(target, &self.strip, &self.add)
     }
 
     /// A path in normal form as the upstream reads it.
@@ -51,20 +58,20 @@ impl PathMapping {
         if self.is_identity() {
             return Some(path.clone());
         }
-        normalize(&self.to_upstream(path.as_str().as_bytes())?, PathParameters::Keep).ok()
+        normalize(&self.to_upstream(path.as_str().as_bytes())?, Kept::ALL).ok()
     }
 
     /// Whether a path as received and its normal form lead the upstream to the same path.
     pub fn agrees(&self, received: &[u8], normal: &NormalPath) -> bool {
         self.is_identity()
             || self.to_upstream(received).is_some_and(|mapped| {
-                normalize(&mapped, PathParameters::Keep).ok().as_ref() == self.upstream_path(normal).as_ref()
+                normalize(&mapped, Kept::ALL).ok().as_ref() == self.upstream_path(normal).as_ref()
             })
     }
 
     /// A target of the upstream as the client sees it; `None` if no target of a client leads there.
     pub fn to_client(&self, target: &[u8]) -> Option<Vec<u8>> {
-        replace(target, &self.add, &self.strip)
+        self.replace(target, &self.add, &self.strip)
     }
 
     /// A reference in a response (RFC 3986 section 4.1) as the client should follow it; `None` if it stays unchanged.
@@ -87,17 +94,18 @@ impl PathMapping {
         let mapped = format!("{beginning}{mapped}");
         (mapped != reference).then_some(mapped)
     }
-}
 
-/// A target with its beginning replaced.
-fn replace(target: &[u8], old: &str, new: &str) -> Option<Vec<u8>> {
-    let rest = target.strip_prefix(old.as_bytes())?;
-    let (path, _) = split_query(rest);
-    if !path.is_empty() && !path.starts_with(b"/") && !path.starts_with(b"#") {
-        return None;
+    /// A target with its beginning replaced.
+    fn replace(&self, target: &[u8], old: &str, new: &str) -> Option<Vec<u8>> {
+        let (beginning, rest) = target.split_at_checked(old.len())?;
+        let is_old = beginning == old.as_bytes() || self.ignores_case && beginning.eq_ignore_ascii_case(old.as_bytes());
+        let (path, _) = split_query(rest);
+        if !is_old || !path.is_empty() && !path.starts_with(b"/") && !path.starts_with(b"#") {
+            return None;
+        }
+        let slash = if new.is_empty() && !path.starts_with(b"/") { "/" } else { "" };
+        Some([new.as_bytes(), slash.as_bytes(), rest].concat())
     }
-    let slash = if new.is_empty() && !path.starts_with(b"/") { "/" } else { "" };
-    Some([new.as_bytes(), slash.as_bytes(), rest].concat())
 }
 
 #[cfg(test)]
@@ -105,7 +113,7 @@ mod tests {
     use super::*;
 
     fn normal(path: &str) -> NormalPath {
-        normalize(path.as_bytes(), PathParameters::Keep).unwrap()
+        normalize(path.as_bytes(), Kept::ALL).unwrap()
     }
 
     fn mapping(strip: &str, add: &str) -> PathMapping {
@@ -133,6 +141,16 @@ mod tests {
         ] {
             assert_eq!(there(strip, add, target).as_deref(), expected, "{strip} {add} {target}");
         }
+    }
+
+    #[test]
+    fn a_prefix_in_another_case_is_one_where_case_is_ignored() {
+        let api = mapping("/api", "/v1");
+        assert_eq!(api.to_upstream(b"/API/Docs"), None);
+        let api = api.ignoring_case();
+        assert_eq!(api.to_upstream(b"/API/Docs?X=/API").as_deref(), Some(&b"/v1/Docs?X=/API"[..]));
+        assert!(api.agrees(b"/API/Docs", &normal("/API/Docs")));
+        assert_eq!(api.to_upstream(b"/APIs"), None);
     }
 
     #[test]

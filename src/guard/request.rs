@@ -178,7 +178,8 @@ impl Request {
     /// target: it names the operation and the right to it.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
-        TargetName::of(if self.rules.quirks.query_names_target { target } else { split_query(target).0 })
+        let target = if self.rules.quirks.query_names_target { target } else { split_query(target).0 };
+        TargetName::of(target, self.upstream().ignore_case)
     }
 
     /// Goes through the gate of the route, for a write. Fails if the route has been replaced.

@@ -6,6 +6,10 @@
 //! the spelling as received would take another route, the backend may read it as that route's resource. So the request
 //! is refused as soon as a guarded resource could be the one that is meant.
 //!
+//! *What of an encoded slash?* A backend may decode `%2F` before it looks for segments. A guarded route takes such a
+//! path only if it says that its backend does not (`encoded_slash = "keep"`). A route beside a guarded one passes it if
+//! the decoded path takes the same route: then nothing is reached that the plain spelling does not reach.
+//!
 //! *What happens to `Upgrade`?* A connection that changed its protocol could carry anything. So on a guarded route the
 //! field is removed and the request is judged like any other. The exception is a plain WebSocket handshake on a route
 //! that lets it open a tunnel (`websocket = true`): the handshake is judged as a read before it goes. An extended
@@ -29,7 +33,10 @@ use crate::{
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::RouteMatch,
-        target::{NormalPath, PathParameters, normalize, split_query},
+        target::{
+            AmbiguousTarget, EncodedSlash, Kept, NormalPath, decode_slashes, holds_encoded_slash, normalize,
+            split_query,
+        },
     },
 };
 
@@ -113,22 +120,20 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     let (path, _) = split_query(head.target);
     let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
-    // The route decides whether path parameters are kept, and it is not found yet.
-    let normal = match normalize(path, PathParameters::Keep) {
+    // The route decides what is kept, and it is not found yet.
+    let normal = match normalize(path, Kept::ALL) {
         Ok(normal) => normal,
-        Err(ambiguous) => {
+        Err(what) => {
             let spelled = spelled();
             return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
-                Some((_, route)) if !route.mapping.is_identity() => {
-                    refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))
-                }
+                Some((_, route)) if !route.mapping.is_identity() => refuse(spelled, ambiguous(what)),
                 Some((route_index, route)) if route.guard.is_none() && !is_protected(route) => {
                     Door::Pass { route_index, upgrade: true }
                 }
                 Some((route_index, route)) if !is_protected(route) => {
                     Door::Observed { route_index, would: Err(Code::AmbiguousTarget) }
                 }
-                _ => refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string())),
+                _ => refuse(spelled, ambiguous(what)),
             };
         }
     };
@@ -147,7 +152,9 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     };
     // A path in normal form is spelled like the route that it takes.
     let other = if path == normal.as_str().as_bytes() { None } else { spelled().filter(|&index| index != found.index) };
-    if let Err(refusal) = check_readings(path, &normal, route, other, routes) {
+    let readings = check_readings(path, &normal, route, other, routes)
+        .and_then(|()| check_decoded(table, head.host, path, (found.index, route)));
+    if let Err(refusal) = readings {
         return refuse(Some(route_index), refusal);
     }
     if lease.is_none() && !route.mapping.agrees(path, &normal) {
@@ -155,7 +162,8 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = TakenRoute { route_index, route, found: &found };
-    let judged = check_own_fields(guard, route, head).and_then(|()| match lease {
+    let judged = check_kept(path, &normal, route.kept).and_then(|()| check_own_fields(guard, route, head));
+    let judged = judged.and_then(|()| match lease {
         Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
         None => judge(guard, &taken, &normal, head),
     });
@@ -189,11 +197,42 @@ fn check_readings(
         let detail = "the path takes one route as it is spelled and another when it is decoded; send it in normal form";
         return Err(Refusal::new(Code::AmbiguousTarget, detail));
     }
-    if is_protected(route) && route.path_params == PathParameters::Refuse && normal.as_str().contains(';') {
-        let refused = normalize(path, PathParameters::Refuse);
-        return refused.map(drop).map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()));
+    if is_protected(route) && route.enforced().is_none() {
+        return check_kept(path, normal, Kept { encoded_slash: EncodedSlash::Keep, ..route.kept });
     }
     Ok(())
+}
+
+/// Refuses a path with a part of a name that the route does not keep.
+fn check_kept(path: &[u8], normal: &NormalPath, kept: Kept) -> Result<(), Refusal> {
+    if !normal.as_str().contains(';') && !holds_encoded_slash(path) {
+        return Ok(());
+    }
+    normalize(path, kept).map(drop).map_err(ambiguous)
+}
+
+/// Refuses a path whose encoded slashes could be read as slashes, so that it reaches a guarded resource from a route
+/// that is not guarded. `taken` is the place and the route that it takes as it is.
+fn check_decoded(
+    table: &RoutingTable,
+    host: &str,
+    path: &[u8],
+    (index, route): (usize, &Route),
+) -> Result<(), Refusal> {
+    let is_open = is_protected(route) && route.enforced().is_none();
+    if !is_open || route.kept.encoded_slash == EncodedSlash::Keep || !holds_encoded_slash(path) {
+        return Ok(());
+    }
+    let decoded = decode_slashes(path);
+    let normal = normalize(&decoded, Kept::ALL).map_err(ambiguous)?;
+    let is_same = table.find(host, &normal).is_some_and(|found| found.index == index)
+        && table.find_raw(host, &decoded) == Some(index)
+        && route.mapping.agrees(&decoded, &normal);
+    if is_same { Ok(()) } else { Err(ambiguous(AmbiguousTarget::EncodedSlash)) }
+}
+
+fn ambiguous(what: AmbiguousTarget) -> Refusal {
+    Refusal::new(Code::AmbiguousTarget, what.to_string())
 }
 
 /// Refuses a request if a field that only this route judges by is removed from it, or has a second spelling.
@@ -236,12 +275,16 @@ fn judge_lease(
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
     let method = method::effective(guard, head.method, head.headers, head.target)?;
-    let ambiguous = || Refusal::new(Code::AmbiguousTarget, format!("spell the path's beginning as {}", rules.prefix));
-    if !head.target.starts_with(rules.prefix.as_bytes()) {
-        return Err(ambiguous());
+    let misspelled = || Refusal::new(Code::AmbiguousTarget, format!("spell the path's beginning as {}", rules.prefix));
+    let is_prefix = |beginning: &[u8]| {
+        let ignore_case = taken.route.upstream.ignore_case && beginning.eq_ignore_ascii_case(rules.prefix.as_bytes());
+        ignore_case || beginning == rules.prefix.as_bytes()
+    };
+    if !head.target.get(..rules.prefix.len()).is_some_and(is_prefix) {
+        return Err(misspelled());
     }
-    let resource = normal.as_str().strip_prefix(&rules.prefix).filter(|path| !path.is_empty()).unwrap_or("/");
-    let resource = normalize(resource.as_bytes(), PathParameters::Keep).map_err(|_cause| ambiguous())?;
+    let resource = normal.as_str().get(rules.prefix.len()..).filter(|path| !path.is_empty()).unwrap_or("/");
+    let resource = normalize(resource.as_bytes(), Kept::ALL).map_err(|_cause| misspelled())?;
     let (path, _) = split_query(head.target.get(rules.prefix.len()..).unwrap_or_default());
     let path = if path.is_empty() { b"/" } else { path };
     if !taken.route.mapping.agrees(path, &resource) {

@@ -6,7 +6,8 @@ use http::{HeaderName, HeaderValue};
 
 use super::{super::table::RoutingTable, *};
 use crate::{
-    core::policy::MethodOverride,
+    config::Upstream,
+    core::{policy::MethodOverride, resource::KeyTemplate},
     proxy::testing::{config, guard, route},
 };
 
@@ -37,6 +38,30 @@ const OPEN: usize = 4;
 const OPEN_DOCS: usize = 5;
 const SOCKET: usize = 6;
 
+/// A guarded `/api/{*rest}` beside an open `/{*rest}`, and below `/projects` guarded routes that keep slashes; all of one
+/// upstream, which ignores letter case or not.
+fn aliased_routes(ignore_case: bool) -> Vec<Arc<Route>> {
+    let server: SocketAddr = "127.0.0.1:9".parse().expect("an address");
+    let aliased = |path: &str, key: &str, guard: Option<GuardRules>| {
+        let mut route = route(path, guard, &[server]);
+        let names: Vec<&str> = route.path.names().collect();
+        let key = KeyTemplate::parse(key, &names).expect("a key");
+        let mut upstream = Upstream::clone(&route.upstream);
+        upstream.ignore_case = ignore_case;
+        route.key = if ignore_case { key.ignoring_case() } else { key };
+        route.path = if ignore_case { route.path.ignoring_case() } else { route.path };
+        (route.upstream, route.beside_guarded) = (Arc::new(upstream), true);
+        route
+    };
+    let mut projects = aliased("/projects/{id}", "{path}", Some(guard()));
+    projects.kept.encoded_slash = EncodedSlash::Keep;
+    let items = aliased("/items/{id}", "/Items/{id}", Some(guard()));
+    let as_json = aliased("/items/{id}.json", "/Items/{id}", Some(guard()));
+    let by_query = aliased("/item", "/Items/{query.id}", Some(guard()));
+    let api = aliased("/api/{*rest}", "{path}", Some(guard()));
+    config(vec![api, aliased("/{*rest}", "{path}", None), projects, items, as_json, by_query]).routes
+}
+
 /// The parts of a [`Door`] that the tables compare.
 #[derive(Debug, PartialEq)]
 enum Outcome {
@@ -53,13 +78,16 @@ use Outcome::{Guarded, Handshake, Observed, ObservedRefusal, Passed, PassedWitho
 
 /// Decides on one request: its method, its target, and its fields as `name: value` lines.
 fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
+    outcome_of(&routes(), method, target, fields)
+}
+
+fn outcome_of(routes: &[Arc<Route>], method: &str, target: &str, fields: &[&str]) -> Outcome {
     let mut headers = HeaderMap::new();
     for field in fields {
         let (name, value) = field.split_once(": ").expect("a field");
         let name: HeaderName = name.parse().expect("a name");
         headers.append(name, HeaderValue::from_str(value).expect("a value"));
     }
-    let routes = routes();
     let method = Method::from_bytes(method.as_bytes()).expect("a method");
     let head = Head {
         method: &method,
@@ -69,7 +97,7 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         headers: &headers,
         client: ClientAddress::Local,
     };
-    match decide(&RoutingTable::new(&routes), &head) {
+    match decide(&RoutingTable::new(routes), &head) {
         Door::Refuse { refusal, .. } => Refused(refusal.code),
         Door::Pass { route_index, upgrade: true } => Passed(route_index),
         Door::Pass { route_index, upgrade: false } => PassedWithoutUpgrade(route_index),
@@ -111,8 +139,10 @@ fn a_target_takes_one_route_or_none() {
         ("/open/%64ocs/42", Passed(OPEN_DOCS)),
         // No reading.
         ("/docs/a%2fb", Refused(Code::AmbiguousTarget)),
-        ("/beside/a%2fb", Refused(Code::AmbiguousTarget)),
-        ("/nothing/a%2fb", Refused(Code::AmbiguousTarget)),
+        ("/beside/a%2fb", Passed(BESIDE)),
+        ("/beside/..%2fdocs%2f42", Refused(Code::AmbiguousTarget)),
+        ("/beside%2fa", Refused(Code::NoRoute)),
+        ("/nothing/a%2fb", Refused(Code::NoRoute)),
         ("/open/a%2fb", Passed(OPEN)),
         ("/open/a%5cb", Passed(OPEN)),
         // Path parameters.
@@ -122,6 +152,84 @@ fn a_target_takes_one_route_or_none() {
         ("/open/42;v=1", Passed(OPEN)),
     ] {
         assert_eq!(outcome("PUT", target, &[]), expected, "{target}");
+    }
+}
+
+/// Rule 18: where the upstream ignores letter case, all cases of a path take one route and have one key.
+#[test]
+fn a_path_in_another_case_is_the_same_resource_where_case_is_ignored() {
+    let (ignoring, exact) = (aliased_routes(true), aliased_routes(false));
+    let note = |key| Guarded(0, key, "PUT");
+    for (target, in_any_case, in_one_case) in [
+        ("/api/notes/1", note("backend:/api/notes/1"), note("backend:/api/notes/1")),
+        ("/API/Notes/1", note("backend:/api/notes/1"), Passed(1)),
+        ("/api/NOTES/1", note("backend:/api/notes/1"), note("backend:/api/NOTES/1")),
+        ("/api/%4Eotes/1", note("backend:/api/notes/1"), note("backend:/api/Notes/1")),
+        ("/api/%C3%84", note("backend:/api/%C3%A4"), note("backend:/api/%C3%84")),
+        ("/api/\u{e4}", note("backend:/api/%C3%A4"), note("backend:/api/%C3%A4")),
+        ("/api/\u{212a}", note("backend:/api/k"), note("backend:/api/%E2%84%AA")),
+        // Two readings, one of them guarded.
+        ("/%41PI/notes/1", Refused(Code::AmbiguousTarget), Passed(1)),
+        ("/x/../API/1", Refused(Code::AmbiguousTarget), Passed(1)),
+        ("/other", Passed(1), Passed(1)),
+        // Keys from a path and from a query meet.
+        ("/items/A1", Guarded(3, "backend:/items/a1", "PUT"), Guarded(3, "backend:/Items/A1", "PUT")),
+        ("/ITEMS/a1.Json", Guarded(4, "backend:/items/a1", "PUT"), Passed(1)),
+        ("/Item?id=A1", Guarded(5, "backend:/items/a1", "PUT"), Passed(1)),
+    ] {
+        assert_eq!(outcome_of(&ignoring, "PUT", target, &[]), in_any_case, "{target}");
+        assert_eq!(outcome_of(&exact, "PUT", target, &[]), in_one_case, "{target}");
+    }
+}
+
+/// Rule 18: a resource and its format have one key if the routes say so. The route with the longer end is the more
+/// specific.
+#[test]
+fn a_format_suffix_is_part_of_the_pattern_and_not_of_the_key() {
+    let routes = aliased_routes(false);
+    for (target, expected) in [
+        ("/items/1", Guarded(3, "backend:/Items/1", "PUT")),
+        ("/items/1.json", Guarded(4, "backend:/Items/1", "PUT")),
+        ("/items/1.json/", Guarded(4, "backend:/Items/1", "PUT")),
+        ("/items/1.a.json", Guarded(4, "backend:/Items/1.a", "PUT")),
+        ("/items/1.xml", Guarded(3, "backend:/Items/1.xml", "PUT")),
+        ("/items/.json", Guarded(3, "backend:/Items/.json", "PUT")),
+        // As it is spelled, it takes the other route.
+        ("/items/1%2Ejson", Refused(Code::AmbiguousTarget)),
+    ] {
+        assert_eq!(outcome_of(&routes, "PUT", target, &[]), expected, "{target}");
+    }
+}
+
+/// Rule 10: an encoded slash passes only where it can reach no guarded resource, or where the route keeps it.
+#[test]
+fn an_encoded_slash_passes_where_no_reading_of_it_is_guarded() {
+    let routes = aliased_routes(false);
+    let project = |key| Guarded(2, key, "PUT");
+    for (target, expected) in [
+        // Kept: a name with a slash in it.
+        ("/projects/a%2Fb", project("backend:/projects/a%2Fb")),
+        ("/projects/%61%2fb", project("backend:/projects/a%2Fb")),
+        ("/projects/a%252Fb", project("backend:/projects/a%252Fb")),
+        ("/projects/a%2F..%2Fb", Refused(Code::AmbiguousTarget)),
+        ("/projects/a%5Cb", Refused(Code::AmbiguousTarget)),
+        // Open in both readings.
+        ("/users/a%2Fb", Passed(1)),
+        ("/users/a%2fb/c", Passed(1)),
+        ("/projects/a%2Fb/issues", Passed(1)),
+        // The decoded reading is guarded, or leads elsewhere.
+        ("/api%2Fnotes%2F1", Refused(Code::AmbiguousTarget)),
+        ("/items%2f1", Refused(Code::AmbiguousTarget)),
+        ("/x/..%2Fapi%2F1", Refused(Code::AmbiguousTarget)),
+        ("/x%2F../api/1", Refused(Code::AmbiguousTarget)),
+        ("/x%2Fy/../api/1", Refused(Code::AmbiguousTarget)),
+        ("/%2Fapi/1", Refused(Code::AmbiguousTarget)),
+        ("/users/a%2F%2e%2e%2F%2e%2e%2Fapi/1", Refused(Code::AmbiguousTarget)),
+        // Guarded, and not kept.
+        ("/api/a%2Fb", Refused(Code::AmbiguousTarget)),
+        ("/items/a%2Fb", Refused(Code::AmbiguousTarget)),
+    ] {
+        assert_eq!(outcome_of(&routes, "PUT", target, &[]), expected, "{target}");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         policy::LeaseRules,
         request_line::{host, method_and_target},
         route::{HostPattern, PathPattern, RouteMatch, RouteTable},
-        target::{NormalPath, PathParameters, normalize, split_query},
+        target::{Kept, NormalPath, normalize, split_query},
     },
 };
 
@@ -45,11 +45,16 @@ impl RoutingTable {
             if let Some(prefix) = prefix {
                 leased.push(index);
                 patterns.push((route.host.clone(), route.path.under(&prefix)));
-                prefixes.insert((route.host.to_string(), prefix.as_str().to_owned()), (route.host.clone(), prefix));
+                let place = (route.host.to_string(), prefix.as_str().to_owned());
+                let (_, _, in_any_case) = prefixes.entry(place).or_insert((route.host.clone(), prefix, false));
+                *in_any_case |= route.path.ignores_case();
             }
         }
         if let Ok(anything) = PathPattern::parse("/{*rest}") {
-            patterns.extend(prefixes.into_values().map(|(host, prefix)| (host, anything.under(&prefix))));
+            let in_any_case = anything.ignoring_case();
+            patterns.extend(prefixes.into_values().map(|(host, prefix, ignores_case)| {
+                (host, if ignores_case { &in_any_case } else { &anything }.under(&prefix))
+            }));
         }
         Self { patterns: RouteTable::new(patterns), routes: routes.to_vec(), leased }
     }
@@ -121,5 +126,5 @@ fn lease_rules(route: &Route) -> Option<&LeaseRules> {
 }
 
 fn normal_prefix(prefix: &str) -> Option<NormalPath> {
-    normalize(prefix.as_bytes(), PathParameters::Keep).ok()
+    normalize(prefix.as_bytes(), Kept::ALL).ok()
 }

@@ -44,6 +44,7 @@ pub(super) fn refusing_server() -> (TcpSocket, String) {
 
 pub(super) fn upstream(servers: &[&str]) -> Upstream {
     Upstream {
+        ignore_case: false,
         name: "test".into(),
         identity: "test".into(),
         servers: servers.iter().map(ToString::to_string).collect(),

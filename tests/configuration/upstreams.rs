@@ -174,3 +174,43 @@ fn an_unguarded_route_that_reaches_a_guarded_one_by_its_prefix_is_warned_of() {
     let both = loaded(&format!("{}[defaults]\nadd_prefix = \"/v1\"\n", open("path = \"/{*rest}\"")));
     assert_eq!(both.warnings, []);
 }
+
+/// Rule 18: what one upstream takes for one resource must not have two keys, or two routes that could both win.
+#[test]
+fn letter_case_that_is_ignored_makes_conflicts_of_paths_and_identities() {
+    let route = |path: &str| format!("[[routes]]\npath = \"{path}\"\nupstream = \"docs\"\npolicy = \"optimistic\"\n");
+    let ignoring = with_upstream("ignore_case = true");
+    for (path, message) in [
+        ("/Documents/{name}", "route \"/Documents/{name}\" matches the same requests as route \"documents\" (line 9)"),
+        ("/{kind}/NEW", "routes \"/{kind}/NEW\" and \"documents\" (line 9) match common requests"),
+    ] {
+        assert_eq!(problems(&format!("{ignoring}{}", route(path))), [message]);
+    }
+    assert_eq!(problems(&format!("{BASE}{}", route("/Documents/{name}"))), [""; 0]);
+    assert_eq!(problems(&format!("{ignoring}{}", route("/documents/NEW"))), [""; 0]);
+    let shared = ignoring.replace("9001\"]", "9001\"]\nidentity = \"docs\"");
+    let message = "upstreams \"docs\" and \"files\" have the identity \"docs\", and differ in ignore_case";
+    assert_eq!(problems(&shared), [message]);
+    assert_eq!(problems(&shared.replace("identity", "ignore_case = true\nidentity")), [""; 0]);
+}
+
+/// Rule 18: the end of a segment takes part in what is more specific, and in conflicts.
+#[test]
+fn ends_of_segments_are_compared_with_other_patterns() {
+    let route =
+        |path: &str| format!("{BASE}[[routes]]\npath = \"{path}\"\nupstream = \"docs\"\npolicy = \"optimistic\"\n");
+    for path in ["/documents/{id}.json", "/documents/new.json", "/documents/{id}:publish"] {
+        assert_eq!(problems(&route(path)), [""; 0], "{path}");
+    }
+    let twice = format!(
+        "{}[[routes]]\npath = \"/documents/{{a}}.json\"\nupstream = \"docs\"\npolicy = \"optimistic\"\n",
+        route("/documents/{id}.json")
+    );
+    let message = "route \"/documents/{a}.json\" matches the same requests as route \"/documents/{id}.json\" (line 12)";
+    assert_eq!(problems(&twice), [message]);
+    let crossing = format!(
+        "{}[[routes]]\npath = \"/{{kind}}/new.json\"\nupstream = \"docs\"\npolicy = \"optimistic\"\n",
+        route("/documents/{id}.json")
+    );
+    assert_eq!(problems(&crossing).len(), 2);
+}

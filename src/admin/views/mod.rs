@@ -177,7 +177,8 @@ fn route(route: &Route) -> Value {
         "policy": route.policy.word(),
         "key": route.key.to_string(),
         "writes_to": route.writes_to.as_ref().map(ToString::to_string),
-        "path_params": route.path_params.word(),
+        "path_params": route.kept.path_params.word(),
+        "encoded_slash": route.kept.encoded_slash.word(),
     });
     joined(shown, route.guard.as_deref().map_or(Value::Null, guard))
 }

@@ -14,6 +14,7 @@ pub(super) fn upstream(upstream: &Upstream) -> Value {
     json!({
         "servers": upstream.servers,
         "identity": upstream.identity,
+        "ignore_case": upstream.ignore_case,
         "weights": weights.map(|(server, weight)| (server.clone(), json!(weight))).collect::<Map<_, _>>(),
         "balance": upstream.balance.word(),
         "hash_by": upstream.hash_by.spelled(),

@@ -23,7 +23,7 @@ use crate::{
         policy::{GuardRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
-        target::PathParameters,
+        target::{EncodedSlash, Kept, PathParameters},
     },
 };
 
@@ -31,8 +31,8 @@ use crate::{
 const DEFAULT_KEY: &str = "{path}";
 
 /// The keys that have an effect on an unguarded route.
-const UNGUARDED_KEYS: [&str; 8] =
-    ["name", "host", "path", "upstream", "strip_prefix", "add_prefix", "policy", "path_params"];
+const UNGUARDED_KEYS: [&str; 9] =
+    ["name", "host", "path", "upstream", "strip_prefix", "add_prefix", "policy", "path_params", "encoded_slash"];
 
 /// The key of the table that only pessimistic routes have.
 const LEASE_KEY: &str = "lease";
@@ -91,6 +91,7 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &NamedUpstr
     let keys = RouteKeys { own: defaults, defaults };
     let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
+    let _ = check.word::<EncodedSlash>("encoded_slash", defaults.encoded_slash.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
     prefixes::values(check, keys);
     let dialect = guard::values(check, keys, Policy::Optimistic).dialect;
@@ -115,7 +116,7 @@ fn route(
         .and_then(|name| upstream(check, name, upstreams));
     let policy_text = table.required(check, "policy", keys.get(|raw| &raw.policy), "policy = \"optimistic\"");
     let policy = check.word::<Policy>("policy", policy_text);
-    let path_params = check.word("path_params", keys.get(|raw| &raw.path_params));
+    let kept = kept(check, keys);
     let guard = if policy == Some(Policy::LastWriterWins) {
         table.refuse_guard_keys(check);
         None
@@ -125,8 +126,11 @@ fn route(
         }
         Some(guard(check, keys, policy.unwrap_or(Policy::Optimistic)))
     };
+    let ignores_case = upstream.as_ref().is_some_and(|upstream| upstream.ignore_case);
     let (host, path) = (host?, path?);
+    let path = if ignores_case { path.ignoring_case() } else { path };
     let key = key(check, keys, guard.is_some(), &path);
+    let key = if ignores_case { key.map(KeyTemplate::ignoring_case) } else { key };
     if let Some(guard) = &guard {
         delete_pending::suits_route(check, keys, guard, key.as_ref());
     }
@@ -150,7 +154,7 @@ fn route(
         upstream_path,
         key,
         writes_to: named.as_ref().map(|template| template.get_ref().clone()),
-        path_params: path_params.unwrap_or(PathParameters::Refuse),
+        kept,
         beside_guarded: false,
         reads_may_be_leased: false,
         deletes_may_be_pending: false,
@@ -166,6 +170,16 @@ fn route(
         guarantee,
         route,
     })
+}
+
+/// Reads what the backend takes as ordinary parts of names.
+fn kept(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Kept {
+    let path_params = check.word("path_params", keys.get(|raw| &raw.path_params));
+    let encoded_slash = check.word("encoded_slash", keys.get(|raw| &raw.encoded_slash));
+    Kept {
+        path_params: path_params.unwrap_or(Kept::NOTHING.path_params),
+        encoded_slash: encoded_slash.unwrap_or(Kept::NOTHING.encoded_slash),
+    }
 }
 
 /// One `[[routes]]` table: its index and the position of its heading.

@@ -28,6 +28,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, raw::Written
     let upstreams = raw.iter().map(|(name, raw)| (name.get_ref().clone(), Arc::new(upstream(check, name, raw))));
     let upstreams = upstreams.collect();
     refuse_shared_servers(check, raw, &upstreams);
+    refuse_two_cases(check, raw, &upstreams);
     upstreams
 }
 
@@ -44,6 +45,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &raw::Written<raw::Upst
     Upstream {
         name: name.get_ref().clone(),
         identity: raw.identity.as_ref().map_or(name, |identity| identity).get_ref().clone(),
+        ignore_case: raw.ignore_case.as_ref().is_some_and(|flag| *flag.get_ref()),
         weights: balancing::weights(check, raw, &servers),
         servers,
         balance,
@@ -163,6 +165,30 @@ fn refuse_shared_servers(
                 check.hinted(text.span(), message, hint);
             }
             seen.push((server, upstream, check.source.line(text.span().start)));
+        }
+    }
+}
+
+/// Reports upstreams of one identity of which one ignores letter case and another does not: one resource would have two
+/// keys.
+fn refuse_two_cases(
+    check: &mut Check<'_>,
+    raw: &BTreeMap<Text, raw::Written<raw::Upstream>>,
+    upstreams: &NamedUpstreams,
+) {
+    let mut in_file_order =
+        raw.keys().filter_map(|name| Some((name, upstreams.get(name.get_ref())?))).collect::<Vec<_>>();
+    in_file_order.sort_by_key(|(name, _)| name.span().start);
+    let mut first: BTreeMap<&str, &Upstream> = BTreeMap::new();
+    for (name, upstream) in in_file_order {
+        let other = *first.entry(&upstream.identity).or_insert(upstream);
+        if other.ignore_case != upstream.ignore_case {
+            let message = format!(
+                "upstreams {:?} and {:?} have the identity {:?}, and differ in ignore_case",
+                other.name, upstream.name, upstream.identity
+            );
+            let hint = "one resource would have two keys; give both the same ignore_case";
+            check.hinted(name.span(), message, hint);
         }
     }
 }

@@ -108,12 +108,12 @@ fn append(pieces: &mut Vec<Piece>, text: &str) {
 
 fn append_path(pieces: &mut Vec<Piece>, path: &PathPattern) {
     let begin = pieces.len();
-    for text in path.texts() {
+    for (captures, text) in path.texts() {
         append(pieces, "/");
-        match text {
-            Some(text) => append(pieces, text),
-            None => pieces.push(Piece::Any { others: "" }),
+        if captures {
+            pieces.push(Piece::Any { others: "" });
         }
+        append(pieces, text);
     }
     if pieces.len() == begin {
         append(pieces, "/");

@@ -4,7 +4,10 @@ use std::fmt;
 
 use http::HeaderName;
 
-use super::super::{route::PatternProblem, target::is_segment_character};
+use super::super::{
+    route::PatternProblem,
+    target::{fold_normal, is_segment_character},
+};
 
 /// How similar a misspelled placeholder must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -20,6 +23,8 @@ pub(super) const ABSENT: u8 = b'?';
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyTemplate {
     pub(super) parts: Vec<TemplatePart>,
+    /// Whether keys that differ only in letter case are one.
+    pub(super) ignores_case: bool,
 }
 
 /// One part of a template.
@@ -65,7 +70,18 @@ impl KeyTemplate {
             return Err(PatternProblem::new("a key cannot be empty").hint("write \"{path}\""));
         }
         check_boundaries(&parts)?;
-        Ok(Self { parts })
+        Ok(Self { parts, ignores_case: false })
+    }
+
+    /// The template of a backend that ignores letter case: whatever the keys are made of, they are folded. So keys from
+    /// a path, from a query and from a field still meet.
+    #[must_use]
+    pub fn ignoring_case(self) -> Self {
+        let fold = |part| match part {
+            TemplatePart::Literal(text) => TemplatePart::Literal(fold_normal(&text).into_owned()),
+            value => value,
+        };
+        Self { parts: self.parts.into_iter().map(fold).collect(), ignores_case: true }
     }
 
     /// Whether captures of a path pattern name resources.

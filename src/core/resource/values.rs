@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, percent_decode, percent_encode};
 use super::{
     super::{
         route::{Captures, host_name},
-        target::{ENCODED, NormalPath, has_bad_encoding},
+        target::{ENCODED, NormalPath, fold_normal, has_bad_encoding},
     },
     AmbiguousKey, KeyTemplate, ResourceKey,
     template::{ABSENT, TemplatePart},
@@ -40,8 +40,13 @@ impl KeyTemplate {
     pub fn key(&self, identity: &str, request: &KeyParts<'_>) -> Result<ResourceKey, AmbiguousKey> {
         let mut key = String::with_capacity(identity.len() + 1 + request.path.as_str().len());
         append_identity(&mut key, identity);
+        let names = key.len();
         for part in &self.parts {
             append_part(&mut key, part, request)?;
+        }
+        if self.ignores_case {
+            let folded = fold_normal(key.get(names..).unwrap_or_default()).into_owned();
+            key.replace_range(names.., &folded);
         }
         Ok(ResourceKey::new(key))
     }

@@ -7,7 +7,10 @@ mod host;
 mod path;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod reading_properties;
 mod relation;
+mod segment;
 mod table;
 mod touch;
 mod tree;

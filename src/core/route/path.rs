@@ -1,34 +1,26 @@
-//! The path of a route: literal segments, `{name}` for one segment, and `{*name}` for the rest.
+//! The path of a route: literal segments, `{name}` for one segment, `{name}.json` for one with that end, and `{*name}`
+//! for the rest.
 
 use std::{borrow::Cow, fmt};
 
 use super::{
-    super::target::{NormalPath, PathParameters, normal_segment, normalize},
+    super::target::{Kept, NormalPath, normal_segment, normalize},
     PatternProblem,
+    segment::{LiteralText, Segment},
 };
 
 /// The maximum number of segments of a pattern: more than any interface has, and few enough to compare patterns often.
 const SEGMENTS_MAX: usize = 64;
 
-/// One segment of a pattern, or its open end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Segment {
-    /// Only this text, in normal form.
-    Literal(String),
-    /// Any one segment, under this name.
-    Capture(String),
-    /// Any number of segments, including none, under this name; only at the end.
-    Rest(String),
-}
-
-/// The paths that a route matches: `/`, `/documents/{id}`, `/files/{*rest}`.
+/// The paths that a route matches: `/`, `/documents/{id}`, `/documents/{id}.json`, `/files/{*rest}`.
 ///
 /// Paths are matched in normal form, so a trailing slash makes no difference. `{*rest}` also matches no segment at all:
 /// `/files/{*rest}` takes `/files` and `/files/`, and `/{*rest}` takes every path. A `;` in a literal segment
-/// is an ordinary character; on a route that refuses path parameters it never matches.
+/// is an ordinary character; on a route that refuses path parameters it never matches. The same is true of `%2F`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathPattern {
     segments: Vec<Segment>,
+    ignores_case: bool,
 }
 
 impl PathPattern {
@@ -40,7 +32,7 @@ impl PathPattern {
         let Some(relative) = spelled.strip_prefix('/') else {
             return Err(PatternProblem::new("a path begins with \"/\"").hint(format!("write \"/{spelled}\"")));
         };
-        let mut pattern = Self { segments: Vec::new() };
+        let mut pattern = Self { segments: Vec::new(), ignores_case: false };
         if relative.is_empty() {
             return Ok(pattern);
         }
@@ -56,19 +48,27 @@ impl PathPattern {
 
     /// The names of the pattern's captures, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().filter_map(Segment::name)
+    }
+
+    /// The text of each segment, in order: whether it begins with a capture, and its literal text or end.
+    pub fn texts(&self) -> impl Iterator<Item = (bool, &str)> {
         self.segments.iter().filter_map(|segment| match segment {
-            Segment::Literal(_) => None,
-            Segment::Capture(name) | Segment::Rest(name) => Some(name.as_str()),
+            Segment::Literal(text) => Some((false, text.as_str())),
+            Segment::Capture { suffix, .. } => Some((true, suffix.as_str())),
+            Segment::Rest(_) => None,
         })
     }
 
-    /// The text of each segment, in order; `None` for a segment that captures.
-    pub fn texts(&self) -> impl Iterator<Item = Option<&str>> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Literal(text) => Some(Some(text.as_str())),
-            Segment::Capture(_) => Some(None),
-            Segment::Rest(_) => None,
-        })
+    /// The same paths in any letter case.
+    #[must_use]
+    pub fn ignoring_case(&self) -> Self {
+        Self { segments: self.segments.iter().map(Segment::ignoring_case).collect(), ignores_case: true }
+    }
+
+    /// Whether the paths match in any letter case.
+    pub fn ignores_case(&self) -> bool {
+        self.ignores_case
     }
 
     /// Whether any number of segments may follow.
@@ -80,19 +80,24 @@ impl PathPattern {
     /// `/.leases/documents/{id}`.
     #[must_use]
     pub fn under(&self, prefix: &NormalPath) -> Self {
-        let literals = prefix.segments().map(|segment| Segment::Literal(segment.to_owned()));
-        Self { segments: literals.chain(self.segments.iter().cloned()).collect() }
+        let literals = prefix.segments().map(|segment| self.literal(segment));
+        Self { segments: literals.chain(self.segments.iter().cloned()).collect(), ..*self }
     }
 
     /// The same paths without this beginning; `None` if not all of them have it.
     pub fn without(&self, prefix: &NormalPath) -> Option<Self> {
         let mut segments = self.segments.iter();
-        for literal in prefix.segments() {
-            if !matches!(segments.next(), Some(Segment::Literal(text)) if text == literal) {
+        for text in prefix.segments() {
+            if segments.next() != Some(&self.literal(text)) {
                 return None;
             }
         }
-        Some(Self { segments: segments.cloned().collect() })
+        Some(Self { segments: segments.cloned().collect(), ..*self })
+    }
+
+    fn literal(&self, text: &str) -> Segment {
+        let literal = Segment::Literal(LiteralText::exact(text));
+        if self.ignores_case { literal.ignoring_case() } else { literal }
     }
 
     /// Returns the path that matches if its captures have these values, in normal form.
@@ -101,12 +106,13 @@ impl PathPattern {
         for segment in &self.segments {
             path.push('/');
             match segment {
-                Segment::Literal(text) => path.push_str(text),
-                Segment::Capture(name) | Segment::Rest(name) => path.push_str(&value(name)?),
+                Segment::Literal(text) => path.push_str(text.as_str()),
+                Segment::Capture { name, suffix } => path.extend([&*value(name)?, suffix.as_str()]),
+                Segment::Rest(name) => path.push_str(&value(name)?),
             }
         }
         let path = if path.is_empty() { "/" } else { &path };
-        normalize(path.as_bytes(), PathParameters::Keep).ok()
+        normalize(path.as_bytes(), Kept::ALL).ok()
     }
 
     pub(super) fn segments(&self) -> &[Segment] {
@@ -118,7 +124,7 @@ impl PathPattern {
             return Err(PatternProblem::new(format!("nothing can follow {{*{name}}}"))
                 .hint(format!("write {{{name}}} for one segment, or move it to the end")));
         }
-        if let Segment::Capture(name) | Segment::Rest(name) = &segment
+        if let Some(name) = segment.name()
             && self.names().any(|taken| taken == name)
         {
             return Err(PatternProblem::new(format!("the name {name:?} is used twice"))
@@ -139,8 +145,8 @@ impl fmt::Display for PathPattern {
         }
         for segment in &self.segments {
             match segment {
-                Segment::Literal(text) => write!(formatter, "/{text}")?,
-                Segment::Capture(name) => write!(formatter, "/{{{name}}}")?,
+                Segment::Literal(text) => write!(formatter, "/{}", text.as_str())?,
+                Segment::Capture { name, suffix } => write!(formatter, "/{{{name}}}{}", suffix.as_str())?,
                 Segment::Rest(name) => write!(formatter, "/{{*{name}}}")?,
             }
         }
@@ -149,22 +155,32 @@ impl fmt::Display for PathPattern {
 }
 
 fn parse_segment(part: &str) -> Result<Segment, PatternProblem> {
-    if let Some(name) = part.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
-        return match name.strip_prefix('*') {
-            Some(rest) => Ok(Segment::Rest(checked_name(rest)?)),
-            None => Ok(Segment::Capture(checked_name(name)?)),
+    let capture = part.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+    if let Some((name, suffix)) = capture.filter(|(name, suffix)| !name.contains('{') && !suffix.contains(['{', '}'])) {
+        let Some(rest) = name.strip_prefix('*') else {
+            return Ok(Segment::Capture { name: checked_name(name)?, suffix: literal(suffix)? });
         };
+        if !suffix.is_empty() {
+            return Err(PatternProblem::new(format!("nothing can follow {{*{rest}}}"))
+                .hint(format!("write \"{{{rest}}}{suffix}\" for one segment with that end")));
+        }
+        return Ok(Segment::Rest(checked_name(rest)?));
     }
     if part.contains(['{', '}']) {
-        return Err(PatternProblem::new("a capture is a whole segment")
-            .hint("write \"/{name}\" between slashes, and braces that are meant literally as %7B and %7D"));
+        return Err(PatternProblem::new("a capture begins its segment, and is the only one in it")
+            .hint("write \"/{name}\" or \"/{name}.json\", and braces that are meant literally as %7B and %7D"));
     }
     if matches!(part, "" | "." | "..") {
         return Err(PatternProblem::new("a path is matched without dot segments and doubled slashes")
             .hint("write the path that it leads to"));
     }
-    let literal = normal_segment(part.as_bytes(), PathParameters::Keep);
-    Ok(Segment::Literal(literal.map_err(|ambiguity| PatternProblem::new(ambiguity.to_string()))?.into_owned()))
+    Ok(Segment::Literal(literal(part)?))
+}
+
+/// Reads literal text.
+fn literal(spelled: &str) -> Result<LiteralText, PatternProblem> {
+    let normal = normal_segment(spelled.as_bytes(), Kept::ALL);
+    Ok(LiteralText::exact(normal.map_err(|ambiguity| PatternProblem::new(ambiguity.to_string()))?))
 }
 
 /// Returns the problem with a path that is spelled as other routers spell theirs: `/docs/:id`, `/docs/*`, `^/docs/.*$`.
@@ -214,6 +230,9 @@ mod tests {
             ("/{a}/x/{b_2}", "/{a}/x/{b_2}"),
             ("/%61%2d/é%2c", "/a-/%C3%A9,"),
             ("/a;b/%7Bid%7D", "/a;b/%7Bid%7D"),
+            ("/items/{id}.json", "/items/{id}.json"),
+            ("/items/{id}%2ejs%c3%a9/{*rest}", "/items/{id}.js%C3%A9/{*rest}"),
+            ("/a%2fb", "/a%2Fb"),
         ];
         for (spelled, shown) in cases {
             assert_eq!(PathPattern::parse(spelled).unwrap().to_string(), shown, "{spelled}");
@@ -222,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_pattern_can_be_put_below_a_path() {
-        let prefix = normalize(b"/.leases/v1", PathParameters::Refuse).unwrap();
+        let prefix = normalize(b"/.leases/v1", Kept::NOTHING).unwrap();
         for (spelled, shown) in [("/", "/.leases/v1"), ("/documents/{id}", "/.leases/v1/documents/{id}")] {
             assert_eq!(PathPattern::parse(spelled).unwrap().under(&prefix).to_string(), shown);
         }
@@ -230,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_pattern_can_be_taken_from_below_a_path() {
-        let prefix = normalize(b"/api", PathParameters::Refuse).unwrap();
+        let prefix = normalize(b"/api", Kept::NOTHING).unwrap();
         let without = |spelled| PathPattern::parse(spelled).unwrap().without(&prefix).map(|left| left.to_string());
         assert_eq!(without("/api/documents/{id}").as_deref(), Some("/documents/{id}"));
         assert_eq!(without("/api").as_deref(), Some("/"));
@@ -254,8 +273,10 @@ mod tests {
             ("//", "a path is matched without its trailing slash"),
             ("/a//b", "a path is matched without dot segments and doubled slashes"),
             ("/a/../b", "a path is matched without dot segments and doubled slashes"),
-            ("/a-{id}", "a capture is a whole segment"),
-            ("/{id", "a capture is a whole segment"),
+            ("/a-{id}", "a capture begins its segment, and is the only one in it"),
+            ("/{id", "a capture begins its segment, and is the only one in it"),
+            ("/{id}-{part}", "a capture begins its segment, and is the only one in it"),
+            ("/{*rest}.json", "nothing can follow {*rest}"),
             ("/{}", "the name of a capture is made of letters, digits and \"_\""),
             ("/{a.b}", "the name of a capture is made of letters, digits and \"_\""),
             ("/{**rest}", "the name of a capture is made of letters, digits and \"_\""),

@@ -1,9 +1,6 @@
 //! How the match sets of two patterns relate to each other.
 
-use super::{
-    host::HostPattern,
-    path::{PathPattern, Segment},
-};
+use super::{host::HostPattern, path::PathPattern, segment::Segment};
 
 /// How the targets that one route matches relate to those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +53,9 @@ fn overlap(a: &[Segment], b: &[Segment]) -> bool {
     match (a.split_first(), b.split_first()) {
         (None, None) | (Some((Segment::Rest(_), _)), _) | (_, Some((Segment::Rest(_), _))) => true,
         (None, Some(_)) | (Some(_), None) => false,
-        (Some((Segment::Literal(literal), _)), Some((Segment::Literal(other), _))) if literal != other => false,
-        (Some((_, a_following)), Some((_, b_following))) => overlap(a_following, b_following),
+        (Some((one, a_following)), Some((other, b_following))) => {
+            one.overlaps(other) && overlap(a_following, b_following)
+        }
     }
 }
 
@@ -65,13 +63,9 @@ fn overlap(a: &[Segment], b: &[Segment]) -> bool {
 fn contains(outer: &[Segment], inner: &[Segment]) -> bool {
     match (outer.split_first(), inner.split_first()) {
         (Some((Segment::Rest(_), _)), _) | (None, None) => true,
-        (None, Some(_)) | (Some(_), None) | (_, Some((Segment::Rest(_), _))) => false,
-        (Some((Segment::Literal(text), outer_following)), Some((segment, inner_following))) => {
-            matches!(segment, Segment::Literal(inner_text) if inner_text == text)
-                && contains(outer_following, inner_following)
-        }
-        (Some((Segment::Capture(_), outer_following)), Some((_, inner_following))) => {
-            contains(outer_following, inner_following)
+        (None, Some(_)) | (Some(_), None) => false,
+        (Some((segment, outer_following)), Some((inner_segment, inner_following))) => {
+            segment.contains(inner_segment) && contains(outer_following, inner_following)
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
-    super::target::NormalPath,
+    super::target::{NormalPath, fold_spelled},
     host::{HostPattern, host_name},
-    path::{PathPattern, Segment},
-    tree::PathTree,
+    path::PathPattern,
+    segment::Segment,
+    tree::{PathTree, Relative},
 };
 
 /// All routes of a configuration. The most specific one wins, in whatever order they were given.
@@ -17,6 +18,8 @@ pub struct RouteTable {
     /// The routes of all hosts below a domain.
     below: BTreeMap<String, PathTree>,
     any: PathTree,
+    /// Whether any pattern matches in any letter case.
+    ignores_case: bool,
 }
 
 /// The route of a request.
@@ -46,6 +49,7 @@ impl RouteTable {
                 HostPattern::Any => &mut table.any,
             };
             tree.add(&path, index);
+            table.ignores_case |= path.ignores_case();
             table.paths.push(path);
         }
         table
@@ -58,11 +62,14 @@ impl RouteTable {
 
     /// The route of a request, by its host as received and its path in normal form.
     pub fn find<'a>(&'a self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
-        let index = self.first_match(host, path.as_str().as_bytes(), &|_| true)?;
+        let folded = self.ignores_case.then(|| path.folded());
+        let folded = folded.as_ref().unwrap_or(path);
+        let index = self.first_match(host, path.as_str().as_bytes(), folded.as_str().as_bytes(), &|_| true)?;
         Some(RouteMatch { index, captures: Captures { pattern: self.paths.get(index)?, path } })
     }
 
-    /// The index of the route that a path takes as spelled: cut at each `/`, its literals compared octet by octet.
+    /// The index of the route that a path takes as spelled: cut at each `/`, its literals compared octet by octet, or
+    /// without regard to case if the route has none.
     ///
     /// Empty segments and dot segments count, but a `{name}` takes no empty one; one trailing slash does not count.
     /// If this and [`RouteTable::find`] name two different routes for a target, the target is ambiguous.
@@ -71,7 +78,8 @@ impl RouteTable {
             [path @ .., b'/'] if !path.is_empty() => path,
             path => path,
         };
-        self.first_match(host, spelled, &|segment| !segment.is_empty())
+        let folded = self.ignores_case.then(|| fold_spelled(spelled));
+        self.first_match(host, spelled, folded.as_deref().unwrap_or(spelled), &|segment| !segment.is_empty())
     }
 
     /// The indexes of the routes whose hosts and paths both have one in common with these, in ascending order.
@@ -97,8 +105,14 @@ impl RouteTable {
         found
     }
 
-    fn first_match(&self, host: &str, path: &[u8], may_capture: &dyn Fn(&[u8]) -> bool) -> Option<usize> {
-        let relative = path.strip_prefix(b"/")?;
+    fn first_match(
+        &self,
+        host: &str,
+        path: &[u8],
+        folded: &[u8],
+        may_capture: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<usize> {
+        let relative = Relative { spelled: path.strip_prefix(b"/")?, folded: folded.strip_prefix(b"/")? };
         self.of_host(host_name(host)).find_map(|tree| tree.find(relative, may_capture))
     }
 
@@ -127,11 +141,11 @@ impl<'a> Captures<'a> {
         let mut rest = self.path.as_str().strip_prefix('/').unwrap_or_default();
         self.pattern.segments().iter().filter_map(move |segment| match segment {
             Segment::Rest(name) => Some((name.as_str(), rest)),
-            Segment::Literal(_) | Segment::Capture(_) => {
+            Segment::Literal(_) | Segment::Capture { .. } => {
                 let (text, following) = rest.split_once('/').unwrap_or((rest, ""));
                 rest = following;
                 match segment {
-                    Segment::Capture(name) => Some((name.as_str(), text)),
+                    Segment::Capture { name, suffix } => Some((name.as_str(), suffix.cut_from(text))),
                     _ => None,
                 }
             }
@@ -142,7 +156,7 @@ impl<'a> Captures<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::target::{PathParameters, normalize};
+    use crate::core::target::{Kept, normalize};
 
     fn table(patterns: &[(&str, &str)]) -> RouteTable {
         let parse =
@@ -151,7 +165,7 @@ mod tests {
     }
 
     fn normal(path: &str) -> NormalPath {
-        normalize(path.as_bytes(), PathParameters::Keep).unwrap()
+        normalize(path.as_bytes(), Kept::ALL).unwrap()
     }
 
     const ROUTES: [(&str, &str); 9] = [
@@ -211,12 +225,21 @@ mod tests {
 
     #[test]
     fn captures_are_cut_out_of_the_normal_form() {
-        let table = table(&[("*", "/{tenant}/files/{*rest}"), ("*", "/documents/{id}")]);
-        let cases: [(&str, &[(&str, &str)]); 4] = [
+        let table = table(&[
+            ("*", "/{tenant}/files/{*rest}"),
+            ("*", "/documents/{id}"),
+            ("*", "/documents/{id}.json"),
+            ("*", "/documents/{name}.min.json"),
+        ]);
+        let cases: [(&str, &[(&str, &str)]); 8] = [
             ("/a%7e/files/b//%c3%a9/", &[("tenant", "a~"), ("rest", "b/%C3%A9")]),
             ("/a/files", &[("tenant", "a"), ("rest", "")]),
             ("/documents/a%20b/", &[("id", "a%20b")]),
             ("/documents/../documents/1", &[("id", "1")]),
+            ("/documents/1.json", &[("id", "1")]),
+            ("/documents/a.b%2ejson", &[("id", "a.b")]),
+            ("/documents/1.min.json", &[("name", "1")]),
+            ("/documents/.json", &[("id", ".json")]),
         ];
         for (path, expected) in cases {
             let path = normal(path);

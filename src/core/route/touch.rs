@@ -2,12 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{
-    super::target::NormalPath,
-    PatternProblem,
-    path::{PathPattern, Segment},
-    table::Captures,
-};
+use super::{super::target::NormalPath, PatternProblem, path::PathPattern, segment::Segment, table::Captures};
 
 /// How close a misspelled name must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -29,9 +24,11 @@ impl TouchTemplate {
         mut segments: impl Iterator<Item = &'a Segment>,
         route: &PathPattern,
     ) -> Result<(), PatternProblem> {
-        let unknown = segments.find_map(|segment| match segment {
-            Segment::Capture(name) | Segment::Rest(name) if !route.segments().contains(segment) => Some(name),
-            _ => None,
+        let is_rest = |segment: &Segment| matches!(segment, Segment::Rest(_));
+        let unknown = segments.find_map(|segment| {
+            let name = segment.name()?;
+            let is_known = |own: &Segment| own.name() == Some(name) && is_rest(own) == is_rest(segment);
+            (!route.segments().iter().any(is_known)).then_some(name)
         });
         unknown.map_or(Ok(()), |name| Err(unknown_name(name, route)))
     }
@@ -66,7 +63,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
-    use crate::core::target::{PathParameters, normalize};
+    use crate::core::target::{Kept, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")
@@ -76,7 +73,7 @@ mod tests {
     fn touched(route: &str, path: &str, template: &str) -> String {
         let route = pattern(route);
         let template = TouchTemplate::parse(template, &route).expect("a template");
-        let path = normalize(path.as_bytes(), PathParameters::Keep).expect("a path");
+        let path = normalize(path.as_bytes(), Kept::ALL).expect("a path");
         let table = RouteTable::new(vec![(HostPattern::Any, route)]);
         let captures = table.find("h", &path).expect("it matches").captures;
         template.path(&captures).expect("a path").as_str().to_owned()
@@ -90,6 +87,8 @@ mod tests {
             ("/files/{*rest}", "/files/a/b", "/index/{*rest}", "/index/a/b"),
             ("/files/{*rest}", "/files", "/index/{*rest}", "/index"),
             ("/files/{*rest}", "/files/a", "/", "/"),
+            ("/items/{id}.json", "/items/a.b.json", "/items/{id}", "/items/a.b"),
+            ("/items/{id}", "/items/1", "/items/{id}.json", "/items/1.json"),
         ];
         for (route, path, template, expected) in cases {
             assert_eq!(touched(route, path, template), expected, "{template} for {path}");

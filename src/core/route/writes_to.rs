@@ -10,7 +10,8 @@ use super::{
         target::{ENCODED, NormalPath},
     },
     PatternProblem, TouchTemplate,
-    path::{PathPattern, Segment},
+    path::PathPattern,
+    segment::Segment,
     table::Captures,
 };
 
@@ -48,7 +49,7 @@ impl WritesTo {
             return Err(PatternProblem::new("writes_to takes no name from the body")
                 .hint("write the member that names the resource, as in \"/documents/{json./id}\""));
         }
-        let own = |segment: &&Segment| !matches!(segment, Segment::Capture(name) if is_member(&members, name));
+        let own = |segment: &&Segment| !segment.name().is_some_and(|name| is_member(&members, name));
         TouchTemplate::check_names(pattern.segments().iter().filter(own), route)?;
         Ok(Self { spelled: spelled.to_owned(), pattern, members })
     }
@@ -108,7 +109,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
-    use crate::core::target::{PathParameters, normalize};
+    use crate::core::target::{Kept, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")
@@ -118,7 +119,7 @@ mod tests {
     fn named(route: &str, path: &str, template: &str, values: &[&str]) -> Option<String> {
         let route = pattern(route);
         let template = WritesTo::parse(template, &route).expect("a template");
-        let path = normalize(path.as_bytes(), PathParameters::Keep).expect("a path");
+        let path = normalize(path.as_bytes(), Kept::ALL).expect("a path");
         let table = RouteTable::new(vec![(HostPattern::Any, route)]);
         let captures = table.find("h", &path).expect("the route matches").captures;
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
@@ -132,7 +133,8 @@ mod tests {
             ("/dbs/{db}/docs/{json./id}", &["7"][..], Some("/dbs/shop/docs/7")),
             ("/dbs/{db}/docs/{json./meta/id}", &["a b"], Some("/dbs/shop/docs/a%20b")),
             ("/x/{json./a~1b}/{json./c}", &["1", "2"], Some("/x/1/2")),
-            ("/x/{json./id}", &["a/b"], None),
+            ("/x/{json./id}", &["a/b"], Some("/x/a%2Fb")),
+            ("/x/{json./id}", &["a/../b"], None),
             ("/x/{json./id}", &[".."], None),
             ("/x/{json./id}", &["."], None),
             ("/x/{json./id}", &[""], None),
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(problem("/docs/{kind}"), "writes_to takes no name from the body");
         assert_eq!(problem("/docs/{json.id}"), "{json.id} is no member of a body");
         assert_eq!(problem("/docs/{json./id"), "a brace has no partner");
-        assert_eq!(problem("/docs/x{json./id}"), "a capture is a whole segment");
+        assert_eq!(problem("/docs/x{json./id}"), "a capture begins its segment, and is the only one in it");
         assert_eq!(problem("/docs/{kin}/{json./id}"), "{kin} stands for nothing here");
     }
 }

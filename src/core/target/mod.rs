@@ -10,6 +10,10 @@
 //! *Why is `//a` refused, although `/a//b` is merged?* Backends that hand the target to a URL parser read `//a/b` as
 //! the host `a` and the path `/b`.
 //!
+//! *Why may a route keep `%2F`?* Some interfaces name a resource by a path of its own, `/projects/group%2Fname`. If the
+//! backend takes that for one segment, it is one here. If it does not, two names would be one resource, so a route has
+//! to say it (`encoded_slash`). A dot segment between encoded slashes is refused all the same.
+//!
 //! *Why is `..` refused after a doubled slash?* `/a//../b` is `/b` to servers that merge slashes first, and `/a/b` to
 //! those that follow RFC 3986 section 5.2.4.
 //!
@@ -20,9 +24,9 @@
 //! *Why are names that are not UTF-8 refused?* Lenient decoders replace octets that they cannot read, and then `%FE`
 //! and `%FF` are one name. Older decoders read the overlong `%C0%AF` as a slash.
 //!
-//! *What is not covered?* Whatever depends on the backend: links, names that differ in case or in Unicode
-//! normalisation, index files, and a second decoding (`%252F` is a name that holds `%2F`). Nor is `+` as
-//! a space in a path covered, which only object stores read that way.
+//! *What is not covered?* Whatever depends on the backend: links, names that differ in Unicode normalisation, index
+//! files, and a second decoding (`%252F` is a name that holds `%2F`). Nor is `+` as a space in a path covered, which
+//! only object stores read that way. Letter case is covered where the upstream ignores it ([`NormalPath::folded`]).
 
 use std::borrow::Cow;
 
@@ -30,11 +34,15 @@ use memchr::memchr;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 use thiserror::Error;
 
+mod letter_case;
 mod reference;
+mod slashes;
 #[cfg(test)]
 mod tests;
 
+pub(super) use letter_case::{fold_normal, fold_spelled, has_case};
 pub use reference::{same_origin_target, split_authority};
+pub use slashes::{decode_slashes, holds_encoded_slash};
 
 /// The treatment of `;` in a path (`path_params`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,31 @@ pub enum PathParameters {
     Refuse,
     /// A `;` is an ordinary character, to the backend as well.
     Keep,
+}
+
+/// The treatment of `%2F` in a path (`encoded_slash`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodedSlash {
+    /// A path with a `%2F` is refused.
+    Refuse,
+    /// A `%2F` is an ordinary part of a name, to the backend as well.
+    Keep,
+}
+
+/// What a backend takes as ordinary parts of names, although other servers give it a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The treatment of `;`.
+    pub path_params: PathParameters,
+    /// The treatment of `%2F`.
+    pub encoded_slash: EncodedSlash,
+}
+
+impl Kept {
+    /// Nothing: the reading of a path in a configuration, and of a route without a word on it.
+    pub const NOTHING: Self = Self { path_params: PathParameters::Refuse, encoded_slash: EncodedSlash::Refuse };
+    /// All of it: the reading of a path whose route is not known, or has been asked already.
+    pub const ALL: Self = Self { path_params: PathParameters::Keep, encoded_slash: EncodedSlash::Keep };
 }
 
 /// Why a path has more than one reading, or none. The text tells what to send instead.
@@ -54,13 +87,13 @@ pub enum AmbiguousTarget {
     /// The path begins with two slashes.
     #[error("the path begins with \"//\", which some servers read as the name of a host; begin it with one slash")]
     LeadingSlashes,
-    /// A slash as part of a name.
+    /// A slash as part of a name, on a route that does not keep it.
     #[error("the path holds an encoded slash (%2F); use names without a slash, and \"/\" between them")]
     EncodedSlash,
     /// A backslash, raw or encoded.
     #[error("the path holds a backslash, which some servers read as a slash; use names without one")]
     Backslash,
-    /// `.` or `..`, spelled with an encoding or with a path parameter.
+    /// `.` or `..`, spelled with an encoding or with a path parameter, or between encoded slashes.
     #[error("the path holds a disguised dot segment; send the path that it leads to")]
     EncodedDotSegment,
     /// A control character, raw or encoded.
@@ -143,7 +176,7 @@ pub fn join_query(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
 }
 
 /// The normal form of a path as received, without its query.
-pub fn normalize(raw_path: &[u8], parameters: PathParameters) -> Result<NormalPath, AmbiguousTarget> {
+pub fn normalize(raw_path: &[u8], kept: Kept) -> Result<NormalPath, AmbiguousTarget> {
     let relative = raw_path.strip_prefix(b"/").ok_or(AmbiguousTarget::NotAPath)?;
     if relative.starts_with(b"/") {
         return Err(AmbiguousTarget::LeadingSlashes);
@@ -158,7 +191,7 @@ pub fn normalize(raw_path: &[u8], parameters: PathParameters) -> Result<NormalPa
             b".." => normal.truncate(normal.rfind('/').ok_or(AmbiguousTarget::AboveRoot)?),
             name => {
                 normal.push('/');
-                normal.push_str(&normal_segment(name, parameters)?);
+                normal.push_str(&normal_segment(name, kept)?);
             }
         }
     }
@@ -169,7 +202,7 @@ pub fn normalize(raw_path: &[u8], parameters: PathParameters) -> Result<NormalPa
 }
 
 /// The normal form of one segment, which is not empty and not a raw dot segment.
-pub(super) fn normal_segment(spelled: &[u8], parameters: PathParameters) -> Result<Cow<'_, str>, AmbiguousTarget> {
+pub(super) fn normal_segment(spelled: &[u8], kept: Kept) -> Result<Cow<'_, str>, AmbiguousTarget> {
     if spelled.iter().copied().all(is_plain)
         && let Ok(plain) = str::from_utf8(spelled)
     {
@@ -178,7 +211,7 @@ pub(super) fn normal_segment(spelled: &[u8], parameters: PathParameters) -> Resu
     check_spelling(spelled)?;
     let decoded: Cow<'_, [u8]> = percent_decode(spelled).into();
     let Ok(name) = str::from_utf8(&decoded) else { return Err(AmbiguousTarget::NotUtf8) };
-    check_name(name, parameters)?;
+    check_name(name, kept)?;
     Ok(Cow::Owned(utf8_percent_encode(name, ENCODED).collect()))
 }
 
@@ -216,20 +249,17 @@ pub(super) fn has_bad_encoding(spelled: &[u8]) -> bool {
 }
 
 /// Checks for decoded names that some server takes for something else.
-fn check_name(name: &str, parameters: PathParameters) -> Result<(), AmbiguousTarget> {
+fn check_name(name: &str, kept: Kept) -> Result<(), AmbiguousTarget> {
     for octet in name.bytes() {
         match octet {
-            b'/' => return Err(AmbiguousTarget::EncodedSlash),
+            b'/' if kept.encoded_slash == EncodedSlash::Refuse => return Err(AmbiguousTarget::EncodedSlash),
             b'\\' => return Err(AmbiguousTarget::Backslash),
-            b';' if parameters == PathParameters::Refuse => return Err(AmbiguousTarget::PathParameter),
+            b';' if kept.path_params == PathParameters::Refuse => return Err(AmbiguousTarget::PathParameter),
             _ if octet.is_ascii_control() => return Err(AmbiguousTarget::Control),
             _ => {}
         }
     }
-    // Servers that cut parameters off may do so before they resolve dot segments.
-    let without_parameters = name.split(';').next().unwrap_or_default();
-    if matches!(without_parameters, "." | "..") {
-        return Err(AmbiguousTarget::EncodedDotSegment);
-    }
-    Ok(())
+    // Servers that cut parameters off, or decode slashes, may do so before they resolve dot segments.
+    let without_parameters = |part: &str| part.split(';').next().is_some_and(|part| matches!(part, "." | ".."));
+    if name.split('/').any(without_parameters) { Err(AmbiguousTarget::EncodedDotSegment) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! Routing: targets on their way to a backend, the fields that name clients, and routes without a guard.
 
 mod forwarded_clients;
+mod path_aliases;
 mod path_prefixes;
 mod unguarded;
 mod unguarded_streams;
