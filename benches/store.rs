@@ -72,6 +72,7 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
         removes: None,
         learned: None,
         shown: None,
+        end: None,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
     match at_once(store.swap(key, marked.revision, next)).expect("room") {

@@ -12,6 +12,7 @@ use ifmatch::core::{
     precondition::{
         ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, range_applies, requirement,
     },
+    told_dates::FirstDate,
     validators::{Modified, Representation, Validators},
 };
 
@@ -80,8 +81,11 @@ impl Now {
             Now::Present { tag, modified_strong } => Representation::Present(Validators {
                 tag: tag
                     .map(|(weak, name)| if weak { EntityTag::weak(name) } else { EntityTag::strong(name) }.unwrap()),
-                modified: modified_strong
-                    .map(|strong| Modified { date: HttpDate::from_unix_seconds(MODIFIED), strong }),
+                modified: modified_strong.map(|strong| Modified {
+                    date: HttpDate::from_unix_seconds(MODIFIED),
+                    strong,
+                    first: FirstDate::ANY,
+                }),
             }),
         }
     }
@@ -168,6 +172,14 @@ fn evaluate_if_none_match(list: List, now: Now) -> Truth {
     }
 }
 
+/// Section 13.1.4. A weak date may be that of two states, so none that is equal to it counts (section 8.8.2.2).
+fn evaluate_unmodified(date: Option<u64>, now: Now) -> Truth {
+    match (date, now) {
+        (Some(MODIFIED), Now::Present { modified_strong: Some(false), .. }) => Truth::False,
+        _ => evaluate_date(date, now, |later| !later),
+    }
+}
+
 /// Sections 13.1.3 and 13.1.4: `true_if` is told whether the representation is later than the date given.
 fn evaluate_date(date: Option<u64>, now: Now, true_if: impl Fn(bool) -> bool) -> Truth {
     match (date, now) {
@@ -198,7 +210,7 @@ fn oracle(method: &Method, request: &Request, now: Now) -> Result<(), Judgement>
         let truth = evaluate_if_match(request.matching.1, now);
         step(truth, Judgement::Failed { field: ConditionField::IfMatch, weak_tag })?;
     } else {
-        let truth = evaluate_date(request.unmodified_since.1, now, |later| !later);
+        let truth = evaluate_unmodified(request.unmodified_since.1, now);
         step(truth, failed(ConditionField::IfUnmodifiedSince))?;
     }
     if request.none_matching.1 != List::Absent {
@@ -257,7 +269,7 @@ fn required(require: Require, allow_any: bool, request: &Request, now: Now) -> R
     let by_date = match now {
         _ if request.matching.1 != List::Absent || request.unmodified_since.1.is_none() => Some(false),
         Now::Unknown => None,
-        Now::Present { modified_strong: Some(true), .. } => Some(true),
+        Now::Present { modified_strong: Some(_), .. } => Some(true),
         Now::Absent | Now::Present { .. } => Some(false),
     };
     let by_tag = matches!(request.matching.1, List::Tags(_))

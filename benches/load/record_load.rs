@@ -62,6 +62,7 @@ async fn write(store: &MemoryStore, key: &ResourceKey) {
         removes: None,
         learned: Some(Known { variant: VariantName([0; 16]), representation }),
         shown: None,
+        end: None,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
     let swapped = store.swap(key, marked.revision, next).await.expect("room");

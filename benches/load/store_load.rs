@@ -221,6 +221,7 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
         removes: None,
         learned: None,
         shown: None,
+        end: None,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
     swap(store, key, &marked, next).await

@@ -47,7 +47,7 @@ pub fn begin(snapshot: &Snapshot, mark: Mark, fingerprint: Fingerprint) -> Optio
 pub fn end(snapshot: &Snapshot, mark: Mark, end: AttemptEnd, replay_for: Duration) -> Option<Record> {
     let outcome = if end == AttemptEnd::Doubt { Outcome::Doubt } else { Outcome::NotApplied };
     let marked_at = snapshot.revision;
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None };
+    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
     let mut record = settle(snapshot, settlement)?;
     match end {
         AttemptEnd::Nothing => record.attempt = None,

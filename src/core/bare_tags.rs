@@ -1,6 +1,6 @@
 //! The part of a record that lists the tags that went out without a suffix ([`coarse_tag`](super::coarse_tag)).
 
-use super::entity_tag::EntityTag;
+use super::{entity_tag::EntityTag, followed_tags::Followed};
 
 /// The maximum number of tags that a record lists. The list takes at most 128 bytes. A resource that is written often
 /// soon fills it, and then has a suffix on every tag.
@@ -59,6 +59,8 @@ pub struct Shown {
     pub before: Before,
     /// The tag after the write, if it was learned under the claim.
     pub after: Option<ShortName>,
+    /// The purpose that the tags are followed for.
+    pub purpose: Followed,
 }
 
 /// The state before a write.
@@ -76,7 +78,7 @@ impl BareTags {
     /// Returns the list after a change of the state. `shown` comes from a claimed write; any other change has `None`.
     #[must_use]
     pub fn changed(self, shown: Option<Shown>) -> Self {
-        let Some(Shown { target, before, after }) = shown else { return Self::None };
+        let Some(Shown { target, before, after, .. }) = shown else { return Self::None };
         let listed = match (self, before) {
             (Self::All, Before::Absent) => Listed { target, current: None, earlier: Vec::new() },
             (Self::All, Before::Tag(tag)) => Listed { target, current: None, earlier: vec![tag] },

@@ -71,10 +71,14 @@ words! {
         ResourceExists = "resource-exists",
         /// The resource has changed since the date in `If-Unmodified-Since`, or may have.
         ChangedSinceDate = "changed-since-date",
+        /// The date in `If-Unmodified-Since` may be that of an earlier state.
+        AmbiguousDate = "ambiguous-date",
         /// The resource has not changed since the date in `If-Modified-Since`.
         UnchangedSinceDate = "unchanged-since-date",
         /// The request has none of the preconditions that the route requires.
         NoPrecondition = "no-precondition",
+        /// The date in `If-Unmodified-Since` is all that the request has, and it cannot be compared.
+        UnusableDate = "unusable-date",
         /// The request has `If-Match: *`, which the route does not accept as a precondition.
         AnyTagNotAllowed = "any-tag-not-allowed",
         /// Another client holds the lease.

@@ -8,6 +8,8 @@ use http::HeaderMap;
 use super::*;
 use crate::core::{
     bare_tags::{Before, EARLIER_MAX, Listed, Shown},
+    followed_tags::Followed,
+    recent_tags::RecentTags,
     record::{Mark, Record, Stamp},
     steps::{self, Outcome, Settlement},
     time::StoreTime,
@@ -38,7 +40,7 @@ fn one(current: Option<&str>, earlier: &[&str]) -> BareTags {
 }
 
 fn seen(before: Before, after: Option<&str>) -> Shown {
-    Shown { target: ShortName(1), before, after: after.map(name) }
+    Shown { target: ShortName(1), before, after: after.map(name), purpose: Followed::Bare }
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn where_something_was_forgotten_no_tag_is_bare() {
     let absent = Snapshot::new(Revision(5), Record::absent(Revision(5)), StoreTime::default());
     assert_eq!(Spelling::of(INCARNATION, Some(&absent)), spelling(5, BareTags::None));
     let never = Snapshot::new(Revision(0), Record::absent(Revision(0)), StoreTime::default());
-    assert_eq!(Spelling::of(INCARNATION, Some(&never)), Spelling::Bare);
+    assert!(Spelling::of(INCARNATION, Some(&never)).is_bare());
 }
 
 #[test]
@@ -136,7 +138,7 @@ fn a_list_ends_with_what_it_cannot_follow() {
     assert_eq!(listed.clone().changed(Some(seen(Before::Unknown, Some("\"a\"")))), one(None, &["\"a\"", "\"b\""]));
     assert_eq!(listed.clone().changed(Some(seen(Before::Unknown, None))), one(None, &["\"a\"", "\"b\""]));
     assert_eq!(listed.clone().changed(None), BareTags::None);
-    let elsewhere = Shown { target: ShortName(2), before: Before::Tag(name("\"x\"")), after: None };
+    let elsewhere = Shown { target: ShortName(2), before: Before::Tag(name("\"x\"")), after: None, ..known };
     assert_eq!(listed.changed(Some(elsewhere)), BareTags::None);
 }
 
@@ -176,7 +178,8 @@ enum Change {
     Forget,
 }
 
-const TAGS: [&str; 2] = ["\"a\"", "\"b\""];
+/// The last is spelled like the first with the suffix of an early version.
+const TAGS: [&str; 3] = ["\"a\"", "\"b\"", "\"a~00000000000000ab-2\""];
 
 fn changes() -> Vec<Change> {
     let mut changes = vec![Change::Forget];
@@ -232,7 +235,7 @@ impl World {
         // Meanwhile readers see the old state, and then the new one under the old version.
         self.read();
         change(self);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown };
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown, end: None };
         self.swap(steps::settle(&self.snapshot, settlement).unwrap());
         if outcome == Outcome::Doubt {
             self.read();
@@ -245,7 +248,9 @@ impl World {
             Change::Write { target, after, knows, learns } => {
                 let before = tag(self.targets[target].0);
                 let before = if knows { Before::Tag(ShortName::of_tag(&before)) } else { Before::Unknown };
-                let shown = Shown { target: ShortName(target as u64), before, after: learns.then(|| name(after)) };
+                let after_name = learns.then(|| name(after));
+                let purpose = Followed::Bare;
+                let shown = Shown { target: ShortName(target as u64), before, after: after_name, purpose };
                 self.settle(Outcome::Applied, Some(shown), |world| world.show(target, after));
             }
             Change::Other(outcome, shows) => self.settle(outcome, None, |world| {
@@ -253,7 +258,7 @@ impl World {
             }),
             Change::Touch(shows) => {
                 (0..2).for_each(|target| self.show(target, shows[target]));
-                self.swap(steps::touch(&self.snapshot));
+                self.swap(steps::touch(&self.snapshot, None));
             }
             Change::Forget => self.snapshot.record = Record::absent(self.snapshot.revision).into(),
         }
@@ -296,8 +301,8 @@ fn no_tag_outlives_its_state_in_the_long_run() {
 /// Tags were given out for states that only the forgotten record listed.
 #[test]
 fn no_tag_of_a_resource_whose_record_was_forgotten_is_bare() {
-    assert_eq!(spelling(0, BareTags::All), Spelling::Bare);
-    assert_ne!(spelling(12, BareTags::All), Spelling::Bare);
+    assert!(spelling(0, BareTags::All).is_bare());
+    assert!(!spelling(12, BareTags::All).is_bare());
 }
 
 #[test]
@@ -314,8 +319,63 @@ fn a_write_beside_another_one_lists_none_of_its_tags() {
     for (snapshot, is_listed) in [(claimed, true), (beside, false)] {
         let shown = Some(seen(Before::Absent, Some("\"new\"")));
         let (marked_at, outcome) = (Revision(1), Outcome::Applied);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown };
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown, end: None };
         let record = steps::settle(&snapshot, settlement).expect("the mark is there");
         assert_eq!(record.bare_tags != BareTags::None, is_listed);
+    }
+}
+
+/// Rule 2: a backend may give a tag that looks as if it had the suffix of a later version.
+#[test]
+fn a_tag_that_looks_like_one_with_a_suffix_gets_one() {
+    let (like, of_other) = ("\"t~00000000000000ab-12\"", "\"t~00000000000000ac-12\"");
+    for bare_tags in [BareTags::All, one(Some(like), &[]), BareTags::None] {
+        let (before, after) = (spelling(0, bare_tags), spelling(12, BareTags::None));
+        let issued = before.issued(&tag(like)).unwrap();
+        assert_eq!(issued, tag("\"t~00000000000000ab-12~00000000000000ab-0\""));
+        assert_eq!(before.at_backend(&issued), tag(like));
+        assert_ne!(after.issued(&tag("\"t\"")), Some(issued), "the tag of a later state");
+        assert_ne!(before.at_backend(&tag(like)), tag(like), "no state was given it");
+    }
+    assert_eq!(spelling(0, BareTags::All).issued(&tag(of_other)), Some(tag(of_other)), "that of another store");
+}
+
+/// Rule 2: tags that are said to be unique go out as they are, until one comes back.
+#[test]
+fn a_unique_tag_that_comes_back_gets_a_suffix() {
+    let recent = RecentTags { target: ShortName(1), current: Some(name("\"b\"")), earlier: vec![name("\"a\"")] };
+    let record = Record { recent_tags: Some(Box::new(recent)), ..Record::absent(Revision(12)) };
+    let snapshot = Snapshot::new(Revision(12), record, StoreTime::default());
+    let spelling = Spelling::of_unique(INCARNATION, Some(&snapshot));
+    let suffixed = tag("\"a~00000000000000ab-12\"");
+    for (backends, issued, repeated) in
+        [("\"a\"", suffixed.clone(), true), ("\"b\"", tag("\"b\""), false), ("\"c\"", tag("\"c\""), false)]
+    {
+        assert_eq!(spelling.issued(&tag(backends)), Some(issued.clone()));
+        assert_eq!(spelling.at_backend(&issued), tag(backends));
+        assert_eq!((spelling.is_repeated(&tag(backends)), spelling.is_stale(&issued)), (repeated, false));
+    }
+    assert!(spelling.is_stale(&tag("\"a\"")), "it was given for an earlier state");
+    assert_ne!(spelling.at_backend(&tag("\"a\"")), tag("\"a\""));
+    let never = Record { recent_tags: None, ..Record::absent(Revision(12)) };
+    let never = Snapshot::new(Revision(12), never, StoreTime::default());
+    assert_eq!(Spelling::of_unique(INCARNATION, Some(&never)), Spelling::Own);
+    assert_eq!(Spelling::of_unique(INCARNATION, None), Spelling::Own);
+}
+
+/// Rule 2: what the record knows of a client's tag.
+#[test]
+fn a_tag_is_stale_if_no_tag_of_the_backend_goes_out_as_it() {
+    for (spelling, presented, stale) in [
+        (spelling(0, BareTags::All), "\"t\"", false),
+        (spelling(12, BareTags::None), "\"t\"", true),
+        (spelling(12, BareTags::None), "\"t~00000000000000ab-11\"", true),
+        (spelling(12, BareTags::None), "\"t~00000000000000ab-12\"", false),
+        (spelling(12, one(Some("\"t\""), &[])), "\"t\"", false),
+        (spelling(12, one(Some("\"t\""), &[])), "\"u\"", true),
+        (Spelling::Own, "\"t\"", false),
+        (Spelling::Withheld, "\"t\"", false),
+    ] {
+        assert_eq!(spelling.is_stale(&tag(presented)), stale, "{spelling:?} {presented}");
     }
 }

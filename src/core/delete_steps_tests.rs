@@ -167,7 +167,7 @@ fn what_waits_is_never_forgotten() {
     let record = &resource.snapshot.record;
     assert_eq!((record.is_idle(resource.snapshot.now), record.idle_from()), (false, None));
     assert!(!record.says_no_more_than_absence(Floor::at(Revision(1_000))));
-    let touched = touch(&resource.snapshot);
+    let touched = touch(&resource.snapshot, None);
     resource.swap(touched);
     assert!(is_pending(&resource));
     let (now, late_write_window) = (resource.snapshot.now, Duration::from_secs(1));

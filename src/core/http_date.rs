@@ -5,6 +5,8 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use http::{HeaderMap, HeaderName};
+
 /// The last second of the year 9999: the format has four digits for a year.
 const LAST_UNIX_SECONDS: u64 = 253_402_300_799;
 
@@ -40,6 +42,13 @@ impl fmt::Display for HttpDate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(self.0)))
     }
+}
+
+/// The date of a field that occurs exactly once; `None` if it cannot be read.
+pub(super) fn single_date(headers: &HeaderMap, name: &HeaderName) -> Option<HttpDate> {
+    let mut lines = headers.get_all(name).iter();
+    let (only, None) = (lines.next()?, lines.next()) else { return None };
+    HttpDate::parse(only.as_bytes())
 }
 
 #[cfg(test)]

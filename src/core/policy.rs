@@ -347,11 +347,6 @@ pub enum MethodClass {
 const WAIT_FOR_UNKNOWN_LENGTH: Duration = Duration::from_millis(50);
 
 impl GuardRules {
-    /// Whether the backend makes the tags, and may give one tag to two states.
-    pub const fn has_coarse_tags(&self) -> bool {
-        !self.unique_tags && self.etag.is_backends()
-    }
-
     /// Returns whether all of a field is part of a principal.
     pub fn identifies(&self, name: &HeaderName) -> bool {
         self.identity_headers.contains(name) && (*name != header::COOKIE || self.identity_cookies.is_empty())

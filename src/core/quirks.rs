@@ -19,6 +19,8 @@ pub struct Quirks {
     pub missing_is_404: Option<&'static str>,
     /// Whether a 304 that states no tag repeats the one tag that its request named.
     pub confirms_named_tag: bool,
+    /// Whether a tag that looks like a hash is one of the content, and rightly repeats with it.
+    pub tags_are_hashes: bool,
     /// The fields that may hold the idempotency key of a write. The first one that is present counts.
     pub idempotency_fields: &'static [HeaderName],
     /// Whether the query is part of the name of a target. If not, it names the operation and the right to it.

@@ -20,7 +20,9 @@ use super::{
     first_attempt::FirstAttempt,
     lease::{Lease, LeaseSet, LeaseState},
     pending_delete::PendingDelete,
+    recent_tags::RecentTags,
     time::StoreTime,
+    told_dates::FirstDate,
     validators::Representation,
 };
 
@@ -119,6 +121,10 @@ pub struct Record {
     pub known: Option<Known>,
     /// The backend's tags that clients were given without a suffix.
     pub bare_tags: BareTags,
+    /// The tags of the last states of a target whose tags are said to be unique.
+    pub recent_tags: Option<Box<RecentTags>>,
+    /// The first modification date that clients cannot have been told for an earlier state.
+    pub first_date: FirstDate,
     /// The claim.
     pub claim: Option<Mark>,
     /// The unclaimed writes in flight.
@@ -183,6 +189,8 @@ impl Record {
             touched: Stamp::At(floor.revision),
             known: None,
             bare_tags: if floor.version.0 == 0 { BareTags::All } else { BareTags::None },
+            recent_tags: None,
+            first_date: if floor.version.0 == 0 { FirstDate::ANY } else { FirstDate::NONE },
             claim: None,
             unclaimed: Vec::new(),
             doubt: None,

@@ -47,6 +47,7 @@ fn ended(claimed: &Snapshot, outcome: Outcome) -> Snapshot {
         removes: None,
         learned: None,
         shown: None,
+        end: None,
     };
     after(claimed, settle(claimed, settlement).expect("the mark is there"))
 }
@@ -107,7 +108,7 @@ fn an_answer_counts_only_if_no_write_was_under_way() {
         assert!(!shows_settled_state(&free, &settled), "it has begun and ended meanwhile: {outcome:?}");
         assert!(!shows_settled_state(&busy, &settled), "it has ended meanwhile: {outcome:?}");
     }
-    let touched = after(&free, touch(&free));
+    let touched = after(&free, touch(&free, None));
     assert!(!shows_settled_state(&free, &touched), "a related write has begun and ended");
     let signed = after(&free, sign(&free, 2, free.now.plus(MARK)).expect("there is room"));
     assert!(shows_settled_state(&free, &signed), "the wait of a write changes nothing yet");

@@ -7,9 +7,12 @@ use http::StatusCode;
 
 use super::{
     bare_tags::Shown,
+    followed_tags::Followed,
     lease::{Lease, TargetName, Usage},
+    recent_tags::RecentTags,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
+    told_dates::{FirstDate, WriteEnd},
     waiting::served,
 };
 
@@ -72,6 +75,8 @@ pub struct Settlement {
     pub learned: Option<Known>,
     /// What was seen of the tags of the write's target.
     pub shown: Option<Shown>,
+    /// The dates by which the write has ended.
+    pub end: Option<WriteEnd>,
 }
 
 impl Settlement {
@@ -107,11 +112,11 @@ pub fn add_touch(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     is_free.then(|| add_unclaimed(snapshot, mark)).flatten()
 }
 
-/// Records that a write on another resource has changed this one: what was known of it no longer holds.
-pub fn touch(snapshot: &Snapshot) -> Record {
+/// Records that a write on another resource, with this end, has changed this one: what was known of it no longer holds.
+pub fn touch(snapshot: &Snapshot, end: Option<WriteEnd>) -> Record {
     let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
     record.leases.retain(|lease| lease.state(snapshot.now).is_held());
-    change_state(&mut record, None);
+    change_state(&mut record, None, end);
     record
 }
 
@@ -135,14 +140,14 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::NotAppliedAsKnown => record.known = None,
         Outcome::Applied => {
             // The tags of states in between are in no list.
-            change_state(&mut record, settlement.shown.filter(|_| undisturbed));
+            change_state(&mut record, settlement.shown.filter(|_| undisturbed), settlement.end);
             record.known = settlement.learned.filter(|_| undisturbed);
             let ends = |lease: &Lease| settlement.removes == Some(lease.target) && lease.guards.covers(Usage::Delete);
             record.leases.retain(|lease| !ends(lease));
             record.pending_delete = record.pending_delete.filter(|delete| settlement.removes != Some(delete.name));
         }
         Outcome::Unclear => {
-            change_state(&mut record, None);
+            change_state(&mut record, None, None);
             record.known = None;
         }
         Outcome::Doubt => doubt(&mut record, snapshot.now.plus(mark.late_write_window)),
@@ -167,11 +172,17 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     Some(record)
 }
 
-/// Gives the resource a new version, after a write that has shown these tags. During a doubt the resource gets the
+/// Gives the resource a new version, after a write that has shown these tags and had this end. During a doubt the resource gets the
 /// version that was kept for the doubt's end, and the end gets a later one. The record's own revision must not name
 /// the state that is read now, because it becomes the version of the absent record when this one is forgotten.
-fn change_state(record: &mut Record, shown: Option<Shown>) {
-    record.bare_tags = std::mem::take(&mut record.bare_tags).changed(shown);
+fn change_state(record: &mut Record, shown: Option<Shown>, end: Option<WriteEnd>) {
+    let bare = shown.filter(|shown| shown.purpose == Followed::Bare);
+    record.bare_tags = std::mem::take(&mut record.bare_tags).changed(bare);
+    if let Some(unique) = shown.filter(|shown| shown.purpose == Followed::Unique) {
+        record.recent_tags = Some(RecentTags::followed_by(record.recent_tags.take(), unique));
+    }
+    // A write in doubt may end later than this one.
+    record.first_date = record.first_date.after(end.filter(|_| record.doubt.is_none()));
     record.version = match &mut record.doubt {
         Some(doubt) => std::mem::replace(&mut doubt.version, Stamp::Itself),
         None => Stamp::Itself,
@@ -182,6 +193,7 @@ fn doubt(record: &mut Record, until: StoreTime) {
     let until = record.doubt.map_or(until, |earlier| earlier.until.max(until));
     record.doubt = Some(Doubt { until, version: Stamp::Itself });
     record.bare_tags = std::mem::take(&mut record.bare_tags).changed(None);
+    record.first_date = FirstDate::NONE;
     record.known = None;
 }
 

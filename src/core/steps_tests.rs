@@ -52,7 +52,8 @@ impl Resource {
     }
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
-        let settlement = Settlement { mark: self.mark(nonce), marked_at, outcome, removes: None, learned, shown: None };
+        let settlement =
+            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: None, learned, shown: None, end: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -216,7 +217,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         Arc::make_mut(&mut resource.snapshot.record).doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None };
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
         let early = settle(&resource.snapshot, settlement.clone());
         assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
         resource.pass(60_000);
@@ -233,8 +234,15 @@ fn a_second_doubt_never_shortens_the_first() {
     let post = resource.swap(record);
     resource.settle(1, put, Outcome::Doubt, None);
     let first_until = resource.snapshot.now.plus(LATE_WRITE_WINDOW);
-    let settlement =
-        Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: None, learned: None, shown: None };
+    let settlement = Settlement {
+        mark,
+        marked_at: post,
+        outcome: Outcome::Doubt,
+        removes: None,
+        learned: None,
+        shown: None,
+        end: None,
+    };
     let record = settle(&resource.snapshot, settlement).expect("the mark is there");
     assert_eq!(record.doubt.map(|doubt| doubt.until), Some(first_until));
 }
@@ -257,6 +265,7 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
         removes: None,
         learned: None,
         shown: None,
+        end: None,
     };
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
 }
@@ -351,7 +360,7 @@ fn a_touch_makes_a_new_version_and_disturbs_a_write_in_flight() {
     resource.settle(1, first, Outcome::Applied, Some(known("old")));
     let version = resource.snapshot.version();
     let second = resource.claim(2);
-    let record = touch(&resource.snapshot);
+    let record = touch(&resource.snapshot, None);
     resource.swap(record);
     assert!(resource.snapshot.version() > version);
     assert!(resource.snapshot.record.claim.is_some(), "the write continues");
@@ -408,7 +417,7 @@ fn a_touch_forgets_what_was_known() {
     let mut resource = Resource::new();
     let first = resource.claim(1);
     resource.settle(1, first, Outcome::Applied, Some(known("old")));
-    let record = touch(&resource.snapshot);
+    let record = touch(&resource.snapshot, None);
     resource.swap(record);
     assert_eq!(resource.snapshot.known(), None);
     assert_eq!(resource.snapshot.touched(), resource.snapshot.revision, "an earlier read is not kept either");

@@ -7,7 +7,8 @@ use http::{
 
 use super::{
     entity_tag::{EntityTag, MalformedTag},
-    http_date::HttpDate,
+    http_date::{HttpDate, single_date},
+    told_dates::FirstDate,
 };
 
 /// A modification date and how far it can be trusted.
@@ -17,20 +18,48 @@ pub struct Modified {
     pub date: HttpDate,
     /// Whether it is strong by RFC 9110 section 8.8.2.2: at least a second older than the response that carried it.
     pub strong: bool,
+    /// The first date that counts, by the record and by the response.
+    pub first: FirstDate,
 }
 
 impl Modified {
     /// The modification date of a response.
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let date = single_date(headers, &LAST_MODIFIED)?;
-        Some(Self { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) })
+        let sent = single_date(headers, &DATE);
+        // A date after that of the response was told by none.
+        let first = sent.map_or(FirstDate::NONE, FirstDate::at);
+        Some(Self { date, strong: sent.is_some_and(|sent| date < sent), first })
+    }
+
+    /// Returns the date together with what the record tells of earlier ones.
+    #[must_use]
+    pub fn by_record(self, first: FirstDate) -> Self {
+        Self { first: self.first.min(first), ..self }
+    }
+
+    /// Returns the date as a record keeps it: what counts follows from the record that it is read from.
+    #[must_use]
+    pub fn kept(self) -> Self {
+        Self { first: FirstDate::NONE, ..self }
+    }
+
+    /// Whether a state with this date is unmodified since another one, which no earlier state can have had. An equal date
+    /// counts only if it is strong; a later one is later in any case.
+    pub fn admits(self, since: HttpDate) -> bool {
+        if since == self.date { self.names_state(since) } else { since > self.date && self.first.is_before(since) }
+    }
+
+    /// Whether a date names the state with this date, and no other state.
+    pub fn names_state(self, date: HttpDate) -> bool {
+        date == self.date && self.strong && self.first.may_be(date)
     }
 
     /// Returns the later of two dates. If they are equal, the result is as weak as the weaker one.
     #[must_use]
     pub fn later(self, other: Option<Self>) -> Self {
         match other {
-            Some(other) if other.date > self.date => other,
+            Some(other) if other.date > self.date => Self { first: self.first, ..other },
             Some(other) if other.date == self.date => Self { strong: self.strong && other.strong, ..self },
             _ => self,
         }
@@ -71,7 +100,9 @@ pub fn told_date(always_dated: bool, response: &HeaderMap) -> ToldDate {
     match Modified::from_headers(response) {
         Some(modified) if !modified.strong && response.contains_key(DATE) => {
             if always_dated {
-                ToldDate::Instead(modified.told())
+                // A date in the future is no older than the answer either.
+                let sent = single_date(response, &DATE).map_or(modified.told(), |sent| sent.min(modified.date));
+                ToldDate::Instead(modified.told().min(Modified { date: sent, ..modified }.told()))
             } else {
                 ToldDate::Withheld
             }
@@ -150,13 +181,6 @@ fn tag(headers: &HeaderMap) -> Result<Option<EntityTag>, UnusableTag> {
         }
     }
     Ok(Some(tag))
-}
-
-/// The date of a field that occurs exactly once; `None` if it cannot be read.
-pub(super) fn single_date(headers: &HeaderMap, name: &HeaderName) -> Option<HttpDate> {
-    let mut lines = headers.get_all(name).iter();
-    let (only, None) = (lines.next()?, lines.next()) else { return None };
-    HttpDate::parse(only.as_bytes())
 }
 
 #[cfg(test)]
@@ -239,7 +263,8 @@ mod tests {
             let mut fields = vec![(LAST_MODIFIED, modified)];
             fields.extend(sent.map(|sent| (DATE, sent)));
             let date = HttpDate::parse(modified.as_bytes()).unwrap();
-            assert_eq!(read(&fields).0.modified, Some(Modified { date, strong }), "{fields:?}");
+            let read = read(&fields).0.modified.map(|modified| (modified.date, modified.strong));
+            assert_eq!(read, Some((date, strong)), "{fields:?}");
         }
     }
 
@@ -256,19 +281,24 @@ mod tests {
         for (sent, expected) in [
             (Some(1_001), [ToldDate::AsItIs; 2]),
             (Some(1_000), [ToldDate::Withheld, early]),
+            (Some(990), [ToldDate::Withheld, ToldDate::Instead(at(989))]),
             (None, [ToldDate::AsItIs; 2]),
         ] {
             let told = [false, true].map(|always_dated| told_date(always_dated, &fields(sent)));
             assert_eq!(told, expected, "{sent:?}");
         }
         assert_eq!(told_date(true, &HeaderMap::new()), ToldDate::AsItIs);
-        assert_eq!(Modified { date: at(1_000), strong: true }.told(), at(1_000));
-        assert_eq!(Modified { date: at(1_000), strong: false }.told(), at(999));
+        let dated = |strong| Modified { date: at(1_000), strong, first: FirstDate::ANY };
+        assert_eq!(dated(true).told(), at(1_000));
+        assert_eq!(dated(false).told(), at(999));
     }
 
     #[test]
     fn the_later_of_two_dates_is_no_stronger_than_both() {
-        let at = |seconds, strong| Modified { date: HttpDate::from_unix_seconds(seconds), strong };
+        let at = |seconds, strong| {
+            let date = HttpDate::from_unix_seconds(seconds);
+            Modified { date, strong, first: FirstDate::ANY }
+        };
         assert_eq!(at(1, true).later(None), at(1, true));
         assert_eq!(at(1, true).later(Some(at(2, false))), at(2, false));
         assert_eq!(at(2, true).later(Some(at(1, false))), at(2, true));

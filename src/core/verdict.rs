@@ -41,6 +41,15 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Whether it tells a modification date that is good for every verdict. A weak one becomes strong with time.
+    fn has_strong_date(&self) -> bool {
+        match &self.representation {
+            Representation::Present(validators) => validators.modified.is_some_and(|modified| modified.strong),
+            Representation::Absent => true,
+            Representation::Unknown => false,
+        }
+    }
+
     /// The tag of the selected representation, as it appears in responses.
     pub fn selected_tag(&self) -> Option<&EntityTag> {
         match &self.representation {
@@ -93,6 +102,11 @@ pub fn judge_from_memory<'a>(
     conditions: &Preconditions,
     evidence: &'a [Evidence],
 ) -> (Verdict, Option<&'a Evidence>) {
+    // No backend knows the dates that were told before a write.
+    let names_date = conditions.if_match.is_none() && conditions.if_unmodified_since.is_some();
+    if guard.etag == TagSource::Delegate && names_date {
+        return (Verdict::AskUpstream, None);
+    }
     if guard.etag == TagSource::Delegate {
         return (judge_requirement(guard, method, conditions, &Representation::Unknown), None);
     }
@@ -102,7 +116,8 @@ pub fn judge_from_memory<'a>(
     }
     let any_variant_counts = conditions.if_match.is_some() && conditions.if_none_match.is_none();
     let mut verdict = (Verdict::AskUpstream, None);
-    for piece in evidence {
+    let needs_date = names_date || conditions.if_match.is_none() && conditions.if_modified_since.is_some();
+    for piece in evidence.iter().filter(|piece| !needs_date || piece.has_strong_date()) {
         match judge_write(guard, method, conditions, &piece.representation, piece.rule) {
             Verdict::Pass if piece.selected || any_variant_counts && piece.rule == MatchRule::Version => {
                 return (Verdict::Pass, Some(piece));
@@ -134,14 +149,19 @@ fn judge_requirement(
 /// The refusal of a write without the precondition that its route demands.
 pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
-    let reason = match conditions.if_match {
-        Some(TagCondition::Any) => Reason::AnyTagNotAllowed,
-        _ => Reason::NoPrecondition,
+    let (reason, why) = match conditions.if_match {
+        Some(TagCondition::Any) => (Reason::AnyTagNotAllowed, ""),
+        None if conditions.if_unmodified_since.is_some() || conditions.has_unreadable_date => {
+            let why = "If-Unmodified-Since does not count, because it is not a single date or the resource has no \
+                       modification date: ";
+            (Reason::UnusableDate, why)
+        }
+        _ => (Reason::NoPrecondition, ""),
     };
     Refusal::new(
         Code::PreconditionRequired,
         format!(
-            "read the resource, then send its ETag in If-Match{any}; to create a resource that must not exist yet, \
+            "{why}read the resource, then send its ETag in If-Match{any}; to create a resource that must not exist yet, \
              send If-None-Match: *"
         ),
     )
@@ -166,7 +186,7 @@ pub fn excluded(conditions: &Preconditions) -> Refusal {
 /// The refusal of a read whose precondition is false.
 pub fn failed_read(conditions: &Preconditions, field: ConditionField, current: &Representation) -> Refusal {
     let detail = "the representation differs from that of the precondition; read it again";
-    let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(field, false, current));
+    let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(conditions, field, false, current));
     with_tags(refusal, conditions, current)
 }
 
@@ -189,24 +209,37 @@ fn failed(conditions: &Preconditions, field: ConditionField, weak_tag: bool, cur
         (ConditionField::IfNoneMatch, _) => {
             "the resource exists already; to change it, read it and send its ETag in If-Match"
         }
+        (ConditionField::IfUnmodifiedSince, _) if !is_later(conditions, current) => {
+            "that date may be the one of an earlier state, because a write may have ended since it was told: read the \
+             resource again, and send its ETag in If-Match, which names one state"
+        }
         (ConditionField::IfUnmodifiedSince, _) => {
             "the resource was changed after that date: read it again, and preferably send its ETag in If-Match"
         }
         (ConditionField::IfModifiedSince, _) => "the resource was not changed since that date",
     };
-    let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(field, weak_tag, current));
+    let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(conditions, field, weak_tag, current));
     with_tags(refusal, conditions, current)
 }
 
+/// Whether the modification date is later than the one in `If-Unmodified-Since`.
+fn is_later(conditions: &Preconditions, current: &Representation) -> bool {
+    match (current, conditions.if_unmodified_since) {
+        (Representation::Present(Validators { modified: Some(modified), .. }), Some(since)) => modified.date > since,
+        _ => false,
+    }
+}
+
 /// The reason why a precondition is false.
-fn reason(field: ConditionField, weak_tag: bool, current: &Representation) -> Reason {
+fn reason(conditions: &Preconditions, field: ConditionField, weak_tag: bool, current: &Representation) -> Reason {
     match (field, current) {
         (ConditionField::IfMatch, _) if weak_tag => Reason::WeakTag,
         (ConditionField::IfMatch, Representation::Absent) => Reason::ResourceMissing,
         (ConditionField::IfMatch, Representation::Present(Validators { tag: None, .. })) => Reason::NoCurrentTag,
         (ConditionField::IfMatch, _) => Reason::StaleTag,
         (ConditionField::IfNoneMatch, _) => Reason::ResourceExists,
-        (ConditionField::IfUnmodifiedSince, _) => Reason::ChangedSinceDate,
+        (ConditionField::IfUnmodifiedSince, _) if is_later(conditions, current) => Reason::ChangedSinceDate,
+        (ConditionField::IfUnmodifiedSince, _) => Reason::AmbiguousDate,
         (ConditionField::IfModifiedSince, _) => Reason::UnchangedSinceDate,
     }
 }

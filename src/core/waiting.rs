@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_sign_changes_nothing_of_the_resource() {
         let mut before = absent();
-        let next = touch(&before);
+        let next = touch(&before, None);
         put(&mut before, next);
         let next = sign(&before, 1, before.now.plus(LASTS)).expect("there is room");
         let mut after = before.clone();

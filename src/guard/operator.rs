@@ -110,7 +110,7 @@ impl Guard {
         let mut was_busy = false;
         let step = |before: &Snapshot| {
             was_busy = before.availability() != Availability::Free;
-            Some(Record { pending_delete: None, ..touch(before) })
+            Some(Record { pending_delete: None, ..touch(before, None) })
         };
         let snapshot = self.knowledge.records.update(key, None, step).await?.snapshot;
         Ok(Forgotten { snapshot, was_busy })

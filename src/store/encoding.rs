@@ -20,6 +20,7 @@ use crate::core::{
     lease::{Lease, LeaseMode, LeaseSet},
     record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
     time::StoreTime,
+    told_dates::FirstDate,
 };
 
 mod attempt;
@@ -29,7 +30,7 @@ mod object;
 mod pending_delete;
 
 use attempt::WrittenAttempt;
-use known::{WrittenKnown, WrittenTags};
+use known::{WrittenKnown, WrittenRecent, WrittenTags};
 use lease::{WrittenLease, written_fence};
 use object::ObjectWriter;
 use pending_delete::WrittenPendingDelete;
@@ -85,6 +86,10 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
     object.number_or_null("fence", stamp(record.fence));
     object.value("known", record.known.as_ref().map(WrittenKnown::of));
     object.value("bare_tags", WrittenTags::of(&record.bare_tags));
+    object.value("recent_tags", record.recent_tags.as_deref().map(WrittenRecent::of));
+    if record.first_date != FirstDate::NONE {
+        object.number("first_date", record.first_date.number());
+    }
     if let Some(mark) = &record.claim {
         object.object("claim", |object| WrittenMark::write(mark, base, object));
     }
@@ -147,6 +152,8 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
         fence,
         known: written.known.map(WrittenKnown::read).transpose()?,
         bare_tags: written.bare_tags.map_or(Ok(BareTags::None), WrittenTags::read)?,
+        recent_tags: written.recent_tags.map(|recent| recent.read().map(Box::new)).transpose()?,
+        first_date: written.first_date.map_or(FirstDate::NONE, FirstDate::of_number),
         claim: written.claim.map(|mark| mark.read(base)).transpose()?,
         unclaimed: written.unclaimed.into_iter().map(|mark| mark.read(base)).collect::<Result<_, _>>()?,
         doubt: written
@@ -180,6 +187,11 @@ struct WrittenRecord {
     /// The bare tags. If absent, no tag is bare.
     #[serde(default)]
     bare_tags: Option<WrittenTags>,
+    #[serde(default)]
+    recent_tags: Option<WrittenRecent>,
+    /// The first date that counts, in Unix seconds. If absent, no date does.
+    #[serde(default)]
+    first_date: Option<u64>,
     #[serde(default)]
     claim: Option<WrittenMark>,
     #[serde(default)]

@@ -12,6 +12,7 @@ use crate::core::{
     lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
     pending_delete::PendingDelete,
     policy::LeaseGuards,
+    recent_tags::RecentTags,
     record::{Known, VariantName},
     validators::{Modified, Representation, Validators},
 };
@@ -40,8 +41,10 @@ fn tags() -> impl Strategy<Value = EntityTag> {
 }
 
 fn known() -> impl Strategy<Value = Known> {
-    let modified = (0..253_402_300_799_u64, any::<bool>())
-        .prop_map(|(seconds, strong)| Modified { date: HttpDate::from_unix_seconds(seconds), strong });
+    let modified = (0..253_402_300_799_u64, any::<bool>()).prop_map(|(seconds, strong)| {
+        let date = HttpDate::from_unix_seconds(seconds);
+        Modified { date, strong, first: FirstDate::NONE }
+    });
     let representation = prop_oneof![
         Just(Representation::Unknown),
         Just(Representation::Absent),
@@ -118,6 +121,12 @@ fn bare_tags() -> impl Strategy<Value = BareTags> {
     ]
 }
 
+fn recent_tags() -> impl Strategy<Value = Box<RecentTags>> {
+    let names = || any::<u64>().prop_map(ShortName);
+    (names(), option::of(names()), prop::collection::vec(names(), 0..4))
+        .prop_map(|(target, current, earlier)| Box::new(RecentTags { target, current, earlier }))
+}
+
 fn attempts() -> impl Strategy<Value = Box<FirstAttempt>> {
     let fields = ("[a-z][a-z-]{0,8}", prop::collection::vec(any::<u8>(), 0..12));
     let body = option::of(prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from));
@@ -138,7 +147,7 @@ fn records() -> impl Strategy<Value = Record> {
     let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
     (
         (stamps(), stamps(), stamps()),
-        (option::of(known()), bare_tags()),
+        (option::of(known()), (bare_tags(), option::of(recent_tags())), any::<u64>().prop_map(FirstDate::of_number)),
         option::of(marks()),
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
@@ -147,13 +156,24 @@ fn records() -> impl Strategy<Value = Record> {
         option::of(attempts()),
     )
         .prop_map(
-            |((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, leases, waiting, attempt)| {
+            |(
+                (version, touched, fence),
+                (known, (bare_tags, recent_tags), first_date),
+                claim,
+                unclaimed,
+                doubt,
+                leases,
+                waiting,
+                attempt,
+            )| {
                 let (leases, exclusive_awaited_until, pending_delete) = leases;
                 Record {
                     version,
                     touched,
                     known,
                     bare_tags,
+                    recent_tags,
+                    first_date,
                     claim,
                     unclaimed,
                     doubt,

@@ -200,7 +200,8 @@ impl World {
     fn settle(&mut self, index: usize, outcome: Outcome, learned: Option<Content>, seen: &Seen, rules: &Rules) {
         let Write { mark, marked_at, .. } = self.clients[index].write.clone().expect("it is marked");
         let learned_too = learned.map(known);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: learned_too, shown: None };
+        let settlement =
+            Settlement { mark, marked_at, outcome, removes: None, learned: learned_too, shown: None, end: None };
         let is_settled = match shell::settle(&seen.snapshot(), &settlement, rules) {
             Some(next) => self.store.swap(seen.revision, next).is_some(),
             // Another process has made a doubt of it.

@@ -46,10 +46,7 @@ use self::{
     plan::Plan,
     run::{Verdict, run},
 };
-use support::{
-    engines::{Engine, Etcd, Redis, cluster::EtcdCluster, postgres::Postgres},
-    random::Random,
-};
+use support::engines::{Engine, Etcd, Redis, cluster::EtcdCluster, postgres::Postgres};
 
 /// The default number of kills and stops in one run (`IFMATCH_DISTURBANCES`); `make histories` makes many more.
 const DISTURBANCES: usize = 8;
@@ -140,13 +137,4 @@ async fn lost_updates_behind_proxies_without_a_common_store_are_found() {
     println!("{summary}");
     let has = |what: &str| anomalies.iter().any(|anomaly| anomaly.contains(what));
     assert!(has("not linearizable") && has("was applied on"), "{anomalies:?}\n{summary}");
-}
-
-/// Tags that repeat lose updates if the configuration denies that they do: the clients of generated configurations find
-/// that.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn lost_updates_by_tags_that_repeat_are_found() {
-    let Verdict { anomalies, summary, .. } = run(Plan::misled(Random::new("tags that repeat"))).await;
-    println!("{summary}");
-    assert!(anomalies.iter().any(|anomaly| anomaly.contains("was applied on")), "{anomalies:?}\n{summary}");
 }

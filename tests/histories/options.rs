@@ -72,8 +72,6 @@ pub struct Options {
     exclusive: bool,
     omits: bool,
     creates_freely: bool,
-    /// Whether the configuration claims that the backend never gives one tag to two states.
-    says_unique: bool,
     pub guards_reads: bool,
     pub required: bool,
     /// Milliseconds, for the first and the second upstream.
@@ -106,18 +104,11 @@ impl Options {
             exclusive: source == Source::Version || random.is_one_of(50),
             omits: random.is_one_of(25),
             creates_freely: random.is_one_of(50),
-            says_unique: false,
             guards_reads: random.is_one_of(25),
             required: random.is_one_of(50),
             timeout: (TIMEOUT_MS + random.below(500), TIMEOUT_MS + random.below(500)),
             late_write_window: (LATE_WRITE_WINDOW_MS + random.below(1_000), LATE_WRITE_WINDOW_MS + random.below(1_000)),
         }
-    }
-
-    /// Returns options with tags that alternate, in a configuration that denies it.
-    pub fn misled(random: &mut Random) -> Self {
-        let (source, tags, guards_reads) = (Source::Upstream, Tags::Alternating, false);
-        Self { source, tags, guards_reads, exclusive: false, says_unique: true, ..Self::by_chance(random) }
     }
 
     pub fn style(&self) -> Style {
@@ -156,12 +147,11 @@ impl Options {
         }
         let _ = write!(
             text,
-            "[defaults]\netag = \"{}\"\nother_writers = {}\non_write = \"{}\"\n{}\
+            "[defaults]\netag = \"{}\"\nother_writers = {}\non_write = \"{}\"\n\
              claim = {{ max_wait = \"150ms\" }}\nprobe = {{ timeout = \"{PROBE_MS}ms\" }}\nhash_wait = \"5s\"\n",
             self.source.word(),
             !self.exclusive,
             if self.omits { "omit" } else { "probe" },
-            if self.says_unique { "unique_tags = true\n" } else { "" },
         );
         let require = if self.creates_freely { "existing" } else { "always" };
         let _ = write!(

@@ -87,15 +87,6 @@ impl Plan {
         }
     }
 
-    /// Plans a proxy whose configuration claims that no two states have one tag, before a backend with two alternating
-    /// tags.
-    pub fn misled(mut random: Random) -> Self {
-        let options = Options::misled(&mut random);
-        let text = options.text("kind = \"memory\"");
-        let bare = Self::bare("tags said to be unique".to_owned(), text, vec!["docs"], random);
-        Self { options: Some(options), proxies: 1, ..bare }
-    }
-
     fn with_store(name: &str, store: &str, disturbances: usize) -> Self {
         let store = format!("{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"");
         let lease = "policy = \"pessimistic\"\netag = \"version\"\nother_writers = false\n[routes.lease]\n\

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use http::Method;
 
 use crate::{
+    dates::{self, Dates},
     metadata,
     world::{Response, Sent},
 };
@@ -18,6 +19,8 @@ pub enum Tags {
     Seconds,
     /// Two tags that alternate.
     Alternating,
+    /// Like [`Tags::Alternating`], but one of the two is spelled like the other with a suffix of ifmatch.
+    LikeSuffixed,
 }
 
 /// The properties of a backend.
@@ -37,6 +40,9 @@ pub struct Style {
     pub document_touches_item: bool,
     /// Whether a second server has none of the resources.
     pub has_servers_apart: bool,
+    pub dates: Dates,
+    /// Whether others write without ifmatch.
+    pub others_write: bool,
 }
 
 /// The way in which a resource was changed.
@@ -95,6 +101,10 @@ impl Resource {
 pub struct Backend {
     pub style: Style,
     pub resources: BTreeMap<String, Resource>,
+    /// Milliseconds since the beginning.
+    pub now: u64,
+    /// The incarnation of the proxies' store.
+    pub incarnation: u64,
 }
 
 /// Returns the resource behind a target, on any of its paths: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one, with
@@ -110,7 +120,7 @@ pub fn resource_of(target: &str) -> String {
 
 impl Backend {
     pub fn new(style: Style) -> Self {
-        Self { style, resources: BTreeMap::new() }
+        Self { style, resources: BTreeMap::new(), now: 0, incarnation: 0 }
     }
 
     pub fn resource(&self, name: &str) -> Resource {
@@ -128,7 +138,8 @@ impl Backend {
             return self.act_on_document(sent, (name, &resource), second);
         }
         let current = resource.content().map(|_| self.tag(&resource));
-        if self.style.judges && !passes(sent, current.as_deref()) {
+        let is_dated_before = || dates::is_dated_after(&self.style, &resource, sent);
+        if self.style.judges && (!passes(sent, current.as_deref()) || is_dated_before()) {
             let status = if !sent.writes() && sent.if_match.is_none() { 304 } else { 412 };
             return (response(status), Vec::new());
         }
@@ -155,6 +166,7 @@ impl Backend {
         let resource = self.resource(&name);
         let mut answer = response(if created { 201 } else { 204 });
         answer.fields.push(("x-serial", resource.serial().to_string()));
+        answer.fields.extend(self.style.dates.sent(self.now));
         if self.style.tells_tag && content.is_some() && sent.method != Method::POST {
             answer.fields.extend(self.tag_fields(&resource));
         }
@@ -197,7 +209,7 @@ impl Backend {
         }
     }
 
-    fn change(&mut self, name: &str, change: Change) {
+    pub fn change(&mut self, name: &str, change: Change) {
         self.resources.entry(name.to_owned()).or_default().changes.push(change);
     }
 
@@ -211,6 +223,8 @@ impl Backend {
         };
         let mut fields = self.tag_fields(resource);
         fields.push(("x-serial", resource.serial().to_string()));
+        fields.extend(self.style.dates.sent(self.now));
+        fields.extend(resource.changes.last().and_then(|change| self.style.dates.modified(change)));
         Response { status: 200, fields, body }
     }
 
@@ -224,6 +238,9 @@ impl Backend {
             Tags::Precise => format!("s{}", resource.serial()),
             Tags::Seconds => format!("t{}", resource.changes.last().map_or(0, |change| change.second)),
             Tags::Alternating => format!("a{}", resource.serial() % 2),
+            Tags::LikeSuffixed if resource.serial() % 2 == 0 => "a".to_owned(),
+            // The second number of most versions is about that of the changes.
+            Tags::LikeSuffixed => format!("a~{:016x}-{}", self.incarnation, 2 * resource.serial() + 2),
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct Told {
     pub code: Option<&'static str>,
     pub in_doubt: bool,
     pub tag: Option<String>,
+    /// The modification date.
+    pub modified: Option<String>,
     /// The number of the resource's change that the backend shows.
     pub serial: Option<u64>,
     pub metadata: Option<u32>,
@@ -163,7 +165,8 @@ async fn read(answer: Answer) -> Told {
 fn told(status: u16, fields: &HeaderMap, body: String) -> Told {
     let number = |name| text(fields, name).map(|number| number.parse().unwrap());
     let (tag, lease_id) = (text(fields, "etag"), text(fields, "lease-id"));
+    let modified = text(fields, "last-modified");
     let (serial, fence) = (number("x-serial"), number("fencing-token"));
     let metadata = text(fields, metadata::FIELD).map(|number| number.parse().unwrap());
-    Told { status, tag, serial, metadata, body, lease_id, fence, ..Told::default() }
+    Told { status, tag, modified, serial, metadata, body, lease_id, fence, ..Told::default() }
 }

@@ -103,7 +103,7 @@ pub fn setting_with_metadata(random: &mut Rng) -> Setting {
 }
 
 /// Returns mostly more room and time than needed; sometimes records are forgotten, or find no room.
-fn remembers(random: &mut Rng) -> Remembers {
+pub fn remembers(random: &mut Rng) -> Remembers {
     let mut room = process::ALL.room;
     match random.u32(..12) {
         0..2 => room.records = random.usize(1..3),
@@ -114,7 +114,7 @@ fn remembers(random: &mut Rng) -> Remembers {
     Remembers { room, idle_ttl }
 }
 
-fn options(random: &mut Rng, keeping: Keeping) -> Options {
+pub fn options(random: &mut Rng, keeping: Keeping) -> Options {
     let source = SOURCES[random.usize(..SOURCES.len())];
     let tags = match random.u32(..4) {
         0 => Tags::Seconds,
@@ -207,6 +207,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         is_named_by_body: random.u32(..6) == 0,
         is_anonymous: options.delete_pending && random.u32(..4) > 0,
         as_other: random.u32(..4) == 0,
+        by_date: false,
     };
     Step { operation, target: target.to_owned(), manner }
 }

@@ -18,6 +18,7 @@
 
 mod backend;
 mod client;
+mod dates;
 mod deferred;
 mod end;
 mod explore;
@@ -136,6 +137,16 @@ fn random_schedules_keep_the_promise_for_resources_with_metadata() {
 #[test]
 fn random_schedules_keep_the_promise_over_reloads_that_rename_resources() {
     random_runs(reloads::setting);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_for_dates() {
+    random_runs(dates::setting);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_for_tags_that_are_not_what_they_seem() {
+    random_runs(dates::setting_with_untrue_tags);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

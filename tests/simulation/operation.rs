@@ -81,6 +81,8 @@ pub struct Manner {
     pub is_anonymous: bool,
     /// Whether the credentials differ from those of the client's reads.
     pub as_other: bool,
+    /// Whether a write names the state by its modification date, if its client was told one.
+    pub by_date: bool,
 }
 
 impl Operation {
@@ -145,7 +147,12 @@ impl Operation {
         let mut tagged = |name, seen: Option<&Seen>| fields.extend(seen.map(|seen| (name, seen.tag.clone())));
         match self {
             Self::Read if manner.is_conditional => tagged("if-none-match", seen),
-            Self::Put | Self::Patch | Self::Delete | Self::Strip | Self::Describe => tagged("if-match", seen),
+            Self::Put | Self::Patch | Self::Delete | Self::Strip | Self::Describe => {
+                match seen.and_then(|seen| seen.date.clone()).filter(|_| manner.by_date) {
+                    Some(date) => fields.push(("if-unmodified-since", date)),
+                    None => tagged("if-match", seen),
+                }
+            }
             Self::Unless => tagged("if-none-match", seen),
             Self::Create => fields.push(("if-none-match", "*".to_owned())),
             Self::Acquire => {

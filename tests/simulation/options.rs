@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use crate::{
     backend::{Style, Tags},
+    dates::Dates,
     metadata::SUFFIX,
 };
 
@@ -85,6 +86,11 @@ pub struct Options {
     pub late_write_window: (u64, u64),
     pub timeout: (u64, u64),
     pub start_grace: u64,
+    pub dates: Dates,
+    /// Whether others write without ifmatch.
+    pub others_write: bool,
+    /// Whether the configuration says that the backend's tags never repeat.
+    pub says_unique: bool,
 }
 
 impl Options {
@@ -115,6 +121,9 @@ impl Options {
             late_write_window: (5, 5),
             timeout: (10, 10),
             start_grace: 0,
+            dates: Dates::None,
+            others_write: false,
+            says_unique: false,
         }
     }
 
@@ -150,6 +159,8 @@ impl Options {
             item_touches_document: self.item_touches_document,
             document_touches_item: self.document_touches_item,
             has_servers_apart: self.has_servers_apart,
+            dates: self.dates,
+            others_write: self.others_write,
         }
     }
 
@@ -184,6 +195,9 @@ impl Options {
             if self.idempotent { "accept" } else { "off" },
             if self.settled { "settled" } else { "any" },
         );
+        if self.says_unique {
+            text.push_str("unique_tags = true\n");
+        }
         if self.has_metadata {
             let _ = write!(
                 text,

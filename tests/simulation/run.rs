@@ -13,6 +13,7 @@ use tokio::{
 use crate::{
     backend::{Backend, Style, resource_of},
     client::{Request, Told, send},
+    dates,
     judge::{Entry, Knowledge, Ledger, field},
     metadata::{self, Parts},
     operation::{Manner, Operation},
@@ -81,6 +82,8 @@ pub struct Run {
     pub directory: Option<TempDir>,
     /// The number of reloads left, and the tasks of those under way.
     pub reloads_left: u32,
+    /// The number of moments that may still pass by themselves, and of writes without ifmatch.
+    pub beside_left: (u32, u32),
     pub reloads: Vec<(usize, JoinHandle<()>)>,
 }
 
@@ -130,6 +133,7 @@ impl Run {
     fn new(setting: &Arc<Setting>, story: bool) -> Self {
         let world = Shared::new(Backend::new(setting.style), story);
         let cellar = Cellar::new(setting.keeping, setting.remembers, &world);
+        world.lock().backend.incarnation = cellar.store.incarnation().0;
         let directory = setting.other.as_ref().map(|text| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             fs::write(directory.path().join(FILE), text).unwrap();
@@ -147,6 +151,8 @@ impl Run {
             ledger.store_forgets = setting.remembers != ALL;
             ledger.settled_reads = setting.settled_reads;
             ledger.has_metadata = setting.has_metadata;
+            ledger.losses_left = dates::losses(setting);
+            ledger.forgives_doubts = dates::says_unique(setting);
             ledger.keys = match (setting.keeps_keys, setting.keeping) {
                 (false, _) => Keys::Forgotten,
                 (true, Keeping::Shared) => Keys::Shared,
@@ -171,6 +177,7 @@ impl Run {
             processes,
             directory,
             reloads_left: 0,
+            beside_left: (0, 0),
             reloads: Vec::new(),
         }
     }
@@ -179,10 +186,12 @@ impl Run {
         let setting = Arc::clone(&self.setting);
         for (client, steps) in setting.prologue.iter().enumerate() {
             for step in steps {
+                self.pause(step).await;
                 self.alone(client, step.clone()).await;
             }
         }
         self.faults = setting.faults;
+        self.beside_left = dates::beside(&setting);
         self.reloads_left = if setting.other.is_some() { RELOADS_MAX } else { 0 };
         for (client, steps) in setting.steps.iter().enumerate() {
             self.clients[client].steps = steps.clone().into();

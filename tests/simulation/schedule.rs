@@ -46,6 +46,10 @@ pub enum Event {
     Kill(usize),
     /// A process loads the other configuration.
     Reload(usize),
+    /// A moment passes, so that dates differ.
+    Tick,
+    /// Somebody writes to the first document without ifmatch.
+    WriteDirectly,
     /// Time passes until something else can happen.
     Flow,
 }
@@ -53,7 +57,17 @@ pub enum Event {
 impl Event {
     /// Whether the event is a fault.
     pub fn is_fault(self) -> bool {
-        !matches!(self, Self::Begin(_) | Self::Do(_) | Self::Apply(_) | Self::Arrive(_) | Self::Reload(_) | Self::Flow)
+        !matches!(
+            self,
+            Self::Begin(_)
+                | Self::Do(_)
+                | Self::Apply(_)
+                | Self::Arrive(_)
+                | Self::Reload(_)
+                | Self::Tick
+                | Self::WriteDirectly
+                | Self::Flow
+        )
     }
 }
 
@@ -82,6 +96,7 @@ impl Run {
         if self.reloads_left > 0 {
             events.extend(self.places().map(Event::Reload));
         }
+        events.extend(self.events_beside());
         if self.faults.left > 0 {
             for pending in &inner.pending {
                 let number = pending.number;
@@ -137,6 +152,8 @@ impl Run {
             }
             Event::Kill(process) => self.kill(process),
             Event::Reload(place) => self.reload(place),
+            Event::Tick => self.tick().await,
+            Event::WriteDirectly => self.write_directly(),
             Event::Flow => return self.flow().await,
         }
         true
@@ -246,6 +263,7 @@ impl Run {
 
     fn act(&self, sent: &Sent) -> Response {
         let second = self.world.now() / 1_000;
+        self.world.lock().backend.now = self.world.now();
         self.world.lock().act(sent, Instant::now(), second)
     }
 

@@ -95,6 +95,7 @@ impl Line {
             value,
             if_match: field("if-match"),
             if_none_match: field("if-none-match"),
+            if_unmodified_since: field("if-unmodified-since"),
             is_late_delete: head.method == Method::DELETE && field("x-sent-by").is_none(),
             fence: field("fencing-token").map(|fence| fence.parse().unwrap()),
             late_write_window: self.upstream.late_write_window,

@@ -95,6 +95,7 @@ pub struct Sent {
     pub value: Option<u32>,
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
+    pub if_unmodified_since: Option<String>,
     pub fence: Option<u64>,
     /// Whether this is a DELETE that waited for the holders of a lease.
     pub is_late_delete: bool,

@@ -38,7 +38,8 @@ fn wrong_match(answer: &ReceivedAnswer) -> Finding {
             WRONG,
             format!("A write with a wrong tag is answered {status}: it was applied."),
             "Put ifmatch with policy = \"optimistic\" in front of the backend. If it is there, set observe = false and \
-             require = \"always\", and let gateways pass If-Match on.",
+             require = \"always\", and let gateways pass If-Match on. If it says etag = \"delegate\", the backend does not \
+             check If-Match: set etag = \"upstream\".",
         ),
         _ => Finding::note(
             WRONG,

@@ -49,8 +49,8 @@ fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_
 /// A write on another resource changes this one. Its writer is not the holder, and takes nothing from the holder.
 #[test]
 fn a_touch_leaves_a_lease_that_is_held_and_ends_one_that_has_run_out() {
-    assert!(!touch(&leased().snapshot).leases.is_empty());
-    assert!(touch(&expired().snapshot).leases.is_empty());
+    assert!(!touch(&leased().snapshot, None).leases.is_empty());
+    assert!(touch(&expired().snapshot, None).leases.is_empty());
 }
 
 #[test]
@@ -315,7 +315,8 @@ fn only_the_removal_of_the_leased_target_ends_the_lease() {
     for (removed, ends) in [(TargetName([8; 16]), false), (TARGET, true)] {
         let (mark, marked_at) = resource.begin(Standing::Holder);
         let outcome = Outcome::Applied;
-        let removal = Settlement { mark, marked_at, outcome, removes: Some(removed), learned: None, shown: None };
+        let removal =
+            Settlement { mark, marked_at, outcome, removes: Some(removed), learned: None, shown: None, end: None };
         let record = settle(&resource.snapshot, removal).expect("the mark is there");
         assert_eq!(record.leases.is_empty(), ends, "{removed:?}");
         resource.swap(record);

@@ -273,7 +273,7 @@ fn a_touch_ends_what_has_run_out_alone() {
     resource.pass_seconds(30);
     resource.must(share(id(B), fixed(60)));
     resource.pass_seconds(30);
-    let record = touch(&resource.snapshot);
+    let record = touch(&resource.snapshot, None);
     resource.swap(record);
     assert_eq!((state(&resource, A), state(&resource, B)), (LeaseState::Available, LeaseState::Leased));
 }

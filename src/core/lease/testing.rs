@@ -114,7 +114,7 @@ impl Resource {
     /// Ends a write. A doubt lasts for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
         let removes = removes.then_some(TARGET);
-        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None };
+        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None, end: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }

@@ -30,7 +30,7 @@ pub(super) fn judge(
         Representation::Unknown => return Judgement::Unknowable,
     };
     let (is_read, modified) = (reads(method), representation.and_then(|validators| validators.modified));
-    let (is_there, modified) = (representation.is_some(), modified.map(|modified| modified.date));
+    let is_there = representation.is_some();
     let failed = |field| Judgement::Failed { field, weak_tag: false };
     if let Some(condition) = &conditions.if_match
         && !names_current(condition, representation, |tag, current| matches_by(rule, tag, current))
@@ -42,7 +42,7 @@ pub(super) fn judge(
     if let Some(since) = unmodified_since.filter(|_| is_read || conditions.if_match.is_none()) {
         match modified {
             None => return Judgement::Unknowable,
-            Some(modified) if modified > since => return failed(ConditionField::IfUnmodifiedSince),
+            Some(modified) if !modified.admits(since) => return failed(ConditionField::IfUnmodifiedSince),
             Some(_) => {}
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn judge(
     let was_modified = match (since, modified) {
         (None, _) => None,
         (Some(_), None) => return Judgement::Unknowable,
-        (Some(since), Some(modified)) => Some(modified > since),
+        (Some(since), Some(modified)) => Some(modified.date > since),
     };
     match (none_matches, was_modified) {
         (Some(true), _) | (_, Some(true)) | (None, None) => Judgement::Pass,

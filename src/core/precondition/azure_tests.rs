@@ -7,6 +7,7 @@ use crate::core::{
     entity_tag::EntityTag,
     http_date::HttpDate,
     precondition::{Combination, TagCondition, judge as judge_by},
+    told_dates::FirstDate,
     validators::{Modified, Validators},
 };
 
@@ -18,7 +19,8 @@ fn tag(text: &'static str) -> TagCondition {
 }
 
 fn present(modified: Option<u64>) -> Representation {
-    let modified = modified.map(|at| Modified { date: HttpDate::from_unix_seconds(at), strong: true });
+    let modified =
+        modified.map(|at| Modified { date: HttpDate::from_unix_seconds(at), strong: true, first: FirstDate::ANY });
     Representation::Present(Validators { tag: Some(EntityTag::strong("now").unwrap()), modified })
 }
 

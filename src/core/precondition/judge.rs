@@ -8,7 +8,7 @@ use super::{
 };
 use crate::core::{
     http_date::HttpDate,
-    validators::{Modified, Representation, Validators},
+    validators::{Representation, Validators},
 };
 
 /// The result of judging the preconditions of a request.
@@ -39,8 +39,8 @@ pub enum Judgement {
 ///
 /// A date is ignored if there is no representation, or if the representation has no modification date: both sections
 /// leave no choice. A write that carries only a date then passes here, and is stopped only by
-/// [`requirement`](super::requirement). The strength of the current date does not count either: `If-Unmodified-Since`
-/// is true for an equal weak one.
+/// [`requirement`](super::requirement). `If-Unmodified-Since` is false for a date that may be that of an earlier state
+/// ([`Modified::admits`](crate::core::validators::Modified::admits)).
 ///
 /// Every condition that counts is unknowable against [`Representation::Unknown`]. That includes a list of weak tags in
 /// `If-Match` that no tag can match: why it failed depends on the current tag.
@@ -66,7 +66,7 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
     }
     let modified = representation.and_then(|validators| validators.modified);
     if let (Some(since), Some(modified)) = (counting.unmodified_since, modified)
-        && modified.date > since
+        && !modified.admits(since)
     {
         return Judgement::Failed { field: ConditionField::IfUnmodifiedSince, weak_tag: false };
     }
@@ -84,14 +84,14 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
 
 /// Whether `Range` is to be obeyed (section 13.1.5); if not, the response is the whole representation.
 ///
-/// Without `If-Range` it is. A tag is compared strongly. A date is true only if it is exactly the current one and the
-/// current one is strong.
+/// Without `If-Range` it is. A tag is compared strongly. A date is true only if it is exactly the current one, and the
+/// current one is strong and of no earlier state.
 pub fn range_applies(conditions: &Preconditions, current: &Representation) -> bool {
     let Some(condition) = &conditions.if_range else { return true };
     let Representation::Present(Validators { tag, modified }) = current else { return false };
     match condition {
         RangeCondition::Tag(wanted) => tag.as_ref().is_some_and(|tag| tag.strong_matches(wanted)),
-        RangeCondition::Date(wanted) => *modified == Some(Modified { date: *wanted, strong: true }),
+        RangeCondition::Date(wanted) => modified.is_some_and(|modified| modified.names_state(*wanted)),
         RangeCondition::Malformed => false,
     }
 }

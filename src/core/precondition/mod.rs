@@ -70,6 +70,8 @@ pub struct Preconditions {
     pub if_modified_since: Option<HttpDate>,
     /// `If-Unmodified-Since` (section 13.1.4).
     pub if_unmodified_since: Option<HttpDate>,
+    /// Whether `If-Unmodified-Since` is present but not a single date, and so must be ignored.
+    pub has_unreadable_date: bool,
     /// `If-Range` (section 13.1.5).
     pub if_range: Option<RangeCondition>,
     /// The rules by which the conditions are judged.

@@ -8,8 +8,7 @@ use http::{
 use super::{Combination, ConditionField, Preconditions, RangeCondition, TagCondition};
 use crate::core::{
     entity_tag::{EntityTag, MalformedTag, trim_start},
-    http_date::HttpDate,
-    validators::single_date,
+    http_date::{HttpDate, single_date},
 };
 
 /// The maximum number of tags in a list. Each is compared with the current one.
@@ -87,6 +86,8 @@ impl Preconditions {
             if_none_match: None,
             if_modified_since: single_date(headers, &IF_MODIFIED_SINCE),
             if_unmodified_since: single_date(headers, &IF_UNMODIFIED_SINCE),
+            has_unreadable_date: headers.contains_key(IF_UNMODIFIED_SINCE)
+                && single_date(headers, &IF_UNMODIFIED_SINCE).is_none(),
             if_range: range_condition(headers),
             combination: Combination::Rfc9110,
         }

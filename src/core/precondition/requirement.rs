@@ -17,8 +17,8 @@ pub enum Requirement {
 /// Whether a write carries the precondition that `require` demands.
 ///
 /// A precondition counts if it protects from a lost update: tags in `If-Match`, or `*` with `allow_any`;
-/// `If-None-Match: *`; and an `If-Unmodified-Since` that was really compared, with a strong modification date (RFC
-/// 9110 section 8.8.2.2). Beside an `If-Match` a date is never compared. Tags in `If-None-Match` do not count: they
+/// `If-None-Match: *`; and an `If-Unmodified-Since` that was really compared with a modification date. Whether the date
+/// is good enough is the verdict on the condition itself. Beside an `If-Match` a date is never compared. Tags in `If-None-Match` do not count: they
 /// let every other state be overwritten.
 pub fn requirement(
     require: Require,
@@ -46,7 +46,7 @@ pub fn requirement(
 fn date_is_compared(conditions: &Preconditions, current: &Representation) -> bool {
     match current {
         Representation::Present(validators) => {
-            conditions.if_unmodified_since.is_some() && validators.modified.is_some_and(|modified| modified.strong)
+            conditions.if_unmodified_since.is_some() && validators.modified.is_some()
         }
         Representation::Absent | Representation::Unknown => false,
     }

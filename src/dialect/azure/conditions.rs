@@ -41,6 +41,7 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
         if_none_match: tags(operation, headers, &IF_NONE_MATCH)?,
         if_modified_since: date(headers, &IF_MODIFIED_SINCE)?,
         if_unmodified_since: date(headers, &IF_UNMODIFIED_SINCE)?,
+        has_unreadable_date: false,
         if_range: None,
         combination: Combination::Azure,
     };

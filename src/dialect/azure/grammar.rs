@@ -36,6 +36,7 @@ static FACTS: DialectFacts = DialectFacts {
         date_after_write: true,
         missing_is_404: None,
         confirms_named_tag: false,
+        tags_are_hashes: false,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
         query_names_target: false,
         removes_trees: true,

@@ -29,6 +29,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         date_after_write: false,
         missing_is_404: None,
         confirms_named_tag: false,
+        tags_are_hashes: false,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
         query_names_target: true,
         removes_trees: false,

@@ -22,6 +22,7 @@ static FACTS: DialectFacts = DialectFacts {
         missing_is_404: Some("NoSuchKey"),
         // S3 has only strong tags, so the named tag is the one that matched.
         confirms_named_tag: true,
+        tags_are_hashes: true,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
         ..native::FACTS.quirks
     },

@@ -25,6 +25,7 @@ use crate::{
         lease::Standing,
         record::{Availability, Known, Snapshot},
         steps::Outcome,
+        told_dates::WriteEnd,
     },
     guard::request::Request,
     store::StoreError,
@@ -72,22 +73,23 @@ impl Held {
     /// Records what became of the write, on all its resources. Returns `None` if the outcome was not recorded on its
     /// own: the store is not available, or another process has already made the write a doubt.
     pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
-        self.settle_shown(outcome, learned, None).await
+        self.settle_shown(outcome, learned, None, None).await
     }
 
-    /// Like [`settle`](Self::settle), but for a write that has shown tags of its target.
+    /// Like [`settle`](Self::settle), but for a write that has shown tags of its target, and its end.
     pub(crate) async fn settle_shown(
         self,
         outcome: Outcome,
         learned: Option<Known>,
         shown: Option<Shown>,
+        end: Option<WriteEnd>,
     ) -> Option<Settled> {
         let Self { own, touched } = self;
         if !touched.is_empty() {
             // Boxed, so that the futures of other writes stay small.
-            Box::pin(settle_all(touched, outcome)).await;
+            Box::pin(settle_all(touched, outcome, end)).await;
         }
-        own.settle_shown(outcome, learned, shown).await
+        own.settle_shown(outcome, learned, shown, end).await
     }
 }
 
@@ -128,7 +130,7 @@ impl Claims {
                 Ok(Holding::Done(Held { own, touched }))
             }
             (held, own) => {
-                settle_all(touched.into_iter().chain(own), Outcome::NotApplied).await;
+                settle_all(touched.into_iter().chain(own), Outcome::NotApplied, None).await;
                 held.map(|why| why.unwrap_or(Holding::Taken))
             }
         }
@@ -186,9 +188,9 @@ impl Claims {
     }
 }
 
-/// Records the same outcome for all these marks.
-async fn settle_all(marks: impl IntoIterator<Item = Claim, IntoIter: Send>, outcome: Outcome) {
+/// Records the same outcome and end for all these marks.
+async fn settle_all(marks: impl IntoIterator<Item = Claim, IntoIter: Send>, outcome: Outcome, end: Option<WriteEnd>) {
     for mark in marks {
-        mark.settle(outcome, None).await;
+        mark.settle_shown(outcome, None, None, end).await;
     }
 }

@@ -19,6 +19,7 @@ use crate::{
         resource::ResourceKey,
         steps::{Outcome, Settlement, add_touch, add_unclaimed, claim, settle},
         time::StoreTime,
+        told_dates::WriteEnd,
     },
     store::{Records, StoreError, Swapped},
     telemetry::{Step, metrics},
@@ -172,22 +173,24 @@ impl Claim {
         self.deadline.of_process = self.deadline.of_process.min(other.deadline.of_process);
     }
 
-    /// Records what became of the write. Returns `None` if the outcome was not recorded: the store is not available, or
-    /// another process has already made the write a doubt.
+    /// Records what became of a write that has shown nothing else.
+    #[cfg(test)]
     pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
-        self.settle_shown(outcome, learned, None).await
+        self.settle_shown(outcome, learned, None, None).await
     }
 
-    /// Like [`settle`](Self::settle), but for a write that has shown tags of its target.
+    /// Records what became of the write, the tags of its target that it has shown, and its end. Returns `None` if the
+    /// outcome was not recorded: the store is not available, or another process has already made the write a doubt.
     pub(crate) async fn settle_shown(
         mut self,
         outcome: Outcome,
         learned: Option<Known>,
         shown: Option<Shown>,
+        end: Option<WriteEnd>,
     ) -> Option<Settled> {
         let mut step = Step::begin("settle");
         step.set("ifmatch.outcome", outcome.word());
-        let settled = self.try_settle(outcome, learned, shown).await;
+        let settled = self.try_settle(outcome, learned, shown, end).await;
         // A store that fails now may answer in a moment. Then dropping the claim tries once more, with a doubt.
         self.is_settled = settled.is_ok();
         settled.ok().flatten()
@@ -213,6 +216,7 @@ impl Claim {
         outcome: Outcome,
         learned: Option<Known>,
         shown: Option<Shown>,
+        end: Option<WriteEnd>,
     ) -> Result<Option<Settled>, StoreError> {
         let settlement = Settlement {
             mark: self.mark,
@@ -221,6 +225,7 @@ impl Claim {
             removes: self.removes,
             learned,
             shown,
+            end,
         };
         // If the record has not changed meanwhile, it need not be read again; if it has, the failed swap returns it.
         let mut snapshot = Snapshot::clone(&self.marked);
@@ -260,7 +265,7 @@ impl Drop for Claim {
         // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = orphan.try_settle(Outcome::Doubt, None, None).await {
+                if let Err(error) = orphan.try_settle(Outcome::Doubt, None, None, None).await {
                     tracing::error!(
                         key = ?orphan.key,
                         %error,

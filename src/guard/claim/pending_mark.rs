@@ -60,7 +60,10 @@ impl Tried {
         match *self {
             Self::Mark(mark) => {
                 let (marked_at, outcome) = (current.revision, Outcome::NotApplied);
-                settle(current, Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None })
+                settle(
+                    current,
+                    Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None },
+                )
             }
             Self::Grant(grant, _) => take_back(grant, before, current),
         }

@@ -1,5 +1,7 @@
 //! The evidence that memory has of the current state of a resource.
 
+use std::borrow::Cow;
+
 use http::{HeaderName, HeaderValue};
 
 use super::Knowledge;
@@ -11,7 +13,7 @@ use crate::{
         policy::{Compare, GuardRules, TagSource},
         precondition::{MatchRule, TagCondition},
         record::{Revision, Snapshot, VariantName},
-        validators::{Representation, Validators},
+        validators::{Modified, Representation, Validators},
         verdict::{Evidence, Verdict, judge_from_memory},
     },
     guard::request::Request,
@@ -66,14 +68,18 @@ pub(crate) fn evidence(
         return pieces;
     }
     let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant(), &[]));
+    let dated = |modified: Option<Modified>| modified.map(|modified| modified.by_record(snapshot.record.first_date));
     if let Some(known) = snapshot.known() {
         let representation = match (&known.representation, &request.rules.etag) {
             // The version is the tag, whatever else memory holds.
             (Representation::Present(validators), TagSource::Version) => {
-                Representation::Present(Validators { modified: validators.modified, ..version.clone() })
+                Representation::Present(Validators { modified: dated(validators.modified), ..version.clone() })
             }
             (Representation::Present(Validators { tag: Some(tag), modified }), _) => {
-                Representation::Present(Validators { tag: spelling.issued(tag), modified: *modified })
+                Representation::Present(Validators { tag: spelling.issued(tag), modified: dated(*modified) })
+            }
+            (Representation::Present(validators), _) => {
+                Representation::Present(Validators { modified: dated(validators.modified), ..validators.clone() })
             }
             (representation, _) => representation.clone(),
         };
@@ -104,10 +110,15 @@ impl Knowledge {
         let remembered =
             (request.rules.etag != TagSource::Version).then(|| self.remembered(request, snapshot)).flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
-        let spelling = self.spelling(&request.rules, Some(snapshot));
+        let spelling = self.spelling(request, Some(snapshot));
         let evidence = evidence(request, snapshot, (self.records.incarnation(), &spelling), validators);
-        let (mut verdict, judged_by) =
-            judge_from_memory(&request.rules, &request.method, &request.conditions, &evidence);
+        let judging = if request.rules.etag == TagSource::Delegate && !self.backend_judges(request) {
+            // The backend should judge its own tags and does not.
+            Cow::Owned(GuardRules { etag: TagSource::Upstream, ..GuardRules::clone(&request.rules) })
+        } else {
+            Cow::Borrowed(&*request.rules)
+        };
+        let (mut verdict, judged_by) = judge_from_memory(&judging, &request.method, &request.conditions, &evidence);
         // A refusal that rests on the target's state reveals that state. Only a principal that may know the state
         // gets one.
         if let (Verdict::Refused(refusal), Some(_)) = (&mut verdict, &judged_by) {

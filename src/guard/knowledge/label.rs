@@ -11,8 +11,10 @@ use super::{
 };
 use crate::{
     core::{
+        entity_tag::EntityTag,
         policy::TagSource,
         record::Snapshot,
+        told_dates::FirstDate,
         validators::{Modified, Validators},
     },
     guard::request::Request,
@@ -33,16 +35,17 @@ impl Knowledge {
         // All variants share the version.
         let selection = (request.rules.etag != TagSource::Version)
             .then(|| Selection::of(&request.rules, &request.head, &head.headers));
-        let spelling = self.spelling(&request.rules, snapshot);
+        let spelling = self.spelling(request, snapshot);
+        let issued = |tag: EntityTag| self.issue(request, &spelling, &tag);
         let version_tag = || self.version_tag(request, snapshot?, selecting.unwrap_or_default());
         let tag = match (&request.rules.etag, whole) {
             (TagSource::Upstream | TagSource::Delegate | TagSource::Header(_), _) => {
-                stated_tag(request, &head.headers).and_then(|tag| spelling.issued(&tag))
+                stated_tag(request, &head.headers).and_then(issued)
             }
             (TagSource::Version, _) => version_tag(),
             (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
                 tag_of(&request.rules, body, selection.as_ref().and_then(|selection| selection.number(request)))
-                    .and_then(|tag| spelling.issued(&tag))
+                    .and_then(issued)
             }
             (TagSource::Content | TagSource::Json(_), _) if !request.rules.other_writers => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,
@@ -50,7 +53,8 @@ impl Knowledge {
         if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
             self.was_given_out(request, tag, snapshot, selection);
         }
-        Validators { tag, modified: Modified::from_headers(&head.headers) }
+        let modified = Modified::from_headers(&head.headers).map(|modified| modified.by_record(first_date(snapshot)));
+        Validators { tag, modified }
     }
 
     /// Remembers a response in this process, for the principal that received it.
@@ -82,4 +86,9 @@ impl Knowledge {
         };
         self.memory.remember(request.variant(), remembered);
     }
+}
+
+/// The first date that counts, by the record as it was read. Without a record none does.
+pub(crate) fn first_date(snapshot: Option<&Snapshot>) -> FirstDate {
+    snapshot.map_or(FirstDate::NONE, |snapshot| snapshot.record.first_date)
 }

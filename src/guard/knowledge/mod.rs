@@ -7,8 +7,8 @@ use http::{HeaderName, HeaderValue};
 use super::{refusals, request::Request};
 use crate::{
     core::{
-        coarse_tag::Spelling, entity_tag::EntityTag, policy::GuardRules, precondition::range_applies, record::Snapshot,
-        refusal::Refusal, resource::ResourceKey, validators::Representation,
+        coarse_tag::Spelling, entity_tag::EntityTag, precondition::range_applies, record::Snapshot, refusal::Refusal,
+        resource::ResourceKey, validators::Representation,
     },
     store::{Records, StoreError},
 };
@@ -18,6 +18,7 @@ use issued_tags::IssuedTags;
 use principal::ReadGrants;
 use responses::{Memory, Remembered};
 use unstable_tags::UnstableTags;
+use untrue_statements::UntrueStatements;
 
 pub(crate) mod causes;
 pub(crate) mod collections;
@@ -30,6 +31,7 @@ pub(crate) mod principal;
 pub(crate) mod responses;
 pub(crate) mod selection;
 pub(crate) mod unstable_tags;
+pub(crate) mod untrue_statements;
 mod warn_once;
 
 /// The records of the store and the memory of this process. All generations of the configuration share them.
@@ -39,6 +41,7 @@ pub(crate) struct Knowledge {
     memory: Memory,
     issued: IssuedTags,
     unstable_tags: UnstableTags,
+    untrue: UntrueStatements,
     read_grants: ReadGrants,
     causes: Causes,
 }
@@ -51,6 +54,7 @@ impl Knowledge {
             memory: Memory::new(),
             issued: IssuedTags::new(),
             unstable_tags: UnstableTags::new(),
+            untrue: UntrueStatements::default(),
             read_grants: ReadGrants::new(),
             causes: Causes::new(),
         }
@@ -73,8 +77,15 @@ impl Knowledge {
 
     /// The spelling of tags according to the record as it was read. Without a record, tags that can be coarse are
     /// withheld.
-    pub(crate) fn spelling(&self, rules: &GuardRules, snapshot: Option<&Snapshot>) -> Spelling {
-        if rules.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
+    pub(crate) fn spelling(&self, request: &Request, snapshot: Option<&Snapshot>) -> Spelling {
+        let incarnation = self.records.incarnation().0;
+        if self.has_coarse_tags(request) {
+            Spelling::of(incarnation, snapshot)
+        } else if request.rules.etag.is_backends() {
+            Spelling::of_unique(incarnation, snapshot)
+        } else {
+            Spelling::Own
+        }
     }
 
     /// The version tag of the variant that a request and the fields in `selecting` select.

@@ -135,13 +135,13 @@ impl Leases {
                     missing.discard().await;
                     return Err(nothing_to_lease().into());
                 }
-                Err(self.probes.upstreams_own(&request.rules, *missing).await?)
+                Err(self.probes.upstreams_own(request, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
                 Ok(Some(ProbedState { validators, touched: snapshot.touched() }))
             }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
-                Err(self.probes.upstreams_own(&request.rules, *exchange).await?)
+                Err(self.probes.upstreams_own(request, *exchange).await?)
             }
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),

@@ -56,9 +56,7 @@ impl Leases {
                 let refusal = failed_read(&request.conditions, field, &representation);
                 self.knowledge.explain_probed(request, snapshot, refusal, status).into()
             }
-            (_, Some(exchange)) => {
-                self.probes.upstreams_own(&request.rules, *exchange).await.unwrap_or_else(|answer| answer)
-            }
+            (_, Some(exchange)) => self.probes.upstreams_own(request, *exchange).await.unwrap_or_else(|answer| answer),
             _ => denied.into(),
         }
     }

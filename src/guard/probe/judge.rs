@@ -7,7 +7,9 @@ use super::{Aim, Probed, Probes, variants::OpenQuestion};
 use crate::{
     core::{
         bare_tags::{Before, ShortName},
+        coarse_tag::Spelling,
         entity_tag::EntityTag,
+        http_date::HttpDate,
         policy::TagSource,
         precondition::{MatchRule, TagCondition},
         record::Snapshot,
@@ -25,6 +27,8 @@ pub(crate) struct Judged {
     pub(crate) tag: Option<EntityTag>,
     /// The state of the target before the write, as far as the verdict shows it.
     pub(crate) before: Before,
+    /// The modification date of that state, if the verdict shows it.
+    pub(crate) modified: Option<HttpDate>,
 }
 
 impl Probes {
@@ -36,7 +40,9 @@ impl Probes {
             return self.judge_by_probe(request, snapshot).await;
         }
         match self.knowledge.judge_by_memory(request, snapshot) {
-            (Verdict::Pass, tag) => Ok(Judged::by_memory(request, tag)),
+            (Verdict::Pass, tag) => {
+                Ok(Judged::by_memory(request, tag, &self.knowledge.spelling(request, Some(snapshot))))
+            }
             (Verdict::Refused(refusal), _) => Err(self.knowledge.explain(request, snapshot, refusal).into()),
             (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, snapshot).await,
         }
@@ -56,11 +62,11 @@ impl Probes {
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, snapshot, open, end).await
         {
-            return Ok(Judged { tag: Some(tag), before: Before::Unknown });
+            return Ok(Judged { tag: Some(tag), before: Before::Unknown, modified: None });
         }
         let (current, rule, missing, status) = match probed {
             Probed::Current { representation, rule, missing, status } => (representation, rule, missing, Some(status)),
-            Probed::Answer(exchange) => return Err(self.upstreams_own(&request.rules, *exchange).await?),
+            Probed::Answer(exchange) => return Err(self.upstreams_own(request, *exchange).await?),
             // The target cannot be read, and the write names a tag of a representation that was read and has changed
             // since.
             Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
@@ -73,17 +79,22 @@ impl Probes {
         match (judge_write(&request.rules, &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => match nothing_to_describe(request).filter(|_| current == Representation::Absent) {
                 Some(refusal) => Err(refusal.into()),
-                None => Ok(Judged::by_probe(current, rule)),
+                None => Ok(Judged::by_probe(current, rule, &self.knowledge.spelling(request, Some(snapshot)))),
             },
             (Verdict::Refused(refusal), _) => {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
-            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(&request.rules, *exchange).await?),
+            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request, *exchange).await?),
             (Verdict::AskUpstream, _) if request.rules.quirks.unknown_date_fails => Err(refusals::no_date().into()),
             // A probe leaves nothing unknown, and if there is no representation it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }
     }
+}
+
+/// The state that clients know by this tag, by the backend's own.
+fn before(tag: &EntityTag, spelling: &Spelling) -> Before {
+    Before::Tag(ShortName::of_tag(&spelling.at_backend(tag)))
 }
 
 /// Returns the refusal of metadata for a resource that does not exist, if the request has nothing else.
@@ -95,27 +106,27 @@ fn nothing_to_describe(request: &Request) -> Option<Refusal> {
 impl Judged {
     /// The basis of a verdict from memory. If the backend judges by itself and a write that names one tag passes,
     /// that tag was the current one.
-    fn by_memory(request: &Request, tag: Option<EntityTag>) -> Self {
+    fn by_memory(request: &Request, tag: Option<EntityTag>, spelling: &Spelling) -> Self {
         let named = match &request.conditions.if_match {
             Some(TagCondition::Tags(tags)) if request.rules.etag == TagSource::Delegate && tags.len() == 1 => {
                 tags.first()
             }
             _ => None,
         };
-        let before = tag.as_ref().or(named).map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));
-        Self { tag, before }
+        let before = tag.as_ref().or(named).map_or(Before::Unknown, |tag| before(tag, spelling));
+        Self { tag, before, modified: None }
     }
 
     /// The basis of a verdict from a probe, which does not look for a tag that no condition needs.
-    fn by_probe(current: Representation, rule: MatchRule) -> Self {
+    fn by_probe(current: Representation, rule: MatchRule, spelling: &Spelling) -> Self {
         match current {
-            Representation::Present(Validators { tag, .. }) => {
+            Representation::Present(Validators { tag, modified }) => {
                 let own = tag.as_ref().filter(|_| rule != MatchRule::Version);
-                let before = own.map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));
-                Self { tag, before }
+                let before = own.map_or(Before::Unknown, |tag| before(tag, spelling));
+                Self { tag, before, modified: modified.map(|modified| modified.date) }
             }
-            Representation::Absent => Self { tag: None, before: Before::Absent },
-            Representation::Unknown => Self { tag: None, before: Before::Unknown },
+            Representation::Absent => Self { tag: None, before: Before::Absent, modified: None },
+            Representation::Unknown => Self { tag: None, before: Before::Unknown, modified: None },
         }
     }
 }

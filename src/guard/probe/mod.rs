@@ -206,10 +206,11 @@ impl Probes {
         if request.rules.probe_auth == ProbeAuth::Client {
             self.knowledge.was_let_read(request, snapshot);
         }
-        let modified = Modified::from_headers(&head.headers);
+        let first_date = snapshot.record.first_date;
+        let modified = Modified::from_headers(&head.headers).map(|modified| modified.by_record(first_date));
         let version = || self.knowledge.version_tag(request, snapshot, &[]);
-        let spelling = self.knowledge.spelling(&request.rules, Some(snapshot));
-        let issued = |tag: EntityTag| spelling.issued(&tag);
+        let spelling = self.knowledge.spelling(request, Some(snapshot));
+        let issued = |tag: EntityTag| self.knowledge.issue(request, &spelling, &tag);
         let mut rule = match_rule(&request.rules);
         let tag = match &request.rules.etag {
             TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => {
@@ -277,10 +278,10 @@ impl Probes {
 
     /// Turns the upstream's own answer to a probe into the answer to the write: the upstream refuses the principal,
     /// or has no representation.
-    pub(crate) async fn upstreams_own(&self, rules: &GuardRules, mut exchange: Exchange) -> Result<Answer, Answer> {
+    pub(crate) async fn upstreams_own(&self, request: &Request, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         // The answer gets no foreign tag, because a client could not base a write on it.
-        let spelling = self.knowledge.spelling(rules, None);
+        let (rules, spelling) = (&request.rules, self.knowledge.spelling(request, None));
         withhold_foreign_tag(&mut head, rules, &spelling)?;
         let Ok(whole) = read_whole(
             &mut exchange,

@@ -8,12 +8,12 @@ use crate::{
     body::MemoryUse,
     core::{
         cause::Untagged,
-        coarse_tag::Spelling,
         entity_tag::EntityTag,
         policy::{GuardRules, TagSource},
         precondition::{Judgement, TagCondition, judge},
         record::Snapshot,
         refusal::Refusal,
+        told_dates::FirstDate,
         validators::Representation,
         verdict::failed_read,
     },
@@ -21,6 +21,7 @@ use crate::{
         answer::{Answer, set_tag, withhold_foreign_tag},
         knowledge::{
             evidence::match_rule,
+            label::first_date,
             responses::{not_modified_fields, selecting_fields},
         },
         probe::metadata::Described,
@@ -40,7 +41,7 @@ impl Reads {
         (mut exchange, described): (Exchange, Option<Result<Described, Refusal>>),
     ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
-        let spelling = self.knowledge.spelling(&request.rules, snapshot);
+        let spelling = self.knowledge.spelling(request, snapshot);
         if !is_labelled(request, head.status) {
             withhold_foreign_tag(&mut head, &request.rules, &spelling)?;
             return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
@@ -65,7 +66,7 @@ impl Reads {
         let named = named_by_304(request, head.status);
         // Without the record the proxy cannot tell whether the tag names only one state (rule 12).
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
-        let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
+        let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, snapshot);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
         match (head.status, shown) {
             (StatusCode::OK, None) => {
@@ -85,7 +86,7 @@ impl Reads {
         };
         let unwanted = match judgement {
             Judgement::NotModified if snapshot.is_some() && !names_older_state(&request.rules, snapshot, &whole) => {
-                confirm(request, &spelling, not_modified_fields(&head.headers))
+                confirm(request, snapshot, not_modified_fields(&head.headers))
             }
             Judgement::Failed { field, .. } => {
                 let mut refusal = failed_read(&request.conditions, field, &current);
@@ -134,17 +135,18 @@ pub(crate) fn too_large(exchange: &Exchange) -> Untagged {
 }
 
 /// The 304 that confirms the client's copy.
-pub(super) fn confirm(request: &Request, spelling: &Spelling, mut fields: HeaderMap) -> Answer {
-    if is_by_date(request, spelling) {
+pub(super) fn confirm(request: &Request, snapshot: Option<&Snapshot>, mut fields: HeaderMap) -> Answer {
+    if is_by_date(request, snapshot) {
         fields.remove(header::ETAG);
     }
     Answer::not_modified(fields)
 }
 
-/// Whether a 304 would rest on a date alone although the proxy tells states of one second apart. The client's copy
-/// may be of the earlier state, and must not get the tag of the later one.
-fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
-    !spelling.is_bare() && request.conditions.if_none_match.is_none()
+/// Whether a 304 would rest on a date alone, which may be that of an earlier state. The client's copy may be of that
+/// state, and must not get the tag of the later one.
+fn is_by_date(request: &Request, snapshot: Option<&Snapshot>) -> bool {
+    let is_told = |date| first_date(snapshot) == FirstDate::ANY || first_date(snapshot).is_before(date);
+    request.conditions.if_none_match.is_none() && !request.conditions.if_modified_since.is_some_and(is_told)
 }
 
 /// Whether a response may show the state after a write in flight or in doubt, while its label is the version of the

@@ -8,7 +8,7 @@ use pingora::http::RequestHeader;
 use super::{
     answer::Answer,
     claim::Claims,
-    knowledge::{Knowledge, evidence::match_rule, responses::wants_upstream},
+    knowledge::{Knowledge, evidence::match_rule, label::first_date, responses::wants_upstream},
     lease::{
         Leases,
         usage::{is_upstream_asked_first, judge_read_by_lease},
@@ -23,7 +23,7 @@ use crate::{
     core::{
         lease::field_names::FENCING_TOKEN,
         policy::{ReadConsistency, TagSource},
-        precondition::{Judgement, judge},
+        precondition::{Judgement, RangeCondition, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
@@ -240,10 +240,7 @@ impl Reads {
         let remembered = self.knowledge.remembered(request, snapshot)?;
         let current = Representation::Present(remembered.validators.clone());
         match judge(&request.method, &request.conditions, &current, match_rule(&request.rules)) {
-            Judgement::NotModified => {
-                let spelling = self.knowledge.spelling(&request.rules, Some(snapshot));
-                Some(confirm(request, &spelling, remembered.fields.clone()))
-            }
+            Judgement::NotModified => Some(confirm(request, Some(snapshot), remembered.fields.clone())),
             Judgement::Failed { field, .. } => {
                 let refusal = failed_read(&request.conditions, field, &current);
                 Some(self.knowledge.explain(request, snapshot, refusal).into())
@@ -262,9 +259,17 @@ impl Reads {
     ) -> Result<Box<RequestHeader>, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if request.rules.etag.is_upstreams_own() {
-            let spelling = self.knowledge.spelling(&request.rules, snapshot);
-            if !spelling.is_bare() {
-                show_tags_alone(&mut head, &spelling.conditions_at_backend(&request.conditions));
+            let spelling = self.knowledge.spelling(request, snapshot);
+            let seen = spelling.conditions_at_backend(&request.conditions);
+            if !spelling.is_bare() || seen != request.conditions {
+                show_tags_alone(&mut head, &seen);
+            }
+            // The upstream cannot know that the date may be that of an earlier state.
+            if let Some(RangeCondition::Date(date)) = &request.conditions.if_range
+                && !first_date(snapshot).may_be(*date)
+            {
+                head.remove_header(&header::RANGE);
+                head.remove_header(&header::IF_RANGE);
             }
             return Ok(head);
         }

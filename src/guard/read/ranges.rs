@@ -35,6 +35,7 @@ use crate::{
     },
     guard::{
         answer::{Answer, Relayed},
+        knowledge::label::first_date,
         request::Request,
     },
     upstream::{BufferedBody, Exchange},
@@ -90,7 +91,7 @@ impl Reads {
         let applies = if let Some(RangeCondition::Tag(_)) = &request.conditions.if_range {
             self.knowledge.version_range_applies(request, snapshot)
         } else {
-            let modified = Modified::from_headers(&response.headers);
+            let modified = modified(response, snapshot);
             range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
         };
         let mut part = Box::new(whole.clone());
@@ -113,17 +114,18 @@ impl Reads {
     ) -> bool {
         match (&request.rules.etag, response.status) {
             (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT)
-                if request.rules.has_coarse_tags() =>
+                if self.knowledge.has_coarse_tags(request)
+                    || matches!(request.conditions.if_range, Some(RangeCondition::Date(_))) =>
             {
                 self.was_touched(request, snapshot).await
             }
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
-                let modified = Modified::from_headers(&response.headers);
-                let spelling = self.knowledge.spelling(&request.rules, snapshot);
+                let modified = modified(response, snapshot);
+                let spelling = self.knowledge.spelling(request, snapshot);
                 let tag = tag_from_field(&response.headers, field).and_then(|tag| spelling.issued(&tag));
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
-                    || request.rules.has_coarse_tags() && self.was_touched(request, snapshot).await
+                    || self.knowledge.has_coarse_tags(request) && self.was_touched(request, snapshot).await
             }
             (_, StatusCode::PARTIAL_CONTENT) if !request.rules.other_writers => {
                 self.was_touched(request, snapshot).await
@@ -140,6 +142,11 @@ impl Reads {
             None => false,
         }
     }
+}
+
+/// The modification date of a response, by the record as it was read before.
+fn modified(response: &ResponseHeader, snapshot: Option<&Snapshot>) -> Option<Modified> {
+    Modified::from_headers(&response.headers).map(|modified| modified.by_record(first_date(snapshot)))
 }
 
 /// The response to a read whose whole body may have been read: all of it, or the part that the client requests.

@@ -106,7 +106,7 @@ impl Writes {
             let held = self.claims.hold(request, places, (&snapshot, since), MarkKind::Claim, right).await;
             match held.map_err(|error| refusals::of_store(&error))? {
                 Holding::Done(claim) => {
-                    let spelling = self.knowledge.spelling(&request.rules, Some(&snapshot));
+                    let spelling = self.knowledge.spelling(request, Some(&snapshot));
                     return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.

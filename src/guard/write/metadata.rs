@@ -24,6 +24,7 @@ use crate::{
     core::{
         refusal::{Code, Refusal},
         steps::Outcome,
+        told_dates::WriteEnd,
         validators::tells_absence,
     },
     guard::{answer::Answer, claim::Held, request::Request},
@@ -85,21 +86,24 @@ impl Writes {
         }
     }
 
-    /// Changes the document of a resource whose content has been replaced. If this fails, the write is settled.
+    /// Changes the document of a resource whose content has been replaced. Returns the end of the whole write. If this
+    /// fails, the write is settled.
     pub(super) async fn change_after(
         &self,
         request: &Request,
         claim: Held,
         Part { head, body }: Part,
-    ) -> Result<Held, Refusal> {
+        end: Option<WriteEnd>,
+    ) -> Result<(Held, Option<WriteEnd>), Refusal> {
         let is_removal = head.method == Method::DELETE;
         let (exchange, claim) =
             self.send(request, claim, (head, &body), Outcome::Unclear).await.map_err(half_written)?;
         let status = exchange.head().status;
+        let end = end.and_then(|end| end.with_answer(&exchange.head().headers));
         exchange.discard().await;
         match Outcome::of_status(status) {
-            Outcome::Applied => Ok(claim),
-            _ if is_removal && tells_absence(status) => Ok(claim),
+            Outcome::Applied => Ok((claim, end)),
+            _ if is_removal && tells_absence(status) => Ok((claim, end)),
             outcome => {
                 let outcome = half_done(outcome);
                 claim.settle(outcome, None).await;

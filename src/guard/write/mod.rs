@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{
     answer::{Answer, set_tag},
     claim::Claims,
-    knowledge::Knowledge,
+    knowledge::{Knowledge, untrue_statements::Statement},
     lease::{
         Leases,
         usage::{conditions_go_first, judge_write_by_lease},
@@ -28,6 +28,7 @@ use crate::{
         delete_steps::outcome_of_late_delete,
         lease::Standing,
         steps::Outcome,
+        told_dates::WriteEnd,
         validators::Validators,
         verdict::Verdict,
     },
@@ -40,7 +41,7 @@ use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
 use metadata::{after_change, half_changed};
 use new_state::{NewState, describes_target};
 use parts::Parts;
-use send::forward_conditions;
+use send::{forward_conditions, names_stale_tags};
 use touches::Related;
 
 pub(crate) mod admit;
@@ -235,24 +236,33 @@ impl Writes {
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;
-        let claim = match after.filter(|_| outcome == Outcome::Applied) {
-            Some(change) => self.change_after(request, claim, change).await?,
-            None => claim,
+        let end = WriteEnd::of(&exchange.head().headers, admitted.judged.modified);
+        let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
+            Some(change) => self.change_after(request, claim, change, end).await?,
+            None => (claim, end),
         };
         attempt.answered(status);
         let Ok(whole) = whole else {
-            claim.settle(outcome, None).await;
+            claim.settle_shown(outcome, None, None, end).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_write_window).into());
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
         let learned = if may_learn { self.new_state(request, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request));
-        let shown = request.rules.has_coarse_tags().then(|| Shown {
+        let tags = [admitted.judged.tag.as_ref(), learned.as_ref().and_then(NewState::entity_tag)];
+        let shown = self.knowledge.follows(request, tags).map(|purpose| Shown {
             target: ShortName::of_target(request.head.raw_path()),
             before: admitted.judged.before,
             after: learned.as_ref().and_then(NewState::tag),
+            purpose,
         });
-        let settled = claim.settle_shown(outcome, kept, shown).await;
+        let settled = claim.settle_shown(outcome, kept, shown, end).await;
+        if outcome == Outcome::Applied
+            && self.knowledge.backend_judges(request)
+            && names_stale_tags(request, &admitted.spelling)
+        {
+            self.knowledge.is_untrue(request, Statement::BackendChecks);
+        }
         if let (Outcome::Applied, Some(settled)) = (outcome, &settled) {
             self.knowledge.was_changed(request, &settled.snapshot);
         }
@@ -268,8 +278,7 @@ impl Writes {
             }
             Outcome::Applied if request.method == Method::DELETE => None,
             _ if request.rules.etag.is_upstreams_own() => {
-                let spelling =
-                    self.knowledge.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
+                let spelling = self.knowledge.spelling(request, settled.as_ref().map(|settled| &settled.snapshot));
                 Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
             }
             _ => None,

@@ -44,18 +44,29 @@ impl NewState {
         }
     }
 
-    /// The tag that the write's target has now, if it was learned.
-    pub(crate) fn tag(&self) -> Option<ShortName> {
+    /// The tag that the write's target has now, as the backend spells it, if it was learned.
+    pub(crate) fn entity_tag(&self) -> Option<&EntityTag> {
         match &self.representation {
-            Representation::Present(validators) => validators.tag.as_ref().map(ShortName::of_tag),
+            Representation::Present(validators) => validators.tag.as_ref(),
             Representation::Absent | Representation::Unknown => None,
         }
+    }
+
+    /// The short name of that tag.
+    pub(crate) fn tag(&self) -> Option<ShortName> {
+        self.entity_tag().map(ShortName::of_tag)
     }
 
     /// Returns the part that the record keeps. It keeps nothing if others write too, since it would not be trusted. It
     /// never keeps that the resource is absent, since a POST elsewhere may create it.
     pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
-        let known = || Known { variant: request.variant(), representation: self.representation.clone() };
+        let representation = || match &self.representation {
+            Representation::Present(Validators { tag, modified }) => {
+                Representation::Present(Validators { tag: tag.clone(), modified: modified.map(Modified::kept) })
+            }
+            other => other.clone(),
+        };
+        let known = || Known { variant: request.variant(), representation: representation() };
         let is_present = self.representation != Representation::Absent;
         (self.may_keep && is_present && !request.rules.other_writers).then(known)
     }
@@ -166,7 +177,8 @@ impl Writes {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
         };
-        let tag = self.knowledge.spelling(&request.rules, Some(&settled.snapshot)).issued(&tag?);
+        let spelling = self.knowledge.spelling(request, Some(&settled.snapshot));
+        let tag = self.knowledge.issue(request, &spelling, &tag?);
         if let (Some(tag), Some(selection)) = (&tag, selection) {
             self.knowledge.was_given_out(request, tag, &settled.snapshot, selection);
         }

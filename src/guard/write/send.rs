@@ -6,7 +6,7 @@ use pingora::http::RequestHeader;
 use super::{Writes, admit::Admitted};
 use crate::{
     body::Body,
-    core::{precondition::TagCondition, refusal::Refusal, steps::Outcome},
+    core::{coarse_tag::Spelling, precondition::TagCondition, refusal::Refusal, steps::Outcome},
     dialect::s3::Signature,
     guard::{
         answer::Answer,
@@ -58,6 +58,14 @@ pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<Reques
         head.set_raw_path(target)?;
     }
     Ok(head)
+}
+
+/// Whether all tags that a write names are of earlier states, as the record shows.
+pub(crate) fn names_stale_tags(request: &Request, spelling: &Spelling) -> bool {
+    match &request.conditions.if_match {
+        Some(TagCondition::Tags(tags)) => tags.iter().all(|tag| spelling.is_stale(tag)),
+        Some(TagCondition::Any) | None => false,
+    }
 }
 
 /// Sets the preconditions that the upstream receives. If the upstream does not know our tags, it gets none. If the tags

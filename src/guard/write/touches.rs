@@ -24,6 +24,7 @@ use crate::{
         route::WritesTo,
         steps::touch,
         target::{Kept, join_query, normalize, same_origin_target, split_query},
+        told_dates::WriteEnd,
     },
     guard::request::Request,
     routing::{
@@ -113,14 +114,14 @@ impl Writes {
             return;
         }
         for key in self.related.named(request, &response.headers) {
-            if let Err(error) = self.touch_one(&key).await {
+            if let Err(error) = self.touch_one(&key, WriteEnd::of(&response.headers, None)).await {
                 tracing::warn!(key = ?key, %error, "cannot touch a resource that a response names as changed");
             }
         }
     }
 
-    async fn touch_one(&self, key: &ResourceKey) -> Result<(), StoreError> {
-        self.knowledge.records.update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
+    async fn touch_one(&self, key: &ResourceKey, end: Option<WriteEnd>) -> Result<(), StoreError> {
+        self.knowledge.records.update(key, None, |snapshot| Some(touch(snapshot, end))).await.map(drop)
     }
 }
 

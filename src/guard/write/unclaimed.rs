@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     body::{Body, Client, MemoryUse},
-    core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome},
+    core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome, told_dates::WriteEnd},
     guard::{
         answer::{Answer, withhold_foreign_tag},
         claim::{
@@ -55,7 +55,8 @@ impl Writes {
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
         attempt.answered(status);
-        let settled = claim.settle(outcome, None).await;
+        let end = WriteEnd::of(&exchange.head().headers, None);
+        let settled = claim.settle_shown(outcome, None, None, end).await;
         drop(pass);
         // A replay also carries the body if it is short and arrives at once.
         let begun = if attempt.is_named() {
@@ -68,7 +69,7 @@ impl Writes {
             BufferedBody::unread()
         };
         let mut answer = response_head(exchange.take_head());
-        let spelling = self.knowledge.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
+        let spelling = self.knowledge.spelling(request, settled.as_ref().map(|settled| &settled.snapshot));
         withhold_foreign_tag(&mut answer, &request.rules, &spelling)?;
         Answer::read_so_far(answer, begun, exchange).await
     }

@@ -26,6 +26,7 @@ use crate::{
         record::{Record, Revision, Stamp},
         resource::ResourceKey,
         time::StoreTime,
+        told_dates::FirstDate,
     },
     entropy::random_u64,
     store::{Incarnation, Left, encoding},
@@ -147,8 +148,9 @@ pub(super) fn read(
     let found = log::read(bytes)?;
     let record = |(key, text): (&&str, &&str)| {
         let record = encoding::decode(text.as_bytes(), now).map_err(|error| error.to_string())?;
-        // The file holds nothing about the tags that were given out before.
-        let record = Record { version: Stamp::Itself, touched: Stamp::Itself, bare_tags: BareTags::None, ..record };
+        // The file holds nothing about the tags and dates that were given out before.
+        let nothing = Record { bare_tags: BareTags::None, first_date: FirstDate::NONE, ..record };
+        let record = Record { version: Stamp::Itself, touched: Stamp::Itself, ..nothing };
         Ok((ResourceKey::from_text(key), record))
     };
     let contents = Contents {

@@ -10,6 +10,7 @@ use crate::{
         record::{Record, Revision},
         resource::ResourceKey,
         time::StoreTime,
+        told_dates::FirstDate,
     },
     store::encoding,
 };
@@ -59,8 +60,8 @@ impl<'a> LastingPart<'a> {
     pub(super) fn text(self, now: StoreTime) -> String {
         let Record { pending_delete, fence, .. } = self.record;
         let (leases, pending_delete) = (self.record.leases.only(|lease| self.keeps(lease)), pending_delete.clone());
-        // The file says nothing of tags: its reader takes none of an earlier process for bare.
-        let nothing = Record { bare_tags: BareTags::None, ..Record::absent(Revision(0)) };
+        // The file says nothing of tags and dates: its reader takes none of an earlier process for the current state's.
+        let nothing = Record { bare_tags: BareTags::None, first_date: FirstDate::NONE, ..Record::absent(Revision(0)) };
         encoding::encode(&Record { leases, pending_delete, fence: *fence, ..nothing }, now)
     }
 }

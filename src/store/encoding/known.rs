@@ -7,7 +7,9 @@ use crate::core::{
     bare_tags::{BareTags, Listed, ShortName},
     entity_tag::EntityTag,
     http_date::HttpDate,
+    recent_tags::RecentTags,
     record::{Known, VariantName},
+    told_dates::FirstDate,
     validators::{Modified, Representation, Validators},
 };
 
@@ -46,6 +48,38 @@ pub(super) enum WrittenTags {
     },
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WrittenRecent {
+    target: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    current: Option<String>,
+    earlier: Vec<String>,
+}
+
+impl WrittenRecent {
+    pub(super) fn of(RecentTags { target, current, earlier }: &RecentTags) -> Self {
+        let (target, current) = (spelled(target), current.as_ref().map(spelled));
+        Self { target, current, earlier: earlier.iter().map(spelled).collect() }
+    }
+
+    pub(super) fn read(self) -> Result<RecentTags, DamagedRecord> {
+        Ok(RecentTags {
+            target: short_name(&self.target)?,
+            current: self.current.as_deref().map(short_name).transpose()?,
+            earlier: self.earlier.iter().map(|text| short_name(text)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn spelled(name: &ShortName) -> String {
+    format!("{:016x}", name.0)
+}
+
+fn short_name(text: &str) -> Result<ShortName, DamagedRecord> {
+    u64::from_str_radix(text, 16).map(ShortName).map_err(|_error| damaged("its tags"))
+}
+
 impl WrittenKnown {
     pub(super) fn of(known: &Known) -> Self {
         let representation = match &known.representation {
@@ -66,8 +100,11 @@ impl WrittenKnown {
             WrittenRepresentation::Absent => Representation::Absent,
             WrittenRepresentation::Present { etag, modified_unix_seconds, modified_is_strong } => {
                 let tag = etag.map(|etag| EntityTag::parse(&bytes(&etag)).map_err(|_malformed| damaged("its etag")));
-                let modified = modified_unix_seconds
-                    .map(|seconds| Modified { date: HttpDate::from_unix_seconds(seconds), strong: modified_is_strong });
+                let modified = modified_unix_seconds.map(|seconds| Modified {
+                    date: HttpDate::from_unix_seconds(seconds),
+                    strong: modified_is_strong,
+                    first: FirstDate::NONE,
+                });
                 Representation::Present(Validators { tag: tag.transpose()?, modified })
             }
         };
@@ -77,7 +114,6 @@ impl WrittenKnown {
 
 impl WrittenTags {
     pub(super) fn of(tags: &BareTags) -> Option<Self> {
-        let spelled = |name: &ShortName| format!("{:016x}", name.0);
         match tags {
             BareTags::All => Some(Self::All),
             BareTags::One(Listed { target, current, earlier }) => Some(Self::One {
@@ -90,7 +126,7 @@ impl WrittenTags {
     }
 
     pub(super) fn read(self) -> Result<BareTags, DamagedRecord> {
-        let name = |text: String| u64::from_str_radix(&text, 16).map(ShortName).map_err(|_error| damaged("its tags"));
+        let name = |text: String| short_name(&text);
         match self {
             Self::All => Ok(BareTags::All),
             Self::One { target, current, earlier } => Ok(BareTags::One(Listed {

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use super::entry::MemoryEntry;
 use crate::core::{
     bare_tags::BareTags,
+    http_date::HttpDate,
     record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
     time::StoreTime,
+    told_dates::FirstDate,
     validators::{Modified, Representation, Validators},
 };
 
@@ -31,6 +33,7 @@ pub(super) struct PlainEntry {
     touched: Revision,
     fence: Revision,
     known: PlainKnown,
+    first_date: FirstDate,
     /// Whether all tags went out bare, or none.
     all_are_bare: bool,
 }
@@ -39,8 +42,15 @@ pub(super) struct PlainEntry {
 enum PlainKnown {
     Nothing,
     /// A representation without a tag of the backend. Routes whose tag is the version know no other.
-    Untagged(VariantName, Option<Modified>),
+    Untagged(VariantName, Option<PlainDate>),
     Other(Box<Known>),
+}
+
+/// A modification date that the last write has revealed.
+#[derive(Clone, Copy)]
+struct PlainDate {
+    date: HttpDate,
+    strong: bool,
 }
 
 impl IdleEntry {
@@ -90,6 +100,7 @@ impl PlainEntry {
             touched: record.touched.resolve(entry.revision),
             fence: record.fence.resolve(entry.revision),
             known: PlainKnown::of(record.known.as_ref()),
+            first_date: record.first_date,
             all_are_bare: record.bare_tags == BareTags::All,
         })
     }
@@ -101,6 +112,7 @@ impl PlainEntry {
             fence: Stamp::At(self.fence),
             known: self.known.whole(),
             bare_tags: if self.all_are_bare { BareTags::All } else { BareTags::None },
+            first_date: self.first_date,
             ..Record::absent(self.version)
         }
     }
@@ -111,7 +123,7 @@ impl PlainKnown {
         match known {
             None => Self::Nothing,
             Some(Known { variant, representation: Representation::Present(Validators { tag: None, modified }) }) => {
-                Self::Untagged(*variant, *modified)
+                Self::Untagged(*variant, modified.map(|Modified { date, strong, .. }| PlainDate { date, strong }))
             }
             Some(known) => Self::Other(Box::new(known.clone())),
         }
@@ -121,7 +133,9 @@ impl PlainKnown {
         match self {
             Self::Nothing => None,
             Self::Untagged(variant, modified) => {
-                let representation = Representation::Present(Validators { tag: None, modified: *modified });
+                let modified =
+                    modified.map(|PlainDate { date, strong }| Modified { date, strong, first: FirstDate::NONE });
+                let representation = Representation::Present(Validators { tag: None, modified });
                 Some(Known { variant: *variant, representation })
             }
             Self::Other(known) => Some(Known::clone(known)),
@@ -137,6 +151,8 @@ pub(super) fn is_plain(record: &Record) -> bool {
         touched: _,
         fence: _,
         known: _,
+        first_date: _,
+        recent_tags,
         bare_tags,
         claim,
         unclaimed,
@@ -149,7 +165,8 @@ pub(super) fn is_plain(record: &Record) -> bool {
     } = record;
     let is_unmarked = claim.is_none() && unclaimed.is_empty() && doubt.is_none() && waiting.is_empty();
     let is_unleased = leases.is_empty() && exclusive_awaited_until.is_none() && pending_delete.is_none();
-    is_unmarked && is_unleased && attempt.is_none() && !matches!(bare_tags, BareTags::One(_))
+    let is_unlisted = recent_tags.is_none();
+    is_unmarked && is_unleased && is_unlisted && attempt.is_none() && !matches!(bare_tags, BareTags::One(_))
 }
 
 /// Whether the small form keeps what the last write revealed in a place of its own.
@@ -162,7 +179,7 @@ pub(super) fn has_other_known(record: &Record) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{entity_tag::EntityTag, http_date::HttpDate, resource::ResourceKey};
+    use crate::core::{entity_tag::EntityTag, resource::ResourceKey};
 
     fn known(representation: Representation) -> Known {
         Known { variant: VariantName([7; 16]), representation }
@@ -172,11 +189,12 @@ mod tests {
     fn an_idle_record_is_the_same_in_either_form() {
         let (key, stamp) = (ResourceKey::from_text("a"), |number| Stamp::At(Revision(number)));
         let base = Record { version: stamp(1), touched: stamp(2), fence: stamp(3), ..Record::absent(Revision(0)) };
-        let modified = Some(Modified { date: HttpDate::from_unix_seconds(5), strong: true });
+        let modified = Some(Modified { date: HttpDate::from_unix_seconds(5), strong: true, first: FirstDate::NONE });
         let tag = EntityTag::strong("a").ok();
         for record in [
             base.clone(),
             Record { bare_tags: BareTags::None, ..base.clone() },
+            Record { first_date: FirstDate::of_number(7), ..base.clone() },
             Record { known: Some(known(Representation::Absent)), ..base.clone() },
             Record { known: Some(known(Representation::Present(Validators { tag: None, modified }))), ..base.clone() },
             Record { known: Some(known(Representation::Present(Validators { tag, modified }))), ..base.clone() },
@@ -195,6 +213,6 @@ mod tests {
     /// An idle resource takes at most 200 bytes beside its key, so that ten million fit into four gigabytes.
     #[test]
     fn the_small_form_is_small() {
-        assert!(size_of::<IdleEntry>() <= 88, "{}", size_of::<IdleEntry>());
+        assert!(size_of::<IdleEntry>() <= 96, "{}", size_of::<IdleEntry>());
     }
 }

@@ -80,7 +80,7 @@ async fn write_ends(fixture: &Fixture, name: &str, outcome: Outcome) -> Snapshot
         panic!("nobody else writes");
     };
     let (mark, marked_at) = (mark(), marked.revision);
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None };
+    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
     let settled = settle(&marked, settlement).unwrap();
     assert!(matches!(fixture.write(name, settled).await, Ok(Swapped::Done(_))));
     before

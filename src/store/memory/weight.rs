@@ -11,6 +11,7 @@ use crate::core::{
     first_attempt::FirstAttempt,
     lease::Lease,
     pending_delete::PendingDelete,
+    recent_tags::RecentTags,
     record::{Known, Mark, Record, Revision, WaitingSign},
     resource::ResourceKey,
     time::StoreTime,
@@ -39,6 +40,7 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         BareTags::One(listed) => listed.earlier.len() * size_of::<ShortName>(),
         BareTags::All | BareTags::None => 0,
     };
+    let recent = |recent: &RecentTags| size_of::<RecentTags>() + recent.earlier.len() * size_of::<ShortName>();
     let lease = |lease: &Lease| size_of::<Lease>() + lease.holder.as_ref().map_or(0, |label| label.as_str().len());
     let delete = |delete: &PendingDelete| size_of::<PendingDelete>() + delete.host.len() + delete.target.len();
     let lists = [
@@ -46,6 +48,7 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         record.waiting.len() * size_of::<WaitingSign>(),
         record.known.as_ref().map_or(0, tag),
         bare_tags,
+        record.recent_tags.as_deref().map_or(0, recent),
         record.leases.iter().map(lease).sum(),
         record.attempt.as_deref().map_or(0, attempt),
         record.pending_delete.as_deref().map_or(0, delete),
@@ -108,7 +111,7 @@ mod tests {
         let weigh = |length: usize, record: &Record| weight(&ResourceKey::from_text(&"k".repeat(length)), record);
         let (plain, whole) = (Record::absent(Revision(0)), in_doubt());
         assert!((200..=224).contains(&weigh(24, &plain)), "{}: measure it again", weigh(24, &plain));
-        assert!((580..=640).contains(&weigh(24, &whole)), "{}: measure it again", weigh(24, &whole));
+        assert!((580..=664).contains(&weigh(24, &whole)), "{}: measure it again", weigh(24, &whole));
         assert_eq!(weigh(60_000, &plain) - weigh(0, &plain), 60_000);
     }
 

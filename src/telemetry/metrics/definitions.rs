@@ -187,6 +187,13 @@ pub const STORE_ERRORS: Metric =
 /// The number of responses whose tag changed without a write.
 pub const FLAPPING: Metric =
     counter("ifmatch.tags.flapping", "{response}", &[ROUTE], "Responses whose tag had changed with no write between");
+/// The number of responses that broke a statement of the configuration.
+pub const UNTRUE_STATEMENTS: Metric = counter(
+    "ifmatch.statements.untrue",
+    "{response}",
+    &[ROUTE, REASON],
+    "Responses that broke a statement of the configuration: `unique-tags` or `delegate`",
+);
 /// The memory and spool space that bodies take.
 pub const BODY_BYTES: Metric =
     gauge("ifmatch.body.held", "By", &[PLACE], "What bodies take of max_body_memory_total and of max_spool_size");
@@ -251,6 +258,7 @@ pub const ALL: &[Metric] = &[
     STORE_DURATION,
     STORE_ERRORS,
     FLAPPING,
+    UNTRUE_STATEMENTS,
     BODY_BYTES,
     CONNECTIONS_REFUSED,
     LINES_DROPPED,

@@ -58,6 +58,7 @@ pub struct Metrics {
     lease_events: Counter<u64>,
     store_errors: Counter<u64>,
     unstable_tags: Counter<u64>,
+    untrue_statements: Counter<u64>,
     untagged: Counter<u64>,
     connections_refused: Counter<u64>,
 }
@@ -117,6 +118,7 @@ impl Metrics {
             lease_events: counter(&meter, &define::LEASE_EVENTS),
             store_errors: counter(&meter, &define::STORE_ERRORS),
             unstable_tags: counter(&meter, &define::FLAPPING),
+            untrue_statements: counter(&meter, &define::UNTRUE_STATEMENTS),
             untagged: counter(&meter, &define::UNTAGGED),
             connections_refused: counter(&meter, &define::CONNECTIONS_REFUSED),
             registry,
@@ -167,6 +169,11 @@ impl Metrics {
     /// Counts a response whose tag differs from the one before, with no write between.
     pub fn flapped(&self, route: &str) {
         self.unstable_tags.add(1, &[route_attribute(route)]);
+    }
+
+    /// Counts a response that broke a statement of the configuration.
+    pub fn untrue_statement(&self, route: &str, statement: &'static str) {
+        self.untrue_statements.add(1, &[route_attribute(route), KeyValue::new(define::REASON, statement)]);
     }
 
     /// Counts a response that got no tag, and the reason.

@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 const CLIENTS: usize = 8;
 
 /// Where tags come from, each with those who else may write.
-const MODES: [&str; 7] = [
+const MODES: [&str; 10] = [
     "etag = \"upstream\"",
     "etag = \"upstream\"\nother_writers = false",
     "etag = \"upstream\"\nother_writers = false\non_write = \"probe\"",
@@ -28,11 +28,16 @@ const MODES: [&str; 7] = [
     "etag = \"json:/updated_at\"\nother_writers = false",
     "etag = \"header:X-Modified\"",
     "etag = \"header:X-Modified\"\nother_writers = false",
+    // What the operator says, nginx does not keep.
+    "etag = \"header:X-Document-Etag\"\nunique_tags = true",
+    "etag = \"upstream\"\nunique_tags = true",
+    "etag = \"json:/updated_at\"\nother_writers = false\nunique_tags = true",
 ];
 
-/// nginx with tags of a second and a size, and with a date in a field of its own.
+/// nginx with tags of a second and a size, also in a field of its own, and with a date in another.
 async fn nginx() -> Nginx {
-    Nginx::with("etag on; add_header X-Modified $sent_http_last_modified;").await
+    let fields = "add_header X-Modified $sent_http_last_modified; add_header X-Document-Etag $sent_http_etag;";
+    Nginx::with(&format!("etag on; {fields}")).await
 }
 
 fn to(nginx: &Nginx, mode: &str) -> Setup {

@@ -113,7 +113,7 @@ async fn only_content_tags_are_read_back_by_default() {
 #[tokio::test]
 async fn the_tag_of_the_backends_answer_is_passed_on() {
     for source in [UPSTREAM, UPSTREAM_EXCLUSIVE] {
-        let (backend, proxy, tag) = start(source, "").await;
+        let (backend, proxy, tag) = start(source, "unique_tags = true").await;
         backend.once("PUT", "/doc", Answer::status(204).header("ETag", "\"write-2\"").applied());
         let written = put_if_match(proxy.addr(), "/doc", &tag, "two").await;
         assert_eq!(written.etag(), "\"write-2\"", "{source}");
