@@ -42,6 +42,8 @@ pub enum Code {
     BodyTimeout,
     /// The request body is larger than `max_body_size`.
     BodyTooLarge,
+    /// The request body is not declared as JSON, and the route reads the resource's name in it.
+    UnsupportedMediaType,
     /// Something that ifmatch cannot guard (COPY, MOVE).
     NotSupported,
     /// Another write on the resource is in flight or in doubt.
@@ -128,6 +130,9 @@ impl Code {
             Self::TargetTooLong => Facts("target-too-long", 414, "The target is too long", "http_request_error"),
             Self::BodyTimeout => Facts("body-timeout", 408, "The request body did not arrive in time", DENIED),
             Self::BodyTooLarge => Facts("body-too-large", 413, "The request body is too large", DENIED),
+            Self::UnsupportedMediaType => {
+                Facts("unsupported-media-type", 415, "The body is not declared as JSON", DENIED)
+            }
             Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),
             Self::WriteInFlight => {
                 Facts("write-in-flight", 409, "Another write on this resource is in flight or in doubt", DENIED)

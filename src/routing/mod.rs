@@ -3,6 +3,8 @@
 pub mod door;
 mod guarded;
 pub mod method;
+#[cfg(test)]
+mod query_name_tests;
 pub mod table;
 
 pub use guarded::{GuardedRequest, Tunnel};

@@ -38,6 +38,7 @@ impl Request {
                 method: Method::POST,
                 target: "/docs".to_owned(),
                 body: Some(named_body(id, value)),
+                fields: [&self.fields[..], &[("content-type", "application/json".to_owned())]].concat(),
                 ..self.clone()
             },
             _ if self.describes => Self { target: format!("{}?comp=metadata", self.target), ..self.clone() },

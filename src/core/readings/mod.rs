@@ -3,4 +3,8 @@
 //! ifmatch reads a request in one way, and its backend may read it in another. These pure functions list the readings
 //! that servers and libraries are known to have. The judge then takes the strictest, or refuses what has several.
 
+pub mod body_name;
+pub mod declared_json;
 pub mod folding;
+pub mod json_field;
+pub mod query_names;

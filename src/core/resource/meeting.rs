@@ -89,7 +89,9 @@ impl KeySource<'_> {
                     pieces.push(Piece::Any { others: if is_rest { "/" } else { "" } });
                 }
                 // `?` stands for an absent value.
-                TemplatePart::Query(_) | TemplatePart::Header(_) => pieces.push(Piece::Any { others: "?" }),
+                TemplatePart::Query(_) | TemplatePart::Header(_) | TemplatePart::JsonHeader(_) => {
+                    pieces.push(Piece::Any { others: "?" });
+                }
             }
         }
         pieces

@@ -99,12 +99,23 @@ impl fmt::Display for ResourceKey {
 /// Why a request has no single key. The text tells what to send instead, and names only what the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AmbiguousKey {
-    /// A query parameter occurs with two values.
+    /// A query parameter occurs twice.
     #[error("the query parameter {0:?} names the resource; send it once")]
     RepeatedParameter(String),
-    /// A header field occurs with two values.
+    /// The name of a parameter is one that some server reads as the one that names the resource.
+    #[error(
+        "some servers read another parameter of the query as {0:?}, which names the resource; spell it so, and once"
+    )]
+    OtherSpelling(String),
+    /// The query holds more parameters than some servers read.
+    #[error("the query names the resource, and some servers read a thousand parameters; send fewer")]
+    TooManyParameters,
+    /// A header field has several lines.
     #[error("the header field {0:?} names the resource; send it once")]
     RepeatedField(String),
+    /// A header field is absent, or holds no JSON with one reading.
+    #[error("the header field {0:?} names the resource; send it as one JSON value in ASCII, each member once")]
+    BadJson(String),
     /// The value of a query parameter is not percent-encoded UTF-8.
     #[error("the query parameter {0:?} names the resource; send it as percent-encoded UTF-8")]
     BadEncoding(String),

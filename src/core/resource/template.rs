@@ -1,4 +1,5 @@
-//! Key templates: `{host}`, `{path}`, `{NAME}`, `{query.NAME}`, `{header.NAME}`, and literal text between them.
+//! Key templates: `{host}`, `{path}`, `{NAME}`, `{query.NAME}`, `{header.NAME}`, `{header.NAME:json}`,
+//! and literal text between them.
 
 use std::fmt;
 
@@ -12,7 +13,10 @@ use super::super::{
 /// How similar a misspelled placeholder must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// The character that stands for a parameter or field that the request does not have. No value holds it.
+/// What a placeholder ends with if its field holds JSON. The name of a field holds no colon.
+const JSON: &str = ":json";
+
+/// The character that stands for a parameter or field that is absent or empty. No value holds it.
 pub(super) const ABSENT: u8 = b'?';
 
 /// The template by which a route makes resource keys; `{path}` by default.
@@ -47,6 +51,8 @@ pub(super) enum TemplatePart {
     Query(String),
     /// A header field.
     Header(HeaderName),
+    /// A header field that holds a JSON value.
+    JsonHeader(HeaderName),
 }
 
 impl KeyTemplate {
@@ -97,7 +103,7 @@ impl KeyTemplate {
     /// The header fields that name resources.
     pub fn fields(&self) -> impl Iterator<Item = &HeaderName> + Clone {
         self.parts.iter().filter_map(|part| match part {
-            TemplatePart::Header(field) => Some(field),
+            TemplatePart::Header(field) | TemplatePart::JsonHeader(field) => Some(field),
             _ => None,
         })
     }
@@ -118,6 +124,7 @@ impl fmt::Display for KeyTemplate {
             TemplatePart::Capture { name, .. } => write!(formatter, "{{{name}}}"),
             TemplatePart::Query(parameter) => write!(formatter, "{{query.{parameter}}}"),
             TemplatePart::Header(field) => write!(formatter, "{{header.{field}}}"),
+            TemplatePart::JsonHeader(field) => write!(formatter, "{{header.{field}{JSON}}}"),
         })
     }
 }
@@ -141,8 +148,9 @@ fn parse_placeholder(name: &str, path_names: &[&str]) -> Result<TemplatePart, Pa
         None if name == "host" => Ok(TemplatePart::Host),
         None if name == "path" => Ok(TemplatePart::Path),
         Some(("query", parameter)) if !parameter.is_empty() => Ok(TemplatePart::Query(parameter.to_owned())),
-        Some(("header", field)) => match HeaderName::try_from(field) {
-            Ok(field) => Ok(TemplatePart::Header(field)),
+        Some(("header", field)) => match HeaderName::try_from(field.strip_suffix(JSON).unwrap_or(field)) {
+            Ok(name) if field.ends_with(JSON) => Ok(TemplatePart::JsonHeader(name)),
+            Ok(name) => Ok(TemplatePart::Header(name)),
             Err(_) => Err(PatternProblem::new(format!("{field:?} cannot be the name of a header field"))),
         },
         _ => Err(unknown_placeholder(name, path_names)),
@@ -196,6 +204,7 @@ impl TemplatePart {
             Self::Path | Self::Capture { maybe_rest: true, .. } => in_segment || octet == b'/',
             Self::Host | Self::Capture { maybe_rest: false, .. } => in_segment,
             Self::Query(_) | Self::Header(_) => in_segment || octet == ABSENT,
+            Self::JsonHeader(_) => in_segment,
         }
     }
 }

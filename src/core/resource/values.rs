@@ -2,14 +2,25 @@
 //!
 //! Every value is spelled as it would be in a path of normal form. So `/documents/{id}`, `/documents/{query.id}` and
 //! the `{path}` of another route make one key for one document.
+//!
+//! # Design
+//!
+//! *Why is an absent value the same as an empty one?* Some readers of queries drop a parameter without a value. Two
+//! resources under one key cost a needless refusal; one resource under two keys costs an update.
+//!
+//! *Why is a query with very many parameters refused?* PHP and qs leave out all after the first thousand.
 
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName};
-use percent_encoding::{AsciiSet, percent_decode, percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
 
 use super::{
     super::{
+        readings::{
+            json_field::json_field,
+            query_names::{form_decode, is_only_read_as, may_be_read_as},
+        },
         route::{Captures, host_name},
         target::{ENCODED, NormalPath, fold_normal, has_bad_encoding},
     },
@@ -19,6 +30,9 @@ use super::{
 
 /// The colon is encoded, because it ends the identity.
 const IDENTITY_ENCODED: &AsciiSet = &ENCODED.add(b':');
+
+/// The maximum number of parameters that every reader reads.
+const PARAMETERS_MAX: usize = 1000;
 
 /// The parts of a request that a key template can take values from.
 #[derive(Clone, Copy, Debug)]
@@ -72,13 +86,17 @@ fn append_part(key: &mut String, part: &TemplatePart, request: &KeyParts<'_>) ->
         TemplatePart::Capture { name, .. } => key.push_str(request.captures.get(name).unwrap_or_default()),
         TemplatePart::Query(name) => append_present(key, parameter(request.query, name)?.as_deref()),
         TemplatePart::Header(name) => append_present(key, field(request.headers, name)?),
+        TemplatePart::JsonHeader(name) => {
+            let value = field(request.headers, name)?.and_then(json_field);
+            append(key, value.ok_or_else(|| AmbiguousKey::BadJson(name.to_string()))?.as_bytes());
+        }
     }
     Ok(())
 }
 
-/// Appends a value that may be absent, which is not the same as empty.
+/// Appends a value that may be absent or empty.
 fn append_present(key: &mut String, value: Option<&[u8]>) {
-    match value {
+    match value.filter(|value| !value.is_empty()) {
         Some(value) => append(key, value),
         None => key.push(char::from(ABSENT)),
     }
@@ -95,10 +113,20 @@ fn parameter<'a>(query: Option<&'a [u8]>, name: &str) -> Result<Option<Cow<'a, [
         return Err(AmbiguousKey::Separator);
     }
     let mut found = None;
-    for pair in query.split(|&octet| octet == b'&').filter(|pair| !pair.is_empty()) {
+    for (before, pair) in query.split(|&octet| octet == b'&').enumerate() {
+        if before == PARAMETERS_MAX {
+            return Err(AmbiguousKey::TooManyParameters);
+        }
         let mut sides = pair.splitn(2, |&octet| octet == b'=');
-        if *form_decode(sides.next().unwrap_or_default()) != *name.as_bytes() {
+        let spelled_name = sides.next().unwrap_or_default();
+        if !is_only_read_as(spelled_name, name) {
+            if may_be_read_as(spelled_name, name) {
+                return Err(AmbiguousKey::OtherSpelling(name.to_owned()));
+            }
             continue;
+        }
+        if found.is_some() {
+            return Err(AmbiguousKey::RepeatedParameter(name.to_owned()));
         }
         let spelled = sides.next().unwrap_or_default();
         let value = form_decode(spelled);
@@ -106,27 +134,16 @@ fn parameter<'a>(query: Option<&'a [u8]>, name: &str) -> Result<Option<Cow<'a, [
         if !readable || has_bad_encoding(spelled) {
             return Err(AmbiguousKey::BadEncoding(name.to_owned()));
         }
-        if found.as_ref().is_some_and(|earlier| *earlier != value) {
-            return Err(AmbiguousKey::RepeatedParameter(name.to_owned()));
-        }
         found = Some(value);
     }
     Ok(found)
 }
 
-fn form_decode(spelled: &[u8]) -> Cow<'_, [u8]> {
-    if !spelled.iter().any(|octet| matches!(octet, b'+' | b'%')) {
-        return Cow::Borrowed(spelled);
-    }
-    let spaced: Vec<u8> = spelled.iter().map(|&octet| if octet == b'+' { b' ' } else { octet }).collect();
-    Cow::Owned(percent_decode(&spaced).collect())
-}
-
-/// The value of a header field that may occur several times, but with one value only.
+/// The value of a header field. Of several lines some readers take the first, some the last, and some all.
 fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, AmbiguousKey> {
     let mut values = headers.get_all(name).iter().map(|value| value.as_bytes().trim_ascii());
     let first = values.next();
-    if values.any(|value| Some(value) != first) {
+    if values.next().is_some() {
         return Err(AmbiguousKey::RepeatedField(name.to_string()));
     }
     Ok(first)

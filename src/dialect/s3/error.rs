@@ -30,6 +30,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::HeaderTooLarge => (Some(400), "RequestHeaderSectionTooLarge"),
         Code::TargetTooLong => (None, "KeyTooLongError"),
         Code::BodyTooLarge => (Some(400), "EntityTooLarge"),
+        Code::UnsupportedMediaType => (None, "InvalidRequest"),
         Code::NotSupported => (None, "NotImplemented"),
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),
         Code::IdempotencyInFlight

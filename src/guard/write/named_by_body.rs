@@ -9,6 +9,9 @@
 //!
 //! *What happens to a body without the name?* The upstream can only create a resource under a name of its own choice. So
 //! the request is judged by the rules of the route that it came by, as if that had no `writes_to`.
+//!
+//! *Why is every other body refused?* A body that is not declared as JSON may be JSON and a form at once. The upstream
+//! could find a name where there is none for ifmatch.
 
 use http::Method;
 use pingora::http::RequestHeader;
@@ -18,7 +21,8 @@ use super::Writes;
 use crate::{
     body::{Body, Client},
     core::{
-        json::{JsonPointer, name_from_json},
+        json::JsonPointer,
+        readings::{body_name::name_from_json, declared_json::is_declared_json},
         refusal::{Code, Refusal},
         route::WritesTo,
     },
@@ -35,6 +39,9 @@ impl Writes {
         guarded: &GuardedRequest,
     ) -> Result<(ReceivedClient<'a>, GuardedRequest), Answer> {
         let mut head = client.head().clone();
+        if !is_declared_json(&head.headers) {
+            return Err(not_json().into());
+        }
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut named = guarded.clone();
         if let Some(template) = guarded.writes_to()
@@ -86,10 +93,16 @@ async fn names_in(body: &Body, template: &WritesTo) -> Result<Option<Vec<String>
     }
 }
 
+fn not_json() -> Refusal {
+    let detail = "the body may name the resource that is written: send it as JSON in UTF-8, with one field \
+                  Content-Type: application/json and without Content-Encoding";
+    Refusal::new(Code::UnsupportedMediaType, detail)
+}
+
 fn unreadable_name(pointer: &JsonPointer) -> Refusal {
     let detail = format!(
-        "the body names the resource by its member {pointer}: send one JSON object that has it once, as a string or an \
-         integer"
+        "the body names the resource by its member {pointer}: send one JSON object in UTF-8 that has it once, as a \
+         string or an integer of at most 2^53, and no member that some reader takes for it"
     );
     Refusal::new(Code::MalformedRequest, detail)
 }

@@ -1,6 +1,7 @@
 //! Routing: targets on their way to a backend, the fields that name clients, and routes without a guard.
 
 mod forwarded_clients;
+mod named_by_query;
 mod path_aliases;
 mod path_prefixes;
 mod unguarded;

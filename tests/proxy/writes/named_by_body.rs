@@ -16,6 +16,7 @@ use crate::support::{
 const LIST: &str = "/docs";
 const DOCUMENT: &str = "/docs/7";
 const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "true");
+const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// A proxy for documents, by their paths and by their bodies, with these lines on the route of documents.
 async fn start(policy: &str) -> (Backend, Proxy) {
@@ -34,7 +35,7 @@ async fn start(policy: &str) -> (Backend, Proxy) {
 }
 
 async fn post(addr: SocketAddr, fields: &[(&str, &str)], body: &str) -> Response {
-    send(addr, "POST", LIST, &[&[UPSERT], fields].concat(), body).await
+    send(addr, "POST", LIST, &[&[UPSERT, JSON], fields].concat(), body).await
 }
 
 async fn upsert(addr: SocketAddr, tag: &str, body: &str) -> Response {
@@ -74,7 +75,7 @@ async fn of_upserts_and_puts_with_one_tag_one_wins() {
     assert_eq!(post(addr, &[("If-None-Match", "*")], r#"{"id": "7"}"#).await.status, 201);
     for _ in 0..10 {
         let tag = get(addr, DOCUMENT).await.etag();
-        let fields: [(&str, &str); 2] = [("If-Match", &tag), UPSERT];
+        let fields: [(&str, &str); 3] = [("If-Match", &tag), UPSERT, JSON];
         let writers = (0..16).map(|writer| {
             let body = format!("{{\"id\": \"7\", \"by\": {writer}}}");
             let (method, target) = if writer % 2 == 0 { ("POST", LIST) } else { ("PUT", DOCUMENT) };
@@ -101,6 +102,12 @@ async fn a_body_with_two_readings_is_refused() {
         r#"{"id": 7.0}"#,
         r#"{"id": null}"#,
         r#"{"id": "7"} trailing"#,
+        r#"{"\u0131d": "7"}"#,
+        r#"{"İD": "7"}"#,
+        r#"{"id": 9007199254740993}"#,
+        r#"{"id\u0000": "7"}"#,
+        r#"{"__proto__": {"id": "7"}}"#,
+        r#"{"id": "7", "by": "\ud800"}"#,
         "id=7",
     ] {
         let refused = post(addr, &any, body).await;
@@ -118,7 +125,7 @@ async fn a_body_without_the_name_is_judged_by_its_own_route() {
     let (backend, proxy) = start("policy = \"optimistic\"").await;
     let addr = proxy.addr();
     assert_eq!(post(addr, &[], r#"{"by": "anybody"}"#).await.status, 201);
-    assert_eq!(send(addr, "POST", LIST, &[("x-ms-documentdb-isquery", "True")], "{}").await.status, 200);
+    assert_eq!(send(addr, "POST", LIST, &[("x-ms-documentdb-isquery", "True"), JSON], "{}").await.status, 200);
     assert_eq!(get(addr, LIST).await.status, 200);
     assert_eq!(backend.count("POST", LIST), 2);
 }
@@ -141,7 +148,7 @@ async fn the_holder_of_the_lease_alone_upserts() {
 #[tokio::test]
 async fn an_append_that_names_its_resource_goes_where_it_was_sent() {
     let (backend, proxy) = start("policy = \"optimistic\"\nappend_methods = [\"PATCH\"]\nrequire = \"never\"").await;
-    let appended = send(proxy.addr(), "PATCH", LIST, &[], r#"{"id": "7"}"#).await;
+    let appended = send(proxy.addr(), "PATCH", LIST, &[JSON], r#"{"id": "7"}"#).await;
     assert_eq!(appended.status, 201);
     assert_eq!((backend.count("PATCH", LIST), backend.count("PATCH", DOCUMENT)), (1, 0));
 }
@@ -164,4 +171,53 @@ async fn the_log_names_the_resource_of_the_body() {
     let (_backend, proxy) = start("policy = \"optimistic\"").await;
     post(proxy.addr(), &[], r#"{"id": "7"}"#).await.refused(428, "precondition-required");
     until("the line of the upsert", || proxy.log().contains(":/docs/7")).await;
+}
+
+/// Rule 18: a form is JSON too, and a form parser finds the leased document in it.
+#[tokio::test]
+async fn a_body_that_is_not_declared_as_json_is_refused() {
+    let (backend, proxy) = start("policy = \"pessimistic\"\nlease = { absent = \"allow\" }").await;
+    let addr = proxy.addr();
+    acquire(addr, DOCUMENT, "30").await;
+    let before = backend.requests().len();
+    let form = r#"{"a":"&id=7&v=thief&b="}"#;
+    for fields in [
+        &[("Content-Type", "application/x-www-form-urlencoded")][..],
+        &[("Content-Type", "multipart/form-data; boundary=b")],
+        &[("Content-Type", "text/plain")],
+        &[("Content-Type", "application/json; charset=utf-16")],
+        &[JSON, ("Content-Type", "application/x-www-form-urlencoded")],
+        &[JSON, ("Content-Encoding", "gzip")],
+        &[],
+    ] {
+        let refused = send(addr, "POST", LIST, fields, form).await;
+        let problem = refused.refused(415, "unsupported-media-type");
+        assert!(problem.detail.contains("Content-Type: application/json"), "{}", problem.detail);
+    }
+    assert_eq!(backend.requests().len(), before, "no refused write reaches the backend");
+    assert_eq!(send(addr, "POST", LIST, &[JSON], form).await.status, 201, "a document without a name is a new one");
+}
+
+/// Rule 18: Go reads both members as one, and the last one counts.
+#[tokio::test]
+async fn a_member_that_go_reads_as_the_name_is_refused() {
+    let backend = documents::start().await;
+    let setup = Proxy::to(backend.addr()).route("etag = \"header:X-Document-Etag\"\nunique_tags = true");
+    let configuration = setup.configuration();
+    let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
+    let route = |name: &str, path: &str, lines: &str| {
+        format!("[[routes]]{}\n{lines}\n", route.replace("\"all\"", name).replace("\"/{*rest}\"", path))
+    };
+    let items = route("\"items\"", "\"/docs/{sku}/{key}\"", "");
+    let list = route("\"list\"", "\"/docs\"", "writes_to = \"/docs/{json./sku}/{json./key}\"");
+    let proxy = Proxy::start(&format!("{tables}{items}{list}")).await;
+    for body in [
+        r#"{"ſku": "2", "key": "2"}"#,
+        r#"{"sku": "1", "key": "1", "ſku": "2"}"#,
+        r#"{"sku": "2", "\u212aey": "2"}"#,
+        r#"{"sku": "1", "key": "1", "\u212aey": "2"}"#,
+    ] {
+        post(proxy.addr(), &[("If-None-Match", "*")], body).await.refused(400, "malformed-request");
+    }
+    assert_eq!(backend.requests().len(), 0);
 }
