@@ -19,6 +19,8 @@
 //! | the last write was answered, with a `Date` | that date if it is the current one, and all later ones |
 //! | anything else: a doubt, an answer without `Date`, a forgotten record | none |
 //!
+//! Under `etag = "delegate"` all dates are told as they are. There only later ones count after a write.
+//!
 //! *What of a date that no response can have told yet?* It is later than everything, and passes in each of these cases.
 //!
 //! *Is nobody locked out?* A client that names dates alone may be, until the next write: after a write whose new date is
@@ -48,6 +50,13 @@ impl WriteEnd {
     /// Returns the end of a write with this answer. `None` if the answer does not tell its date.
     pub fn of(answer: &HeaderMap, before: Option<HttpDate>) -> Option<Self> {
         single_date(answer, &header::DATE).map(|answered| Self { answered, before })
+    }
+
+    /// Returns the end of a write on a route whose dates are told as they are, also those of the second of their answer.
+    #[must_use]
+    pub fn with_weak_dates_told(self, told: bool) -> Self {
+        let before = if told { self.before.max(Some(self.answered)) } else { self.before };
+        Self { before, ..self }
     }
 
     /// Returns the end of a write with one more answer. `None` if that does not tell its date.

@@ -35,6 +35,16 @@ fn the_first_date_is_after_all_that_were_told() {
     }
 }
 
+/// Rule 2: where weak dates are told, the date of the answer may be that of the state before.
+#[test]
+fn a_date_that_is_told_in_its_second_counts_no_more() {
+    for (before, expected) in [(None, 101), (Some(50), 101), (Some(500), 501)] {
+        let told = end(100, before).map(|end| end.with_weak_dates_told(true));
+        assert_eq!(FirstDate::ANY.after(told), FirstDate::at(at(expected)), "{before:?}");
+    }
+    assert_eq!(end(100, None).map(|end| end.with_weak_dates_told(false)), end(100, None));
+}
+
 /// Rule 2: which dates pass, by the date that the backend shows and by the record.
 #[test]
 fn a_date_passes_only_if_it_is_that_of_the_current_state_alone() {

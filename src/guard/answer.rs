@@ -10,7 +10,7 @@ use crate::{
     core::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
-        policy::GuardRules,
+        policy::{GuardRules, TagSource},
         refusal::Refusal,
         validators::{ToldDate, Validators, told_date},
     },
@@ -98,9 +98,13 @@ impl Answer {
         }
     }
 
-    /// Limits the modification date to what the client may get.
+    /// Limits the modification date to what the client may get. If the upstream judges, the proxy leaves its dates
+    /// unchanged.
     pub(crate) fn tell_date(&mut self, rules: &GuardRules) -> pingora::Result<()> {
         let Self::Relayed(relayed) = self else { return Ok(()) };
+        if rules.etag == TagSource::Delegate {
+            return Ok(());
+        }
         match told_date(rules.quirks.always_dated, &relayed.head.headers) {
             ToldDate::AsItIs => Ok(()),
             ToldDate::Instead(date) => relayed.head.insert_header(header::LAST_MODIFIED, date.to_string()),

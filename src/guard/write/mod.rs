@@ -28,7 +28,6 @@ use crate::{
         delete_steps::outcome_of_late_delete,
         lease::Standing,
         steps::Outcome,
-        told_dates::WriteEnd,
         validators::Validators,
         verdict::Verdict,
     },
@@ -41,7 +40,7 @@ use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
 use metadata::{after_change, half_changed};
 use new_state::{NewState, describes_target};
 use parts::Parts;
-use send::{forward_conditions, names_stale_tags};
+use send::{end_of, forward_conditions, names_stale_tags};
 use touches::Related;
 
 pub(crate) mod admit;
@@ -236,7 +235,7 @@ impl Writes {
         let upstream = request.upstream();
         let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;
-        let end = WriteEnd::of(&exchange.head().headers, admitted.judged.modified);
+        let end = end_of(request, exchange.head(), admitted.judged.modified);
         let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
             Some(change) => self.change_after(request, claim, change, end).await?,
             None => (claim, end),

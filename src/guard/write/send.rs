@@ -1,12 +1,15 @@
 //! Sends a marked write: the last check of the clock, and the effect of a failure on the mark.
 
 use http::header;
-use pingora::http::RequestHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{Writes, admit::Admitted};
 use crate::{
     body::Body,
-    core::{coarse_tag::Spelling, precondition::TagCondition, refusal::Refusal, steps::Outcome},
+    core::{
+        coarse_tag::Spelling, http_date::HttpDate, policy::TagSource, precondition::TagCondition, refusal::Refusal,
+        steps::Outcome, told_dates::WriteEnd,
+    },
     dialect::s3::Signature,
     guard::{
         answer::Answer,
@@ -58,6 +61,13 @@ pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<Reques
         head.set_raw_path(target)?;
     }
     Ok(head)
+}
+
+/// Returns the end of a write with this answer, of a state with this date before. If the upstream judges, its dates are
+/// told unchanged.
+pub(crate) fn end_of(request: &Request, answer: &ResponseHeader, before: Option<HttpDate>) -> Option<WriteEnd> {
+    let is_delegate = request.rules.etag == TagSource::Delegate;
+    WriteEnd::of(&answer.headers, before).map(|end| end.with_weak_dates_told(is_delegate))
 }
 
 /// Whether all tags that a write names are of earlier states, as the record shows.

@@ -15,7 +15,7 @@ use std::{borrow::Cow, sync::Arc};
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::Writes;
+use super::{Writes, send::end_of};
 use crate::{
     config::Config,
     core::{
@@ -114,7 +114,7 @@ impl Writes {
             return;
         }
         for key in self.related.named(request, &response.headers) {
-            if let Err(error) = self.touch_one(&key, WriteEnd::of(&response.headers, None)).await {
+            if let Err(error) = self.touch_one(&key, end_of(request, response, None)).await {
                 tracing::warn!(key = ?key, %error, "cannot touch a resource that a response names as changed");
             }
         }

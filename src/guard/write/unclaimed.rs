@@ -5,11 +5,11 @@ use tokio::time::Instant;
 use super::{
     Writes,
     idempotency::{BODY_BYTES_MAX, KeyedWrite, key_of_write},
-    send::head_of_write,
+    send::{end_of, head_of_write},
 };
 use crate::{
     body::{Body, Client, MemoryUse},
-    core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome, told_dates::WriteEnd},
+    core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome},
     guard::{
         answer::{Answer, withhold_foreign_tag},
         claim::{
@@ -55,7 +55,7 @@ impl Writes {
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
         attempt.answered(status);
-        let end = WriteEnd::of(&exchange.head().headers, None);
+        let end = end_of(request, exchange.head(), None);
         let settled = claim.settle_shown(outcome, None, None, end).await;
         drop(pass);
         // A replay also carries the body if it is short and arrives at once.

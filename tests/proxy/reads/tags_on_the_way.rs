@@ -112,16 +112,20 @@ async fn p2_the_backend_sees_its_own_tag() {
         // The backend says that it has written, and changes nothing.
         let lines = "etag_suffixes = [\"-gzip\"]\naccept_weak_own = true\nunique_tags = true";
         let proxy = setup.route(lines).start().await;
-        let tag = get(proxy.addr(), "/doc").await.etag();
-        for sent in [deflated(&tag), format!("W/{tag}"), format!("W/{}", deflated(&tag))] {
-            backend.once("PUT", "/doc", Answer::status(204));
-            assert_eq!(put_if_match(proxy.addr(), "/doc", &sent, "two").await.status, 204, "{source}: {sent}");
-            let seen = backend.seen("PUT", "/doc").pop().unwrap();
+        let forms: [fn(&str) -> String; 3] = [deflated, |tag| format!("W/{tag}"), |tag| format!("W/{}", deflated(tag))];
+        for (number, changed) in forms.into_iter().enumerate() {
+            let target = &format!("/doc-{number}");
+            backend.put(target, "one");
+            let tag = get(proxy.addr(), target).await.etag();
+            let sent = changed(&tag);
+            send(proxy.addr(), "GET", target, &[("If-Match", &sent), ("Cache-Control", "no-cache")], "").await;
+            let seen = backend.seen("GET", target).pop().unwrap();
+            assert!(seen.header("if-match").unwrap().split(", ").any(|each| each == tag), "{source}: {seen:?}");
+            backend.once("PUT", target, Answer::status(204));
+            assert_eq!(put_if_match(proxy.addr(), target, &sent, "two").await.status, 204, "{source}: {sent}");
+            let seen = backend.seen("PUT", target).pop().unwrap();
             let seen = seen.header("if-match").unwrap();
             assert!(seen.split(", ").any(|each| each == tag), "{source}: {sent} became {seen}");
-            send(proxy.addr(), "GET", "/doc", &[("If-Match", &sent), ("Cache-Control", "no-cache")], "").await;
-            let seen = backend.seen("GET", "/doc").pop().unwrap();
-            assert!(seen.header("if-match").unwrap().split(", ").any(|each| each == tag), "{source}: {seen:?}");
         }
     }
 }
