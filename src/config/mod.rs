@@ -385,4 +385,9 @@ impl Route {
     pub fn enforced(&self) -> Option<&Arc<GuardRules>> {
         self.guard.as_ref().filter(|rules| !rules.observe)
     }
+
+    /// Whether a request that takes this route could change a guarded resource.
+    pub fn is_protected(&self) -> bool {
+        self.beside_guarded || self.enforced().is_some()
+    }
 }

@@ -3,6 +3,8 @@
 
 use http::{HeaderMap, HeaderName, header};
 
+use super::readings::query;
+
 /// Fields that carry credentials in any configuration.
 static CREDENTIAL_FIELDS: [HeaderName; 5] = [
     header::AUTHORIZATION,
@@ -22,8 +24,8 @@ const CREDENTIAL_PARAMETERS: [&str; 6] =
 pub fn has_credentials(headers: &HeaderMap, identity_headers: &[HeaderName], query: Option<&[u8]>) -> bool {
     let has_field = CREDENTIAL_FIELDS.iter().chain(identity_headers).any(|name| headers.contains_key(name));
     let is_credential = |parameter: &[u8]| {
-        let name = parameter.split(|&octet| octet == b'=').next().unwrap_or_default();
-        CREDENTIAL_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        let name = query::name_of(parameter);
+        CREDENTIAL_PARAMETERS.iter().any(|known| query::is_read_as(name, known))
     };
     has_field || query.is_some_and(|query| query.split(|&octet| octet == b'&').any(is_credential))
 }

@@ -25,6 +25,25 @@ pub static METHOD_FIELDS: [HeaderName; 3] = [
     HeaderName::from_static("x-method-override"),
 ];
 
+/// The fields in which backends look for another path than that of the target: IIS, Symfony, Laminas and Yii, and the
+/// servers and middlewares of Python.
+static PATH_FIELDS: [HeaderName; 5] = [
+    HeaderName::from_static("x-original-url"),
+    HeaderName::from_static("x-rewrite-url"),
+    HeaderName::from_static("script-name"),
+    HeaderName::from_static("x-script-name"),
+    HeaderName::from_static("path-info"),
+];
+
+/// The fields with which a proxy in front tells its part of the path: Spring, ASP.NET, Symfony and Werkzeug take them.
+static FORWARDED_PATH_FIELDS: [HeaderName; 5] = [
+    HeaderName::from_static("x-forwarded-prefix"),
+    HeaderName::from_static("x-forwarded-path"),
+    HeaderName::from_static("x-forwarded-context"),
+    HeaderName::from_static("x-forwarded-uri"),
+    HeaderName::from_static("x-forwarded-url"),
+];
+
 /// The maximum number of options in `Connection`. Pingora takes no more on its own path, and no client sends as many.
 const CONNECTION_OPTIONS_MAX: usize = 9;
 
@@ -70,7 +89,7 @@ pub struct FieldRule {
 }
 
 /// The table, sorted by the first letter. If two lines match a name, the first one counts.
-pub static TABLE: [FieldRule; 49] = [
+pub static TABLE: [FieldRule; 54] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
@@ -101,8 +120,10 @@ pub static TABLE: [FieldRule; 49] = [
     of_hop("proxy-authorization"),
     of_hop("proxy-connection"),
     judged(field_names::PROPOSED_LEASE_ID.lower, Remover::Guard),
+    judged("path-info", Remover::Nobody),
     judged("prefer", Remover::Nobody),
     judged("range", Remover::Verdict),
+    judged("script-name", Remover::Nobody),
     of_hop("te"),
     of_hop("trailer"),
     written("transfer-encoding", FieldWriter::Both),
@@ -114,6 +135,9 @@ pub static TABLE: [FieldRule; 49] = [
     judged("x-http-method", Remover::Nobody),
     judged("x-http-method-override", Remover::Nobody),
     judged("x-method-override", Remover::Nobody),
+    judged("x-original-url", Remover::Nobody),
+    judged("x-rewrite-url", Remover::Nobody),
+    judged("x-script-name", Remover::Nobody),
     FieldRule { is_judged: false, ..judged("x-ms-meta-*", Remover::Nobody) },
     judged("x-ms-*", Remover::Verdict),
     FieldRule { is_judged: false, ..judged("x-amz-meta-*", Remover::Nobody) },
@@ -170,6 +194,16 @@ pub fn is_for_guard(name: &HeaderName) -> bool {
 pub fn is_of_client(name: &HeaderName) -> bool {
     let name = name.as_str();
     matches!(name, "forwarded" | "x-real-ip") || name.starts_with("x-forwarded-")
+}
+
+/// Whether a field tells which part of the path a proxy in front of this one has removed.
+pub fn is_of_forwarded_path(name: &HeaderName) -> bool {
+    FORWARDED_PATH_FIELDS.contains(name)
+}
+
+/// Whether a request names a path beside that of its target, which the backend could read instead.
+pub fn names_path(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| PATH_FIELDS.contains(name))
 }
 
 /// The treatment of all other fields with an underscore in their name (`underscores`).

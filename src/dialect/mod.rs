@@ -75,6 +75,8 @@ impl Dialect {
 pub struct Incoming<'a> {
     /// The method that the request is judged by.
     pub method: &'a Method,
+    /// The other methods that a backend could read.
+    pub other_methods: &'a [Method],
     /// The target as received: path and query.
     pub target: &'a [u8],
     /// The fields as received.

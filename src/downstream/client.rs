@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use pingora::protocols::{http::ServerSession, tls::SslDigest};
 
 use crate::{
-    config::{Forwarded, TrustedProxies, Upstream},
+    config::{Forwarded, Route, TrustedProxies},
     core::{
-        fields::is_of_client,
+        fields::{is_of_client, is_of_forwarded_path},
         forwarded::{ForwardedFields, Peer, client, told},
     },
     upstream::fields::FieldsOfHead as _,
@@ -19,10 +19,16 @@ pub fn address(session: &ServerSession, trusted: &TrustedProxies) -> Option<IpAd
     Some(client(&session.req_header().headers, peer, |address| trusted.contains(Some(address))))
 }
 
-/// Writes the fields that describe the client to the upstream, if the upstream has any configured.
-pub fn tell(session: &mut ServerSession, upstream: &Upstream, trusted: &TrustedProxies) -> pingora::Result<()> {
-    let wanted = match upstream.forwarded {
-        Forwarded::Off => return Ok(()),
+/// Writes the fields that describe the client to the upstream, if the upstream has any configured. A client that is no
+/// trusted proxy says nothing of the path if a resource behind that upstream is guarded.
+pub fn tell(session: &mut ServerSession, route: &Route, trusted: &TrustedProxies) -> pingora::Result<()> {
+    let wanted = match route.upstream.forwarded {
+        Forwarded::Off => {
+            if route.is_protected() && !trusted.contains(peer_address(session)) {
+                session.req_header_mut().remove_all(is_of_forwarded_path);
+            }
+            return Ok(());
+        }
         Forwarded::XForwarded => ForwardedFields { x_forwarded: true, standard: false },
         Forwarded::Standard => ForwardedFields { x_forwarded: false, standard: true },
         Forwarded::Both => ForwardedFields { x_forwarded: true, standard: true },

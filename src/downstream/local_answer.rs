@@ -72,7 +72,12 @@ impl LocalAnswer {
         entry: &mut AccessEntry,
     ) -> pingora::Result<Self> {
         telemetry::refused(entry, &mut refusal);
-        let incoming = Incoming { method: &request.method, target: request.raw_path(), headers: &request.headers };
+        let incoming = Incoming {
+            method: &request.method,
+            other_methods: &[],
+            target: request.raw_path(),
+            headers: &request.headers,
+        };
         let document = dialect.grammar().refusal(incoming, &refusal);
         let is_head = request.method == Method::HEAD;
         let has_content = !is_head || dialect.quirks().head_errors_have_content;

@@ -15,7 +15,12 @@ impl Guard {
         let rules = guarded.route.guard.as_ref()?;
         let grammar = rules.dialect.grammar();
         let head = client.head();
-        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let incoming = Incoming {
+            method: &guarded.methods.judged,
+            other_methods: &guarded.methods.others,
+            target: head.raw_path(),
+            headers: &head.headers,
+        };
         let call = grammar.read(incoming, rules, false).ok()?;
         let takes_lease = rules.lease.as_ref().is_some_and(|rules| rules.acquire_on_read);
         if takes_lease && grammar.asks_for_lease(&head.headers) {

@@ -72,7 +72,12 @@ impl Guard {
         let Door::Guarded(guarded) = door else { return Err(leads_elsewhere().into()) };
         let rules = guarded.route.guard.as_ref().filter(|_| guarded.key == request.key && !guarded.is_lease);
         let rules = rules.ok_or_else(leads_elsewhere)?;
-        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let incoming = Incoming {
+            method: &guarded.methods.judged,
+            other_methods: &guarded.methods.others,
+            target: head.raw_path(),
+            headers: &head.headers,
+        };
         let call = rules.dialect.grammar().read(incoming, rules, false)?;
         let rules = GuardRules { require: Require::Never, idempotency: Idempotency::Off, ..GuardRules::clone(rules) };
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };

@@ -62,7 +62,12 @@ impl Guard {
         let Some(rules) = guarded.route.guard.as_ref().filter(|_| guarded.route.upstream == list.route.upstream) else {
             return Ok(Read::Hidden);
         };
-        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let incoming = Incoming {
+            method: &guarded.methods.judged,
+            other_methods: &guarded.methods.others,
+            target: head.raw_path(),
+            headers: &head.headers,
+        };
         let Ok(call) = rules.dialect.grammar().read(incoming, rules, guarded.is_lease) else { return Ok(Read::Hidden) };
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         // Boxed, because a list is an operation too.

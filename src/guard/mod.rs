@@ -225,7 +225,12 @@ impl Guard {
     async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Answer> {
         let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
         let head = client.head();
-        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let incoming = Incoming {
+            method: &guarded.methods.judged,
+            other_methods: &guarded.methods.others,
+            target: head.raw_path(),
+            headers: &head.headers,
+        };
         let call = rules.dialect.grammar().read(incoming, rules, guarded.is_lease)?;
         if rules.quirks.is_closed_list {
             return Box::pin(self.answer_operation(client, guarded, rules, call)).await;

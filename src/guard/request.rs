@@ -17,7 +17,7 @@ use crate::{
         checksum::Checksum,
         client_address::ClientAddress,
         entity_tag::EntityTag,
-        lease::{LeaseId, TargetName},
+        lease::{LeaseId, TargetName, Usages},
         policy::GuardRules,
         precondition::{Preconditions, RangeCondition, TagCondition},
         record::VariantName,
@@ -43,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) key: ResourceKey,
     /// The method that the request is judged by.
     pub(crate) method: Method,
+    /// What the request does to its resource in one reading or another, as far as leases are concerned.
+    pub(crate) usages: Usages,
     /// The head as received, except for the target, which is the upstream's.
     pub(crate) head: RequestHeader,
     /// The content, as the head describes it.
@@ -133,7 +135,8 @@ impl Request {
                 forwarded_target: guarded.forwarded_target.clone(),
             },
             key,
-            method: guarded.method.clone(),
+            method: guarded.methods.judged.clone(),
+            usages: guarded.methods.usages,
             head,
             content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
             conditions,

@@ -16,13 +16,14 @@ use crate::{
     config::Route,
     core::{
         policy::Dialect,
+        readings::method,
         refusal::{Code, Refusal},
     },
     downstream::{client, relay::Outgoing, respond},
     drain::{Pass, Retired},
     generation::{Live, Serving},
     guard::Answer,
-    routing::{GuardedRequest, door::Door, method},
+    routing::{GuardedRequest, door::Door},
     telemetry::{self, access::ClientExchange, stream_info},
     upstream::fields::{end_nominated, say_length_once},
 };
@@ -80,7 +81,7 @@ pub(super) async fn enter(
         say_length_once(session.req_header_mut())?;
         let trusted = &serving.config.server.trusted_proxies;
         context.client = client::address(session, trusted);
-        client::tell(session, &route.upstream, trusted)?;
+        client::tell(session, route, trusted)?;
     }
     match door {
         Door::Refuse { refusal, route_index } => {
@@ -186,7 +187,7 @@ fn observe(
     let (route, request) = (route?, session.req_header());
     match would {
         Ok(guarded) => {
-            Some(observer.begin(route, route.guard.as_ref()?, &guarded.key, &guarded.method, &request.headers))
+            Some(observer.begin(route, route.guard.as_ref()?, &guarded.key, &guarded.methods.judged, &request.headers))
         }
         Err(code) => {
             observer.record(route, &request.method, code.as_str());

@@ -19,9 +19,9 @@ use crate::{
     core::{
         address::Address,
         fields::{is_for_guard, is_ours},
+        readings::method,
         target::{split_authority, split_query},
     },
-    routing::method,
     telemetry::exchange::ExchangeWatch,
     upstream::{
         Choice,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, Method, Version, header};
 
 use super::{
-    GuardedRequest, method,
+    GuardedRequest,
     table::{RoutingTable, TablePlace},
 };
 use crate::{
@@ -28,8 +28,12 @@ use crate::{
     core::{
         client_address::ClientAddress,
         cors::is_preflight,
-        fields::{Fault, fault, fault_of_own},
+        fields::{Fault, fault, fault_of_own, names_path},
         policy::{GuardRules, LeaseRules, MethodClass},
+        readings::{
+            content_type,
+            method::{self, MethodReadings},
+        },
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::RouteMatch,
@@ -127,10 +131,10 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
             let spelled = spelled();
             return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
                 Some((_, route)) if !route.mapping.is_identity() => refuse(spelled, ambiguous(what)),
-                Some((route_index, route)) if route.guard.is_none() && !is_protected(route) => {
+                Some((route_index, route)) if route.guard.is_none() && !route.is_protected() => {
                     Door::Pass { route_index, upgrade: true }
                 }
-                Some((route_index, route)) if !is_protected(route) => {
+                Some((route_index, route)) if !route.is_protected() => {
                     Door::Observed { route_index, would: Err(Code::AmbiguousTarget) }
                 }
                 _ => refuse(spelled, ambiguous(what)),
@@ -157,6 +161,9 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     if let Err(refusal) = readings {
         return refuse(Some(route_index), refusal);
     }
+    if route.is_protected() && names_path(head.headers) {
+        return refuse(Some(route_index), second_path());
+    }
     if lease.is_none() && !route.mapping.agrees(path, &normal) {
         return refuse(Some(route_index), not_below(route));
     }
@@ -176,11 +183,6 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     }
 }
 
-/// Whether a request that takes this route could change a guarded resource.
-fn is_protected(route: &Route) -> bool {
-    route.beside_guarded || route.enforced().is_some()
-}
-
 /// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route,
 /// which the path takes as spelled.
 fn check_readings(
@@ -192,12 +194,12 @@ fn check_readings(
 ) -> Result<(), Refusal> {
     let other = spelled.and_then(|index| routes.get(index));
     if let Some(other) = other
-        && (is_protected(route) || is_protected(other))
+        && (route.is_protected() || other.is_protected())
     {
         let detail = "the path takes one route as it is spelled and another when it is decoded; send it in normal form";
         return Err(Refusal::new(Code::AmbiguousTarget, detail));
     }
-    if is_protected(route) && route.enforced().is_none() {
+    if route.is_protected() && route.enforced().is_none() {
         return check_kept(path, normal, Kept { encoded_slash: EncodedSlash::Keep, ..route.kept });
     }
     Ok(())
@@ -219,7 +221,7 @@ fn check_decoded(
     path: &[u8],
     (index, route): (usize, &Route),
 ) -> Result<(), Refusal> {
-    let is_open = is_protected(route) && route.enforced().is_none();
+    let is_open = route.is_protected() && route.enforced().is_none();
     if !is_open || route.kept.encoded_slash == EncodedSlash::Keep || !holds_encoded_slash(path) {
         return Ok(());
     }
@@ -235,24 +237,43 @@ fn ambiguous(what: AmbiguousTarget) -> Refusal {
     Refusal::new(Code::AmbiguousTarget, what.to_string())
 }
 
-/// Refuses a request if a field that only this route judges by is removed from it, or has a second spelling.
+/// The refusal of a request whose fields name a path.
+fn second_path() -> Refusal {
+    let detail = "leave out the fields that name another path than the target does: X-Original-URL, X-Rewrite-URL, \
+                  Script-Name, X-Script-Name and Path-Info";
+    Refusal::new(Code::AmbiguousTarget, detail)
+}
+
+/// Refuses a request if a field that only this route judges by is removed from it, or has a second spelling. Also
+/// refuses content that has two types.
 fn check_own_fields(guard: &GuardRules, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
     let own = guard.identity_headers.iter().chain(route.key.fields());
-    fault_of_own(head.headers, &own).map_or(Ok(()), |fault| Err(misleading(fault)))
+    match fault_of_own(head.headers, &own) {
+        Some(fault) => Err(misleading(fault)),
+        None if content_type::is_ambiguous(head.headers) => Err(two_types()),
+        None => Ok(()),
+    }
+}
+
+fn two_types() -> Refusal {
+    Refusal::new(
+        Code::MalformedRequest,
+        "send one Content-Type field with one media type: servers differ in which of several they read",
+    )
 }
 
 /// Decides where a request on a guarded route goes.
 fn judge(guard: &GuardRules, taken: &TakenRoute<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
     let route_index = taken.route_index;
-    let method = method::effective(guard, head.method, head.headers, head.target)?;
-    match guard.class_of(&method) {
+    let methods = MethodReadings::of(guard, head.method, head.headers, head.target)?;
+    match guard.class_of(&methods.judged) {
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::NotSupported => return Err(second_resource()),
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // An operation that is on no list does not pass.
-        _ if guard.quirks.is_closed_list => return taken.guarded(normal, method, false, head),
+        _ if guard.quirks.is_closed_list => return taken.guarded(normal, methods, false, head),
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
-            return taken.guarded(normal, method, false, head);
+            return taken.guarded(normal, methods, false, head);
         }
         MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
         MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
@@ -260,7 +281,7 @@ fn judge(guard: &GuardRules, taken: &TakenRoute<'_>, normal: &NormalPath, head: 
     if guard.observe && head.headers.contains_key(header::UPGRADE) {
         return Ok(Door::Pass { route_index, upgrade: true });
     }
-    match taken.guarded(normal, method, false, head)? {
+    match taken.guarded(normal, methods, false, head)? {
         Door::Guarded(request) if guard.websocket && is_websocket(head) => Ok(Door::Handshake(request)),
         door => Ok(door),
     }
@@ -274,7 +295,7 @@ fn judge_lease(
     normal: &NormalPath,
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
-    let method = method::effective(guard, head.method, head.headers, head.target)?;
+    let methods = MethodReadings::of(guard, head.method, head.headers, head.target)?;
     let misspelled = || Refusal::new(Code::AmbiguousTarget, format!("spell the path's beginning as {}", rules.prefix));
     let is_prefix = |beginning: &[u8]| {
         let ignore_case = taken.route.upstream.ignore_case && beginning.eq_ignore_ascii_case(rules.prefix.as_bytes());
@@ -290,7 +311,7 @@ fn judge_lease(
     if !taken.route.mapping.agrees(path, &resource) {
         return Err(not_below(taken.route));
     }
-    taken.guarded(&resource, method, true, head)
+    taken.guarded(&resource, methods, true, head)
 }
 
 /// The refusal of a path whose beginning cannot be replaced, or that would then lead elsewhere.
@@ -310,7 +331,13 @@ struct TakenRoute<'a> {
 
 impl TakenRoute<'_> {
     /// The request as the guard receives it, for the resource of this path.
-    fn guarded(&self, resource: &NormalPath, method: Method, is_lease: bool, head: &Head<'_>) -> Result<Door, Refusal> {
+    fn guarded(
+        &self,
+        resource: &NormalPath,
+        methods: MethodReadings,
+        is_lease: bool,
+        head: &Head<'_>,
+    ) -> Result<Door, Refusal> {
         let (_, query) = split_query(head.target);
         let captures = &self.found.captures;
         // One resource may be reached by two prefixes, but has one key.
@@ -323,7 +350,7 @@ impl TakenRoute<'_> {
             .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
         let client = head.client;
-        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, forwarded_target: None, client, is_lease }))
+        Ok(Door::Guarded(GuardedRequest { route, route_index, key, methods, forwarded_target: None, client, is_lease }))
     }
 }
 

@@ -103,10 +103,10 @@ fn outcome_of(routes: &[Arc<Route>], method: &str, target: &str, fields: &[&str]
         Door::Pass { route_index, upgrade: false } => PassedWithoutUpgrade(route_index),
         Door::Handshake(request) => Handshake(request.route_index),
         Door::Guarded(request) => {
-            Guarded(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
+            Guarded(request.route_index, leak(request.key.as_str()), leak(request.methods.judged.as_str()))
         }
         Door::Observed { would: Ok(request), .. } => {
-            Observed(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
+            Observed(request.route_index, leak(request.key.as_str()), leak(request.methods.judged.as_str()))
         }
         Door::Observed { would: Err(code), .. } => ObservedRefusal(code),
     }
@@ -277,6 +277,43 @@ fn a_method_is_judged_passed_or_refused() {
         ("POST", &["x-method-override: PUT"], Refused(Code::MethodOverride)),
     ] {
         assert_eq!(outcome(method, "/docs/1", fields), expected, "{method} {fields:?}");
+    }
+}
+
+/// Rule 18: a path that only a field names could be that of another resource.
+#[test]
+fn a_field_names_no_other_path_of_a_guarded_upstream() {
+    for field in ["x-original-url", "x-rewrite-url", "script-name", "x-script-name", "path-info"] {
+        let fields = [&*format!("{field}: /docs/1")];
+        for (target, expected) in [
+            ("/docs/2", Refused(Code::AmbiguousTarget)),
+            ("/beside/2", Refused(Code::AmbiguousTarget)),
+            ("/open/2", Passed(OPEN)),
+            ("/watch/2", Observed(WATCH, "backend:/watch/2", "PUT")),
+        ] {
+            assert_eq!(outcome("PUT", target, &fields), expected, "{field} {target}");
+        }
+        assert_eq!(outcome("GET", "/docs/2", &fields), Refused(Code::AmbiguousTarget), "{field}");
+        let spelled = [&*format!("{}: /docs/1", field.replace('-', "_"))];
+        assert_eq!(outcome("PUT", "/docs/2", &spelled), Refused(Code::MalformedRequest), "{field}");
+        let nominated = [fields[0], &*format!("connection: {field}")];
+        assert_eq!(outcome("PUT", "/docs/2", &nominated), Refused(Code::MalformedRequest), "{field}");
+    }
+}
+
+/// Rule 18: content of two types has two readings.
+#[test]
+fn content_has_one_type() {
+    let (json, form) = ("content-type: application/json", "content-type: multipart/form-data");
+    let both = ["content-type: application/json, multipart/form-data"];
+    for (target, fields, expected) in [
+        ("/docs/1", &[json][..], Guarded(DOCS, "backend:/docs/1", "POST")),
+        ("/docs/1", &[json, form], Refused(Code::MalformedRequest)),
+        ("/docs/1", &both, Refused(Code::MalformedRequest)),
+        ("/beside/1", &[json, form], Passed(BESIDE)),
+        ("/watch/1", &[json, form], ObservedRefusal(Code::MalformedRequest)),
+    ] {
+        assert_eq!(outcome("POST", target, fields), expected, "{target} {fields:?}");
     }
 }
 

@@ -6,7 +6,10 @@ use http::Method;
 
 use crate::{
     config::Route,
-    core::{client_address::ClientAddress, record::Revision, resource::ResourceKey, route::WritesTo},
+    core::{
+        client_address::ClientAddress, readings::method::MethodReadings, record::Revision, resource::ResourceKey,
+        route::WritesTo,
+    },
 };
 
 /// A request on a guarded route.
@@ -18,8 +21,8 @@ pub struct GuardedRequest {
     pub route_index: usize,
     /// The resource that it acts on.
     pub key: ResourceKey,
-    /// The method that the request is judged by: its own, or a stricter one that a header field names.
-    pub method: Method,
+    /// The methods that a backend could read in the request, the one that it is judged by among them.
+    pub methods: MethodReadings,
     /// The target by which the upstream gets the request, if it is not that of the resource (`writes_to`).
     pub forwarded_target: Option<Arc<[u8]>>,
     /// The address of the client, as far as a trusted proxy reports it.
@@ -31,7 +34,7 @@ pub struct GuardedRequest {
 impl GuardedRequest {
     /// The path of the resource that the body may name, if the method gives its body that meaning.
     pub fn writes_to(&self) -> Option<&WritesTo> {
-        let is_write = matches!(self.method, Method::POST | Method::PUT | Method::PATCH) && !self.is_lease;
+        let is_write = !self.is_lease && self.methods.may_be(&[Method::POST, Method::PUT, Method::PATCH]);
         self.route.writes_to.as_ref().filter(|_| is_write)
     }
 }

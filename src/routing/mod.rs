@@ -2,7 +2,6 @@
 
 pub mod door;
 mod guarded;
-pub mod method;
 #[cfg(test)]
 mod query_name_tests;
 pub mod table;

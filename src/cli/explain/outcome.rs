@@ -1,13 +1,13 @@
 //! The fate of a request, as far as the configuration and the request alone decide it. The functions that judge a request
 //! which comes over the network judge it here too, with nothing known of the resource.
 
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 
 use super::ExplainedRequest;
 use crate::{
     core::{
         idempotency::{key_of, missing},
-        lease::{Usage, UseDenied},
+        lease::UseDenied,
         policy::{GuardRules, Idempotency, LeaseRules, MethodClass, Require, TagSource},
         precondition::{Requirement, TagCondition, requirement},
         refusal::{Code, Refusal},
@@ -41,14 +41,18 @@ pub(super) fn outcome(
 
 /// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
 fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
+    let incoming = Incoming {
+        method: &guarded.methods.judged,
+        other_methods: &guarded.methods.others,
+        target: request.target.as_bytes(),
+        headers: &request.headers,
+    };
     let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
         Ok(call) => call,
         Err(refusal) => return vec![("outcome", refused_in(guard, incoming, &refusal))],
     };
     let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
-    let usage = usage(guarded, guard.class_of(&guarded.method));
-    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage))
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers_any(guarded.methods.usages))
         && call.intent != Intent::Lease
     {
         lines.push(("lease", lease_needs(guard, rules)));
@@ -68,7 +72,7 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
 }
 
 fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let class = guard.class_of(&guarded.method);
+    let class = guard.class_of(&guarded.methods.judged);
     if class == MethodClass::Unjudged {
         return vec![("outcome", "it passes unjudged; ifmatch adds its fields to what the upstream allows".to_owned())];
     }
@@ -77,8 +81,8 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
         MethodClass::UnclaimedWrite => "a write that runs beside others",
         _ => "a write",
     };
-    let mut lines = vec![("method", format!("{} is {kind}", guarded.method))];
-    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(guarded, class))) {
+    let mut lines = vec![("method", format!("{} is {kind}", guarded.methods.judged))];
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers_any(guarded.methods.usages)) {
         lines.push(("lease", lease_needs(guard, rules)));
     }
     if class != MethodClass::Read {
@@ -88,7 +92,12 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
             lines.push(("also changes", paths.join(", ")));
         }
     }
-    let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
+    let incoming = Incoming {
+        method: &guarded.methods.judged,
+        other_methods: &guarded.methods.others,
+        target: request.target.as_bytes(),
+        headers: &request.headers,
+    };
     let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|refused| {
         let (refusal, remedy) = *refused;
         refused_in(guard, incoming, &refusal) + remedy
@@ -109,7 +118,7 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
     if call.intent == Intent::Lease {
         return Ok("the state of the lease decides".to_owned());
     }
-    let class = guard.class_of(&guarded.method);
+    let class = guard.class_of(&guarded.methods.judged);
     if class != MethodClass::Read {
         lacks_key(guard, incoming.headers).map_or(Ok(()), Err).map_err(plain)?;
     }
@@ -136,13 +145,13 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
 
 /// Returns what the route demands of this write.
 fn demand(guarded: &GuardedRequest, guard: &GuardRules) -> Require {
-    if guard.require_methods.contains(&guarded.method) { guard.require } else { Require::Never }
+    if guard.require_methods.contains(&guarded.methods.judged) { guard.require } else { Require::Never }
 }
 
 /// Returns the refusal of a request without a lease id, if the route demands one even while the lease is free.
 fn lacks_lease(guarded: &GuardedRequest, guard: &GuardRules, call: &Call) -> Option<Refusal> {
-    let usage = usage(guarded, guard.class_of(&guarded.method));
-    let demands = guard.lease.as_ref().is_some_and(|rules| rules.required && rules.guards.covers(usage));
+    let demands =
+        guard.lease.as_ref().is_some_and(|rules| rules.required && rules.guards.covers_any(guarded.methods.usages));
     (demands && call.lease_id.is_none()).then(|| guard.dialect.grammar().use_denied(UseDenied::LeaseRequired))
 }
 
@@ -153,15 +162,6 @@ fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<Refusal> {
         Ok(None) if guard.idempotency == Idempotency::Required => Some(missing()),
         Ok(_) => None,
         Err(malformed) => Some(Refusal::new(Code::MalformedRequest, malformed.to_string())),
-    }
-}
-
-/// Returns what a request does to its resource, as far as leases are concerned.
-fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
-    match class {
-        MethodClass::Read => Usage::Read,
-        _ if request.method == Method::DELETE => Usage::Delete,
-        _ => Usage::Write,
     }
 }
 

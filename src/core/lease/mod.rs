@@ -49,7 +49,7 @@ pub use operation::{Acquire, Action, Command, Denied, Done};
 pub use step::{await_exclusive, break_leases, step};
 pub use take_back::{LostGrant, take_back};
 pub use target::TargetName;
-pub use usage::{Standing, Usage, UseDenied, judge_use};
+pub use usage::{Standing, Usage, Usages, UseDenied, judge_use};
 
 /// The name of a principal: a hash of its credentials.
 pub type PrincipalName = [u8; 16];

@@ -17,6 +17,56 @@ pub enum Usage {
     Delete,
 }
 
+/// The uses that a request makes of a resource in one reading of it or another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usages {
+    reads: bool,
+    writes: bool,
+    deletes: bool,
+}
+
+impl Usages {
+    /// Whether this use is among them.
+    pub const fn contains(self, usage: Usage) -> bool {
+        match usage {
+            Usage::Read => self.reads,
+            Usage::Write => self.writes,
+            Usage::Delete => self.deletes,
+        }
+    }
+
+    /// Returns the uses of both.
+    #[must_use]
+    pub const fn joined(self, other: Self) -> Self {
+        Self {
+            reads: self.reads || other.reads,
+            writes: self.writes || other.writes,
+            deletes: self.deletes || other.deletes,
+        }
+    }
+
+    /// Whether the request changes the resource in some reading.
+    const fn changes(self) -> bool {
+        self.writes || self.deletes
+    }
+}
+
+impl FromIterator<Usage> for Usages {
+    fn from_iter<I: IntoIterator<Item = Usage>>(all: I) -> Self {
+        all.into_iter().fold(Self::default(), |usages, usage| match usage {
+            Usage::Read => Self { reads: true, ..usages },
+            Usage::Write => Self { writes: true, ..usages },
+            Usage::Delete => Self { deletes: true, ..usages },
+        })
+    }
+}
+
+impl From<Usage> for Usages {
+    fn from(usage: Usage) -> Self {
+        Self::from_iter([usage])
+    }
+}
+
 impl LeaseGuards {
     /// Whether this use needs the lease.
     pub const fn covers(self, usage: Usage) -> bool {
@@ -26,6 +76,11 @@ impl LeaseGuards {
             Self::ReadAndWrite => true,
             Self::Delete => matches!(usage, Usage::Delete),
         }
+    }
+
+    /// Whether one of these uses needs the lease.
+    pub fn covers_any(self, usages: Usages) -> bool {
+        [Usage::Read, Usage::Write, Usage::Delete].into_iter().any(|usage| usages.contains(usage) && self.covers(usage))
     }
 }
 
@@ -66,7 +121,7 @@ pub enum UseDenied {
     DeletePending,
 }
 
-/// Judges a use by the lease as it was read, on a route with these lease rules, or with none. A lease counts on all
+/// Judges the uses that a request may make by the lease as it was read, on a route with these lease rules, or with none. A lease counts on all
 /// routes, even if another route granted it. If a request names an id, the id is judged even if the use needs none.
 ///
 /// # Errors
@@ -75,7 +130,7 @@ pub enum UseDenied {
 pub fn judge_use(
     snapshot: &Snapshot,
     rules: Option<&LeaseRules>,
-    usage: Usage,
+    usages: impl Into<Usages>,
     presented: Option<LeaseId>,
     principal: Option<PrincipalName>,
 ) -> Result<Standing, UseDenied> {
@@ -84,7 +139,7 @@ pub fn judge_use(
     if snapshot.record.pending_delete.is_some() && !own.is_some_and(LeaseState::is_held) {
         return Err(UseDenied::DeletePending);
     }
-    let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usage));
+    let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usages.into()));
     if presented.is_none() {
         return match (is_guarded, state.is_held()) {
             (false, _) => Ok(Standing::Unguarded),
@@ -101,11 +156,11 @@ pub fn judge_use(
     }
 }
 
-/// Whether a use needs the present leases, or would need one if there were any.
-fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usage: Usage) -> bool {
+/// Whether one of these uses needs the present leases, or would need one if there were any.
+fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usages: Usages) -> bool {
     if rules.is_none() && snapshot.lease().is_none() {
-        return usage != Usage::Read;
+        return usages.changes();
     }
-    let is_of_lease = snapshot.leases().any(|lease| lease.guards.covers(usage));
-    is_of_lease || rules.is_some_and(|rules| rules.guards.covers(usage))
+    let is_of_lease = snapshot.leases().any(|lease| lease.guards.covers_any(usages));
+    is_of_lease || rules.is_some_and(|rules| rules.guards.covers_any(usages))
 }

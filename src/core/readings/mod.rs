@@ -4,7 +4,10 @@
 //! that servers and libraries are known to have. The judge then takes the strictest, or refuses what has several.
 
 pub mod body_name;
+pub mod content_type;
 pub mod declared_json;
 pub mod folding;
 pub mod json_field;
+pub mod method;
+pub mod query;
 pub mod query_names;

@@ -45,7 +45,7 @@ pub struct BlobRoute<'a> {
 ///
 /// The request is none of the operations, or part of it has no meaning or would be lost.
 pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal> {
-    let Incoming { method, target, headers } = request;
+    let Incoming { method, target, headers, .. } = request;
     let BlobRoute { containers, metadata_suffix } = route;
     let (path, query) = split_query(target);
     let query = Query::read(query.unwrap_or_default())?;

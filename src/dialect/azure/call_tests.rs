@@ -22,7 +22,7 @@ fn read_on(
     route: BlobRoute<'_>,
 ) -> Result<Call, Refusal> {
     let (method, headers) = (method.parse().unwrap(), headers(fields));
-    super::read(Incoming { method: &method, target: target.as_bytes(), headers: &headers }, route)
+    super::read(Incoming { method: &method, other_methods: &[], target: target.as_bytes(), headers: &headers }, route)
 }
 
 fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<Call, Refusal> {
@@ -319,7 +319,7 @@ proptest! {
         }
         let target = format!("{path}?{}", pairs.join("&"));
         let method: Method = method.parse().unwrap();
-        let request = Incoming { method: &method, target: target.as_bytes(), headers: &headers };
+        let request = Incoming { method: &method, other_methods: &[], target: target.as_bytes(), headers: &headers };
         if let Ok(call) = super::read(request, route(containers)) {
             let ForwardedHead { method, target, fields } = call.forwarded.as_ref().unwrap();
             prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&method.as_str()));

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_refusal_tells_its_id_in_a_field_and_in_the_last_line_of_its_message() {
         let headers = HeaderMap::new();
-        let request = Incoming { method: &Method::PUT, target: b"/c/b", headers: &headers };
+        let request = Incoming { method: &Method::PUT, other_methods: &[], target: b"/c/b", headers: &headers };
         let mut refusal = Refusal::new(Code::LeaseIdMissing, "Leased.");
         let told = |refusal: &Refusal| {
             let ErrorDocument { fields, body, .. } = Azure.refusal(request, refusal);

@@ -93,7 +93,7 @@ mod tests {
     const ENTITY: &[u8] = b"/people(PartitionKey='a',RowKey='1')";
 
     fn read(method: &Method, target: &[u8], headers: &HeaderMap, is_lease: bool) -> Result<Intent, Code> {
-        let call = AzureTable.read(Incoming { method, target, headers }, &guard(), is_lease);
+        let call = AzureTable.read(Incoming { method, other_methods: &[], target, headers }, &guard(), is_lease);
         call.map(|call| call.intent).map_err(|refusal| refusal.code)
     }
 
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_refusal_tells_its_name_and_its_id() {
         let headers = HeaderMap::new();
-        let request = Incoming { method: &Method::PUT, target: ENTITY, headers: &headers };
+        let request = Incoming { method: &Method::PUT, other_methods: &[], target: ENTITY, headers: &headers };
         for (code, status, name) in [
             (Code::PreconditionFailed, 412, "UpdateConditionNotSatisfied"),
             (Code::PreconditionRequired, 400, "MissingRequiredHeader"),

@@ -4,14 +4,17 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
-use crate::core::{
-    policy::TagSource,
-    refusal::{Code, Refusal},
-    target::split_query,
+use crate::{
+    core::{
+        policy::TagSource,
+        readings::{content_type, query},
+        refusal::{Code, Refusal},
+    },
+    dialect::Incoming,
 };
 
-/// The media type of an upload from an HTML form.
-const FORM: &[u8] = b"multipart/form-data";
+/// The media types of HTML forms, in which an upload names its object. Some servers accept each kind of `multipart`.
+const FORMS: [&str; 2] = ["multipart/", "application/x-www-form-urlencoded"];
 
 /// Returns the fields of a request, with quotes around a single bare tag. S3 accepts both spellings.
 pub fn quoted(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
@@ -42,13 +45,10 @@ const RENAMED: &str = "x-amz-rename-source";
 /// # Errors
 ///
 /// The request cannot be guarded.
-pub fn refuse_unguardable(
-    method: &Method,
-    target: &[u8],
-    headers: &HeaderMap,
-    etag: &TagSource,
-) -> Result<(), Refusal> {
-    if matches!(*method, Method::GET | Method::HEAD) {
+pub fn refuse_unguardable(request: Incoming<'_>, etag: &TagSource) -> Result<(), Refusal> {
+    let Incoming { method, other_methods, target, headers } = request;
+    let mut methods = other_methods.iter().chain([method]);
+    if methods.clone().all(|method| matches!(*method, Method::GET | Method::HEAD)) {
         return Ok(());
     }
     let is_named = |name: &HeaderName, starts: &[&str]| starts.iter().any(|start| name.as_str().starts_with(start));
@@ -62,12 +62,9 @@ pub fn refuse_unguardable(
                       with the ETag of the object that is written or deleted, and no condition on the source of a copy";
         return Err(Refusal::new(Code::NotSupported, detail));
     }
-    let (_, query) = split_query(target);
-    let mut names = query.unwrap_or_default().split(|&octet| octet == b'&');
-    let deletes = names.any(|pair| pair.split(|&octet| octet == b'=').next() == Some(b"delete"));
-    let content = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let is_form = content.get(..FORM.len()).is_some_and(|start| start.eq_ignore_ascii_case(FORM));
-    if *method == Method::POST && (deletes || is_form) {
+    let is_empty = || headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
+    let is_form = || FORMS.iter().any(|form| content_type::may_be(headers, form)) && !is_empty();
+    if methods.any(|method| *method == Method::POST) && (query::has(target, "delete") || is_form()) {
         let detail = "a request that names its objects in its body cannot be guarded: write or delete them one by one, \
                       with PUT or DELETE";
         return Err(Refusal::new(Code::NotSupported, detail));
@@ -93,16 +90,52 @@ mod tests {
         assert!(matches!(quoted(&HeaderMap::new()), Cow::Borrowed(_)));
     }
 
+    /// Rule 18: a spelling that some server takes for a removal of many objects, or for a form, is one.
     #[test]
     fn what_names_its_objects_in_its_body_is_refused() {
         let none = HeaderMap::new();
-        let form = HeaderValue::from_static("Multipart/Form-Data; boundary=x");
-        let form = HeaderMap::from_iter([(header::CONTENT_TYPE, form)]);
-        let refused = |method: &Method, target: &str, fields: &HeaderMap| {
-            refuse_unguardable(method, target.as_bytes(), fields, &TagSource::Upstream)
+        let typed = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(header::CONTENT_TYPE, HeaderValue::from_static(line));
+            }
+            headers
         };
-        assert!(refused(&Method::POST, "/bucket", &form).is_err());
-        for target in ["/bucket?delete", "/bucket?x-id=DeleteObjects&delete="] {
+        let form = typed(&["Multipart/Form-Data; boundary=x"]);
+        let refused = |method: &Method, target: &str, headers: &HeaderMap| {
+            let request = Incoming { method, other_methods: &[], target: target.as_bytes(), headers };
+            refuse_unguardable(request, &TagSource::Upstream)
+        };
+        for lines in [
+            &["Multipart/Form-Data; boundary=x"][..],
+            &["application/json", "multipart/form-data"],
+            &["application/json, multipart/form-data"],
+            &["multipart / form-data"],
+            &["multipart/mixed"],
+            &["application/x-www-form-urlencoded; charset=utf-8"],
+        ] {
+            assert!(refused(&Method::POST, "/bucket", &typed(lines)).is_err(), "{lines:?}");
+        }
+        let mut empty = typed(&["application/x-www-form-urlencoded"]);
+        empty.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        assert_eq!(refused(&Method::POST, "/bucket/object?uploads", &empty), Ok(()), "it names nothing");
+        assert_eq!(refused(&Method::PUT, "/bucket/object", &form), Ok(()), "the type of the object");
+        let either = Incoming {
+            method: &Method::DELETE,
+            other_methods: &[Method::POST],
+            target: b"/bucket?delete",
+            headers: &none,
+        };
+        assert!(refuse_unguardable(either, &TagSource::Upstream).is_err(), "a POST in another reading");
+        for target in [
+            "/bucket?delete",
+            "/bucket?x-id=DeleteObjects&delete=",
+            "/bucket?%64elete",
+            "/bucket?d%65lete",
+            "/bucket?Delete",
+            "/bucket?a=1;delete",
+            "/bucket?+delete=",
+        ] {
             let refusal = refused(&Method::POST, target, &none).unwrap_err();
             assert_eq!(refusal.code, Code::NotSupported, "{target}");
         }
@@ -116,7 +149,8 @@ mod tests {
     fn conditions_of_which_only_the_server_could_know_are_left_to_no_server_that_ignores_them() {
         let refused = |method: Method, name: &'static str, etag: &TagSource| {
             let fields = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static("1"))]);
-            refuse_unguardable(&method, b"/bucket/object", &fields, etag).map_err(|refusal| refusal.code)
+            let request = Incoming { method: &method, other_methods: &[], target: b"/bucket/object", headers: &fields };
+            refuse_unguardable(request, etag).map_err(|refusal| refusal.code)
         };
         let not_supported = Err(Code::NotSupported);
         for name in ["x-amz-copy-source-if-match", "x-amz-copy-source-if-unmodified-since", "x-amz-if-match-size"] {

@@ -40,7 +40,7 @@ impl Grammar for S3 {
     }
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {
-        refuse_unguardable(request.method, request.target, request.headers, &rules.etag)?;
+        refuse_unguardable(request, &rules.etag)?;
         let headers = quoted(request.headers);
         native::call(Incoming { headers: &headers, ..request }, rules, is_lease)
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_refusal_tells_its_id_in_a_field_and_in_an_element() {
         let headers = HeaderMap::new();
-        let request = Incoming { method: &Method::PUT, target: b"/b/k", headers: &headers };
+        let request = Incoming { method: &Method::PUT, other_methods: &[], target: b"/b/k", headers: &headers };
         let mut refusal = Refusal::new(Code::NotSupported, "No.");
         let unnamed = S3.refusal(request, &refusal);
         assert_eq!(unnamed.fields, []);

@@ -1,8 +1,13 @@
 //! The signatures of requests (AWS Signature Version 4, RFC 9421) and the fields that they cover.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderName, header};
 
-use crate::core::target::{join_query, split_query};
+use crate::core::{
+    readings::query,
+    target::{join_query, split_query},
+};
 
 /// The prefix of an `Authorization` value: `AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`.
 const SCHEME: &[u8] = b"AWS4-";
@@ -31,7 +36,7 @@ impl<'a> Signature<'a> {
     /// Whether the signature is an AWS signature. It covers one method and one target, so no other request can carry
     /// it.
     pub fn is_of_aws(self) -> bool {
-        self.authorization().is_some() || self.parameter(b"x-amz-signature").is_some()
+        self.authorization().is_some() || self.parameter("x-amz-signature").is_some()
     }
 
     /// Whether the signature covers a field. If so, the field must arrive as the client sent it.
@@ -43,9 +48,8 @@ impl<'a> Signature<'a> {
             list.is_some_and(|list| list.split(|&octet| octet == b';').any(is_name))
         });
         let in_url = || {
-            let list = self.parameter(b"x-amz-signedheaders").unwrap_or_default();
-            let list = list.to_ascii_lowercase();
-            list.split(|&octet| octet == b';').flat_map(|part| split_at_encoded(part)).any(is_name)
+            let list = self.parameter("x-amz-signedheaders").unwrap_or_default();
+            list.split(|&octet| octet == b';').any(is_name)
         };
         let in_components = || {
             let component = format!("\"{name}\"");
@@ -60,25 +64,9 @@ impl<'a> Signature<'a> {
         value.starts_with(SCHEME).then_some(value)
     }
 
-    fn parameter(self, name: &[u8]) -> Option<&'a [u8]> {
-        let (_, query) = split_query(self.target);
-        query?.split(|&octet| octet == b'&').find_map(|pair| {
-            let mut halves = pair.splitn(2, |&octet| octet == b'=');
-            halves.next().filter(|found| found.eq_ignore_ascii_case(name))?;
-            halves.next()
-        })
+    fn parameter(self, name: &'static str) -> Option<Cow<'a, [u8]>> {
+        query::values(self.target, name).next()
     }
-}
-
-/// Splits a list at percent-encoded separators, which most URLs have.
-fn split_at_encoded(list: &[u8]) -> Vec<&[u8]> {
-    let (mut members, mut rest) = (Vec::new(), list);
-    while let Some(at) = rest.windows(3).position(|window| window == b"%3b") {
-        members.push(rest.get(..at).unwrap_or_default());
-        rest = rest.get(at + 3..).unwrap_or_default();
-    }
-    members.push(rest);
-    members
 }
 
 /// Returns a target without the parameters that sign it.
@@ -92,7 +80,7 @@ pub fn target_without_signature(target: &[u8]) -> Vec<u8> {
 /// Returns the target of the object that an operation acts on. Parameters of the operation, such as the upload that it
 /// completes, are removed.
 pub fn object_of(target: &[u8]) -> Vec<u8> {
-    with_parameters(target, |pair| pair.starts_with(b"versionId="))
+    with_parameters(target, |pair| query::is_read_as(query::name_of(pair), "versionId"))
 }
 
 fn with_parameters(target: &[u8], kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {
@@ -154,6 +142,11 @@ mod tests {
         assert_eq!(target_without_signature(b"/b/k?X-Amz-Signature=0"), b"/b/k");
         assert_eq!(object_of(b"/b/k?uploadId=a&versionId=1&X-Amz-Signature=0"), b"/b/k?versionId=1");
         assert_eq!(object_of(b"/b/k?uploadId=a"), b"/b/k");
+        assert_eq!(
+            object_of(b"/b/k?uploadId=a&version%49d=1"),
+            b"/b/k?version%49d=1",
+            "another version in any spelling"
+        );
         for (name, kept) in [
             ("x-amz-date", false),
             ("x-amz-acl", false),

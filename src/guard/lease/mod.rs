@@ -86,7 +86,12 @@ impl Leases {
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
         let (received, grammar) = (client.head(), request.grammar());
-        let incoming = Incoming { method: &request.method, target: received.raw_path(), headers: &received.headers };
+        let incoming = Incoming {
+            method: &request.method,
+            other_methods: &[],
+            target: received.raw_path(),
+            headers: &received.headers,
+        };
         let operation = grammar.lease(incoming, rules, fresh_id)?;
         let always_labelled = request.rules.quirks.lease_answers_have_validators;
         let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });

@@ -89,8 +89,7 @@ impl Leases {
 
 /// Judges a write by the lease in the snapshot, whatever route granted it.
 pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
-    let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
-    judge_by_lease(request, snapshot, usage)
+    judge_by_lease(request, snapshot)
 }
 
 /// Judges a read by the lease in the snapshot, and returns the fence if the client holds the lease. Without the record,
@@ -109,7 +108,7 @@ pub(crate) fn judge_read_by_lease(
         Err(error) if may_be_leased || request.sender.lease_id.is_some() => return Err(refusals::of_store(error)),
         Err(_) => return Ok(None),
     };
-    let standing = judge_by_lease(request, snapshot, Usage::Read)?;
+    let standing = judge_by_lease(request, snapshot)?;
     Ok((standing == Standing::Holder).then(|| snapshot.fence()))
 }
 
@@ -128,13 +127,13 @@ impl Receipt {
     }
 }
 
-/// Judges a use by the lease in the snapshot. The lease itself records whether it is bound to a principal.
-fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
+/// Judges all that a request may do by the lease in the snapshot. The lease itself records whether it is bound to a principal.
+fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
     let principal = Some(request.sender.principal.holder());
     let standing = if request.sender.is_late_delete {
         judge_late_delete(snapshot, request.target())
     } else {
-        judge_use(snapshot, request.rules.lease.as_ref(), usage, request.sender.lease_id, principal)
+        judge_use(snapshot, request.rules.lease.as_ref(), request.usages, request.sender.lease_id, principal)
     };
     standing.map_err(|denied| {
         let reason = match &denied {

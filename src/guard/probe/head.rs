@@ -1,10 +1,14 @@
 //! The head of a request to the upstream for the resource of a write.
 
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
 use crate::{
-    core::fields::METHOD_FIELDS,
+    core::{
+        fields::METHOD_FIELDS,
+        readings::method,
+        target::{join_query, split_query},
+    },
     guard::request::{Request, remove_conditions},
     upstream::fields::request_head,
 };
@@ -23,12 +27,24 @@ pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> 
     for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
         head.remove_header(name);
     }
+    if method::is_named(&HeaderMap::new(), head.raw_path()) {
+        let target = without_method(head.raw_path());
+        head.set_raw_path(&target).ok()?;
+    }
     head.set_method(method);
     head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
     if for_bytes {
         ask_for_identity(&mut head).ok()?;
     }
     Some(head)
+}
+
+/// Returns a target without the parameters that name a method.
+fn without_method(target: &[u8]) -> Vec<u8> {
+    let (path, query) = split_query(target);
+    let parameters = query.unwrap_or_default().split(|octet| matches!(octet, b'&' | b';'));
+    let kept = parameters.filter(|parameter| !method::is_parameter(parameter)).collect::<Vec<_>>().join(&b'&');
+    join_query(path, Some(&kept[..]).filter(|kept| !kept.is_empty()))
 }
 
 /// Requests the bytes that are hashed, which have no content coding.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
+use http::{HeaderMap, Method};
 use pingora::protocols::http::ServerSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, duplex},
@@ -21,7 +21,8 @@ use crate::{
     config::Config,
     core::{
         client_address::ClientAddress,
-        policy::{Dialect, GuardRules, TagSource},
+        policy::{GuardRules, TagSource},
+        readings::method::MethodReadings,
         resource::ResourceKey,
     },
     downstream::relay::Outgoing,
@@ -258,12 +259,13 @@ impl Fixture {
         let mut session = ServerSession::new_http1(Box::new(server));
         assert!(session.read_request().await.unwrap());
         let (route, key) = (Arc::clone(&self.config.routes[0]), ResourceKey::from_text(resource));
-        let dialect = route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
+        let rules = Arc::clone(route.guard.as_ref().expect("a guarded route"));
+        let dialect = rules.dialect;
         let request = GuardedRequest {
             route,
             route_index: 0,
             key,
-            method,
+            methods: MethodReadings::of(&rules, &method, &HeaderMap::new(), b"/").expect("one method"),
             forwarded_target: None,
             client: ClientAddress::Local,
             is_lease: path == LEASE,

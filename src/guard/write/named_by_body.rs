@@ -64,9 +64,12 @@ impl Writes {
     /// The request as the door makes it of a write to this target; `None` if no route guards the target.
     fn as_write_to(&self, head: &RequestHeader, guarded: &GuardedRequest) -> Result<Option<GuardedRequest>, Refusal> {
         // A POST that names its resource replaces it.
-        let method = if guarded.method == Method::POST { &Method::PUT } else { &guarded.method };
+        let methods = &guarded.methods;
+        let method = if methods.may_be(&[Method::POST]) { &Method::PUT } else { &methods.judged };
         match self.door(method, head, guarded.client) {
-            Door::Guarded(request) if !request.is_lease => Ok(Some(request)),
+            Door::Guarded(request) if !request.is_lease => {
+                Ok(Some(GuardedRequest { methods: request.methods.clone().joined(methods), ..request }))
+            }
             Door::Refuse { refusal, .. } => Err(refusal),
             _ => Ok(None),
         }

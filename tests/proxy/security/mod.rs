@@ -7,6 +7,7 @@ mod hosts;
 mod limits;
 mod mutated_input;
 mod open_input;
+mod readings;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;

@@ -65,6 +65,9 @@ const OPTIONS: [&str; 22] = [
     "\u{e9}",
 ];
 
+/// They name another path, and the upstream of both routes is guarded.
+const PATHS: [&str; 5] = ["x-original-url", "x-rewrite-url", "script-name", "x-script-name", "path-info"];
+
 struct Sent {
     method: &'static str,
     target: String,
@@ -121,7 +124,7 @@ impl Sent {
         };
         options.len() > 9
             || options.iter().any(|option| !option.chars().all(is_token) || is_kept(option))
-            || self.fields.iter().any(|(name, _)| second(name))
+            || self.fields.iter().any(|(name, _)| second(name) || PATHS.contains(&&*name.to_ascii_lowercase()))
     }
 
     /// The fields that must arrive: the values of each in their order, under the name as it was spelled.
