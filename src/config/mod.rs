@@ -378,6 +378,8 @@ pub struct Route {
     pub reads_may_be_leased: bool,
     /// Whether a DELETE may wait on a route (this one included) that makes the same keys (`lease.delete_pending`).
     pub deletes_may_be_pending: bool,
+    /// Whether a guarded route (this one included) of the same upstream has resources below those of this route.
+    pub may_hold_members: bool,
 }
 
 impl Route {

@@ -20,8 +20,8 @@ use crate::{
     core::{
         fields::Underscores,
         policy::{
-            AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, MethodOverride, OnWrite, Policy,
-            ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+            AbsentLease, Collections, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, MethodOverride, OnWrite,
+            Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         target::{EncodedSlash, PathParameters},
     },
@@ -238,6 +238,7 @@ pub(super) struct Route {
     pub(super) append_methods: Option<Texts>,
     pub(super) reads: Option<Choice<ReadConsistency>>,
     pub(super) method_override: Option<Choice<MethodOverride>>,
+    pub(super) collections: Option<Choice<Collections>>,
     pub(super) websocket: Option<Flag>,
     pub(super) guarantee: Option<Choice<Guarantee>>,
     pub(super) observe: Option<Flag>,

@@ -11,8 +11,8 @@ use crate::{
         fields::Underscores,
         json::JsonPointer,
         policy::{
-            AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
-            Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+            AbsentLease, Collections, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
+            OnWrite, Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         target::{EncodedSlash, PathParameters},
     },
@@ -119,6 +119,11 @@ impl Word for TagAfterWrite {
 
 impl Word for MethodOverride {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("judge", Self::Judge)];
+}
+
+impl Word for Collections {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("detect", Self::Detect), ("webdav", Self::WebDav), ("none", Self::None)];
 }
 
 impl Word for ReadConsistency {

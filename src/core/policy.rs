@@ -112,6 +112,18 @@ pub enum MethodOverride {
     Judge,
 }
 
+/// How the proxy learns whether a DELETE would remove a collection (`collections`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collections {
+    /// By asking the backend whether it speaks `WebDAV`, and by its redirects.
+    #[default]
+    Detect,
+    /// By asking the backend for the type of each resource, as `WebDAV` clients do.
+    WebDav,
+    /// The backend has none: a DELETE removes its target alone.
+    None,
+}
+
 /// Which states a read may show (`reads`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadConsistency {
@@ -282,6 +294,8 @@ pub struct GuardRules {
     pub reads: ReadConsistency,
     /// The treatment of a request that names its method in a header field.
     pub method_override: MethodOverride,
+    /// How the proxy learns whether a DELETE would remove a collection.
+    pub collections: Collections,
     /// Whether a WebSocket handshake may open a tunnel.
     pub websocket: bool,
     /// The guarantee that the store must give.
@@ -375,20 +389,5 @@ impl GuardRules {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proxy::testing::guard;
-
-    #[test]
-    fn a_body_that_is_known_to_end_is_waited_for() {
-        let rules = GuardRules { max_hash_size_bytes: 1000, hash_wait: None, ..guard() };
-        let upstream = Duration::from_secs(30);
-        for (length, waits) in
-            [(None, WAIT_FOR_UNKNOWN_LENGTH), (Some(1001), WAIT_FOR_UNKNOWN_LENGTH), (Some(1000), upstream)]
-        {
-            assert_eq!(rules.wait_for_body(length, upstream), waits, "{length:?}");
-            let said = GuardRules { hash_wait: Some(Duration::ZERO), ..rules.clone() };
-            assert_eq!(said.wait_for_body(length, upstream), Duration::ZERO, "{length:?}");
-        }
-    }
-}
+#[path = "policy_tests.rs"]
+mod tests;

@@ -27,6 +27,8 @@ pub struct Quirks {
     pub query_names_target: bool,
     /// Whether one request can remove a whole collection of resources.
     pub removes_trees: bool,
+    /// Whether no resource holds others, so that each removal is that of its target alone.
+    pub is_flat: bool,
     /// Whether leases have their own paths, below `lease.prefix`.
     pub leases_have_paths: bool,
     /// Whether the answer to each lease operation has the validators of the resource.

@@ -8,8 +8,8 @@ use super::*;
 use crate::core::{
     entity_tag::EntityTag,
     policy::{
-        Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, ReadConsistency,
-        Require, TagAfterWrite, TagSource,
+        Collections, Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth,
+        ReadConsistency, Require, TagAfterWrite, TagSource,
     },
     validators::Validators,
 };
@@ -31,6 +31,7 @@ fn guard(require: Require) -> GuardRules {
         append_methods: vec![Method::POST],
         reads: ReadConsistency::Any,
         method_override: MethodOverride::Refuse,
+        collections: Collections::Detect,
         websocket: false,
         guarantee: Guarantee::Store,
         observe: false,

@@ -25,7 +25,7 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
-    dialect::{Call, ForwardedHead, Grammar, blocks::SentContent, metadata::MetadataUse},
+    dialect::{Call, ForwardedHead, Grammar, Intent, blocks::SentContent, metadata::MetadataUse},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{Choice, fields::FieldsOfHead as _},
@@ -43,8 +43,6 @@ pub(crate) struct Request {
     pub(crate) key: ResourceKey,
     /// The method that the request is judged by.
     pub(crate) method: Method,
-    /// What the request does to its resource in one reading or another, as far as leases are concerned.
-    pub(crate) usages: Usages,
     /// The head as received, except for the target, which is the upstream's.
     pub(crate) head: RequestHeader,
     /// The content, as the head describes it.
@@ -69,7 +67,7 @@ pub(crate) struct AnnouncedContent {
     pub(crate) metadata: MetadataUse,
 }
 
-/// A route that enforces its guard.
+/// A route that enforces its guard, and what the request does there.
 pub(crate) struct GuardedRoute {
     /// The route.
     pub(crate) route: Arc<Route>,
@@ -79,6 +77,10 @@ pub(crate) struct GuardedRoute {
     pub(crate) gate: Arc<Gate>,
     /// The target by which the upstream gets a write, if it is not that of the resource.
     pub(crate) forwarded_target: Option<Arc<[u8]>>,
+    /// What the request does to its resource in one reading or another, as far as leases are concerned.
+    pub(crate) usages: Usages,
+    /// Whether the request removes a whole collection, as an operation of its own.
+    pub(crate) removes_tree: bool,
 }
 
 impl Deref for Request {
@@ -112,7 +114,7 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { mut conditions, checksums, content, mut metadata, lease_id, forwarded, .. } = call;
+        let Call { intent, mut conditions, checksums, content, mut metadata, lease_id, forwarded, .. } = call;
         let mut head = client.head().clone();
         if let (Some(metadata), Some(grammar)) = (metadata.new_metadata(), rules.dialect.grammar().metadata()) {
             let names = head.spelled_fields().filter_map(|(field, _)| grammar.name_in(field));
@@ -133,10 +135,11 @@ impl Request {
                 rules: Arc::clone(rules),
                 gate,
                 forwarded_target: guarded.forwarded_target.clone(),
+                usages: guarded.methods.usages,
+                removes_tree: intent == Intent::RemoveTree,
             },
             key,
             method: guarded.methods.judged.clone(),
-            usages: guarded.methods.usages,
             head,
             content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
             conditions,

@@ -19,8 +19,8 @@ use crate::{
         fields::Underscores,
         path_mapping::PathMapping,
         policy::{
-            Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
-            ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+            Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, MethodOverride, OnWrite,
+            Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
@@ -60,6 +60,7 @@ pub(crate) fn guard() -> GuardRules {
         append_methods: vec![Method::POST],
         reads: ReadConsistency::Any,
         method_override: MethodOverride::Refuse,
+        collections: Collections::Detect,
         websocket: false,
         guarantee: Guarantee::Store,
         observe: false,
@@ -120,6 +121,7 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
         beside_guarded: false,
         reads_may_be_leased: false,
         deletes_may_be_pending: false,
+        may_hold_members: false,
     }
 }
 

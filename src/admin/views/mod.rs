@@ -207,6 +207,7 @@ fn guard(guard: &GuardRules) -> Value {
         "websocket": guard.websocket,
         "reads": guard.reads.word(),
         "method_override": guard.method_override.word(),
+        "collections": guard.collections.word(),
         "guarantee": guard.guarantee.word(),
         "observe": guard.observe,
         "max_hash_size": show_size(guard.max_hash_size_bytes as u64),

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     config::{Word, limits, raw::Texts, written::Written},
     core::policy::{
-        Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
+        Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
         ReadConsistency, Require, TagAfterWrite, TagSource,
     },
 };
@@ -79,6 +79,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         method_override: check
             .word("method_override", keys.get(|raw| &raw.method_override))
             .unwrap_or(MethodOverride::Refuse),
+        collections: check.word("collections", keys.get(|raw| &raw.collections)).unwrap_or(Collections::Detect),
         websocket: keys.get(|raw| &raw.websocket).is_some_and(|flag| *flag.get_ref()),
         guarantee: check.word("guarantee", keys.get(|raw| &raw.guarantee)).unwrap_or(Guarantee::Store),
         observe: keys.get(|raw| &raw.observe).is_some_and(|flag| *flag.get_ref()),

@@ -171,9 +171,24 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
         .collect::<HashSet<_>>();
     let leased = one_key::may_be_leased_from_readers(&routes);
     let pending = one_key::may_have_pending_deletes(&routes);
-    let beside = |(route, (reads_may_be_leased, deletes_may_be_pending)): (Route, (bool, bool))| {
+    let holding = may_hold_members(&routes);
+    let others = leased.into_iter().zip(pending).zip(holding);
+    let beside = |(route, ((reads_may_be_leased, deletes_may_be_pending), may_hold_members)): (Route, _)| {
         let beside_guarded = guarded.contains(&route.upstream.identity);
-        Arc::new(Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, ..route })
+        Arc::new(Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, may_hold_members, ..route })
     };
-    routes.into_iter().zip(leased.into_iter().zip(pending)).map(beside).collect()
+    routes.into_iter().zip(others).map(beside).collect()
+}
+
+/// Returns for each route whether a guarded route, this one included, has resources below its own.
+fn may_hold_members(routes: &[Route]) -> Vec<bool> {
+    let guarded: Vec<&Route> = routes.iter().filter(|route| route.enforced().is_some()).collect();
+    let paths = guarded.iter().map(|route| (HostPattern::Any, route.upstream_path.clone())).collect();
+    let table = RouteTable::new(paths);
+    let holds = |route: &Route| {
+        let below = table.overlapping(&HostPattern::Any, &route.upstream_path.below());
+        let mut members = below.into_iter().filter_map(|index| guarded.get(index));
+        members.any(|member| member.upstream.identity == route.upstream.identity)
+    };
+    routes.iter().map(|route| route.enforced().is_some() && holds(route)).collect()
 }

@@ -158,6 +158,7 @@ fn route(
         beside_guarded: false,
         reads_may_be_leased: false,
         deletes_may_be_pending: false,
+        may_hold_members: false,
     });
     let guarantee = keys.get(|raw| &raw.guarantee).map(Written::span);
     Some(Placed {

@@ -4,6 +4,7 @@
 //! that servers and libraries are known to have. The judge then takes the strictest, or refuses what has several.
 
 pub mod body_name;
+pub mod collection;
 pub mod content_type;
 pub mod declared_json;
 pub mod folding;

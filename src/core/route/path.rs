@@ -84,6 +84,17 @@ impl PathPattern {
         Self { segments: literals.chain(self.segments.iter().cloned()).collect(), ..*self }
     }
 
+    /// The paths below these.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        let mut segments = self.segments.clone();
+        if !self.is_open() {
+            let any = Segment::Capture { name: String::new(), suffix: LiteralText::exact("") };
+            segments.extend([any, Segment::Rest(String::new())]);
+        }
+        Self { segments, ..*self }
+    }
+
     /// The same paths without this beginning; `None` if not all of them have it.
     pub fn without(&self, prefix: &NormalPath) -> Option<Self> {
         let mut segments = self.segments.iter();

@@ -40,6 +40,7 @@ static FACTS: DialectFacts = DialectFacts {
         idempotency_fields: &IDEMPOTENCY_FIELDS,
         query_names_target: false,
         removes_trees: true,
+        is_flat: false,
         leases_have_paths: false,
         lease_answers_have_validators: true,
         head_errors_have_content: false,

@@ -33,6 +33,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         idempotency_fields: &IDEMPOTENCY_FIELDS,
         query_names_target: true,
         removes_trees: false,
+        is_flat: false,
         leases_have_paths: true,
         lease_answers_have_validators: false,
         head_errors_have_content: true,

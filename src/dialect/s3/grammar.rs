@@ -24,6 +24,7 @@ static FACTS: DialectFacts = DialectFacts {
         confirms_named_tag: true,
         tags_are_hashes: true,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
+        is_flat: true,
         ..native::FACTS.quirks
     },
     defaults: Defaults { unique_tags: true, ..native::FACTS.defaults },

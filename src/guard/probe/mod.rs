@@ -27,12 +27,14 @@ use crate::{
     upstream::{BufferedBody, Exchange, Failure, Signer, Transport, fields::response_head, read_whole},
 };
 use body_tag::Tagged;
+use collection::PlainBackends;
 use head::probe_head;
 use unreadable::{answered, timed_out, too_large, unreadable};
 
 pub(crate) mod affinity;
 pub(crate) mod authorization;
 pub(crate) mod body_tag;
+pub(crate) mod collection;
 pub(crate) mod head;
 pub(crate) mod judge;
 pub(crate) mod metadata;
@@ -56,6 +58,7 @@ pub(crate) struct Probes {
     budget: Arc<BodyBudget>,
     /// The proxy's own credentials.
     signer: ArcSwapOption<Signer>,
+    plain: PlainBackends,
 }
 
 /// The purpose of a probe.
@@ -104,7 +107,8 @@ impl Probed {
 impl Probes {
     /// Builds probes that go through `exchanger` and hold bodies within `budget`.
     pub(crate) fn new(knowledge: Arc<Knowledge>, exchanger: Arc<dyn Transport>, budget: Arc<BodyBudget>) -> Self {
-        Self { knowledge, exchanger, origins: Arc::new(Origins::new()), budget, signer: ArcSwapOption::empty() }
+        let (origins, signer, plain) = (Arc::new(Origins::new()), ArcSwapOption::empty(), PlainBackends::default());
+        Self { knowledge, exchanger, origins, budget, signer, plain }
     }
 
     /// Probes the resource of a write, whose record was read as `snapshot`.

@@ -12,6 +12,7 @@ use crate::{
         lease,
         record::{Availability, Revision, Snapshot},
         refusal::Refusal,
+        steps::Outcome,
         verdict::Verdict,
     },
     guard::{
@@ -142,6 +143,18 @@ impl Writes {
             snapshot.now = self.knowledge.records.now().await.map_err(|error| refusals::of_store(&error))?;
         }
         Ok((snapshot.availability() == Availability::Free).then_some(Early { snapshot, since }))
+    }
+
+    /// Gives the claim back if the request would remove resources below its target.
+    pub(super) async fn spare_members(&self, request: &Request, claim: Held) -> Result<Held, Answer> {
+        // Boxed, so that the futures of other writes stay small.
+        match Box::pin(self.probes.refuse_removal_of_members(request)).await {
+            Ok(()) => Ok(claim),
+            Err(refused) => {
+                claim.settle(Outcome::NotApplied, None).await;
+                Err(refused)
+            }
+        }
     }
 
     async fn read_for(&self, request: &Request) -> Result<Early, Refusal> {

@@ -217,6 +217,7 @@ impl Writes {
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         attempt.bound(&mut admitted.claim);
+        admitted.claim = self.spare_members(request, admitted.claim).await?;
         admitted.claim = self.complete(request, admitted.claim, &mut parts).await?;
         forward_conditions(&mut parts.main, request, &admitted)?;
         parts.send_fence(admitted.standing, admitted.fence)?;

@@ -2,6 +2,7 @@
 
 mod clients_gone;
 mod coarse_races;
+mod collections;
 mod denied_states;
 mod doubts;
 mod early_answers;

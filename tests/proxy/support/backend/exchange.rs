@@ -142,6 +142,9 @@ impl Exchange {
     /// Applies a write to what is kept, and tells what a plain server would answer.
     pub(super) fn apply(&self) -> Answer {
         let Request { method, target, body, .. } = self.request();
+        if method == "OPTIONS" {
+            return Answer::status(204);
+        }
         if matches!(method.as_str(), "GET" | "HEAD") {
             return self.shared.contents().read(&target);
         }

@@ -1,0 +1,207 @@
+//! Whether a DELETE would remove a collection, and with it resources that nobody has judged (`collections`).
+//!
+//! # Design
+//!
+//! *Why is OPTIONS asked first?* Each server knows it, and it changes nothing. A server without `WebDAV` may take
+//! PROPFIND for anything. That there is no `WebDAV` is remembered for a time, so that a plain API gets one question.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant as Moment},
+};
+
+use http::{HeaderValue, Method, header};
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    Probes,
+    head::probe_head,
+    unreadable::{answered, timed_out, unreadable},
+};
+use crate::{
+    body::{Body, MemoryUse},
+    config::Route,
+    core::{
+        lease::Usage,
+        policy::Collections,
+        readings::collection::{
+            TYPE_OF_RESOURCE, is_collection, leads_to_slash, may_be_folder, speaks_webdav, without_slash,
+        },
+        refusal::{Code, Refusal},
+    },
+    guard::{answer::Answer, refusals, request::Request},
+    upstream::{BufferedBody, Exchange, Failure, read_whole},
+};
+
+/// How long it is remembered that a backend does not speak `WebDAV`.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
+/// The largest answer to PROPFIND that is read: the type of one resource.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// The routes whose backends did not speak `WebDAV`, and when.
+#[derive(Debug, Default)]
+pub(crate) struct PlainBackends(Mutex<HashMap<(String, String), Moment>>);
+
+impl PlainBackends {
+    fn contain(&self, route: &Route) -> bool {
+        self.0.lock().get(&name(route)).is_some_and(|since| since.elapsed() < REMEMBERED)
+    }
+
+    fn note(&self, route: &Route) {
+        self.0.lock().insert(name(route), Moment::now());
+    }
+}
+
+fn name(route: &Route) -> (String, String) {
+    (route.name.clone(), route.upstream.identity.to_string())
+}
+
+impl Probes {
+    /// Refuses a request that could remove resources below its target. Nothing of it was sent.
+    pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Answer> {
+        let may_remove = request.usages.contains(Usage::Delete)
+            && request.route.may_hold_members
+            && !request.rules.quirks.is_flat
+            && !request.removes_tree;
+        if !may_remove {
+            return Ok(());
+        }
+        let end = Instant::now() + request.rules.probe_timeout;
+        let is_webdav = match request.rules.collections {
+            Collections::None => return Ok(()),
+            Collections::WebDav => true,
+            Collections::Detect => self.is_webdav(request, end).await?,
+        };
+        let is_collection = match if is_webdav { self.type_of(request, end).await? } else { None } {
+            Some(is_collection) => is_collection,
+            None => self.is_folder(request, end).await?,
+        };
+        if is_collection { Err(members_too().into()) } else { Ok(()) }
+    }
+
+    async fn is_webdav(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
+        if self.plain.contain(&request.route) {
+            return Ok(false);
+        }
+        let exchange = self.put(request, Method::OPTIONS, (None, &Body::empty()), end).await?;
+        let (status, speaks) = (exchange.head().status, speaks_webdav(&exchange.head().headers));
+        match status.as_u16() {
+            _ if speaks => {}
+            401 | 407 | 429 => return Err(self.upstreams_own(request, exchange).await?),
+            500 | 502..=599 => return Err(unknown(&answered(status)).into()),
+            // It may be told to nobody.
+            403 => {}
+            _ => self.plain.note(&request.route),
+        }
+        exchange.discard().await;
+        Ok(speaks)
+    }
+
+    /// Asks for the type of a resource. `None` if the backend does not know the question.
+    async fn type_of(&self, request: &Request, end: Instant) -> Result<Option<bool>, Answer> {
+        let mut exchange = self
+            .put(
+                request,
+                Method::from_bytes(b"PROPFIND").map_err(|_error| refusals::of_field())?,
+                (None, &Body::made(TYPE_OF_RESOURCE.into())),
+                end,
+            )
+            .await?;
+        let status = exchange.head().status;
+        match status.as_u16() {
+            207 => {
+                let wait = end.saturating_duration_since(Instant::now());
+                let read = read_whole(&mut exchange, ANSWER_BYTES_MAX, wait, (&self.budget, MemoryUse::Response)).await;
+                let Ok(BufferedBody::Complete(body)) = read else {
+                    return Err(unknown(&unreadable("its answer to PROPFIND is too long or broke off")).into());
+                };
+                exchange.finish().await;
+                let shown = is_collection(&body.chunks().concat());
+                shown.map(Some).ok_or_else(|| unknown(&unreadable("its answer to PROPFIND tells no type")).into())
+            }
+            404 | 410 => {
+                exchange.discard().await;
+                Ok(Some(false))
+            }
+            300..=399 => {
+                exchange.discard().await;
+                Ok(Some(true))
+            }
+            401 | 403 | 407 | 429 => Err(self.upstreams_own(request, exchange).await?),
+            405 | 501 => {
+                exchange.discard().await;
+                Ok(None)
+            }
+            _ => Err(unknown(&answered(status)).into()),
+        }
+    }
+
+    /// Whether the target, with a slash at its end, is a folder of a file server.
+    async fn is_folder(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
+        let Some(file) = without_slash(request.head.raw_path()) else { return Ok(false) };
+        let exchange = self.put(request, Method::GET, (Some(&file), &Body::empty()), end).await?;
+        let leads = leads_to_slash(exchange.head().status, &exchange.head().headers, &file);
+        exchange.discard().await;
+        if !leads {
+            return Ok(false);
+        }
+        let exchange = self.put(request, Method::GET, (None, &Body::empty()), end).await?;
+        let may_be = may_be_folder(exchange.head().status, &exchange.head().headers);
+        exchange.discard().await;
+        Ok(may_be)
+    }
+
+    /// Sends a question about the target of a request, or about another one.
+    async fn put(
+        &self,
+        request: &Request,
+        method: Method,
+        (target, body): (Option<&[u8]>, &Body),
+        end: Instant,
+    ) -> Result<Exchange, Refusal> {
+        let mut head = probe_head(request, method, false).ok_or_else(refusals::of_field)?;
+        if let Some(target) = target {
+            head.set_raw_path(target).map_err(|_error| refusals::of_field())?;
+        }
+        if body.len() > 0 {
+            let fields = [
+                (header::CONTENT_LENGTH, HeaderValue::from(body.len())),
+                (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),
+                (header::HeaderName::from_static("depth"), HeaderValue::from_static("0")),
+            ];
+            for (name, value) in fields {
+                head.insert_header(name, value).map_err(|_error| refusals::of_field())?;
+            }
+        }
+        self.set_credentials(request, &mut head)?;
+        match timeout_at(end, self.exchanger.read(request.upstream(), request.to_ask(), head, body)).await {
+            Ok(Ok(exchange)) => Ok(exchange),
+            Err(_) | Ok(Err(Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true })) => {
+                Err(timed_out())
+            }
+            Ok(Err(Failure::Full)) => Err(refusals::of_read(Failure::Full)),
+            Ok(Err(_)) => Err(unreadable("it gave no answer")),
+        }
+    }
+}
+
+/// The refusal of a removal that would take other resources with it.
+fn members_too() -> Refusal {
+    let detail = "the target is a collection, and its removal would also remove the resources in it, which no one has \
+                  judged: delete them one by one. An empty collection can be removed at the backend, or through a \
+                  route with policy = \"last-writer-wins\"";
+    Refusal::new(Code::NotSupported, detail)
+}
+
+/// The refusal if the backend does not show whether its resource is a collection.
+fn unknown(cause: &Refusal) -> Refusal {
+    let mut refusal = cause.clone();
+    refusal.detail =
+        "the backend does not show whether the target is a collection, whose removal would also remove the \
+                      resources in it; nothing was removed. If a DELETE on this route removes its target alone, set \
+                      collections = \"none\""
+            .into();
+    refusal
+}
