@@ -52,7 +52,7 @@ use lease::{Leases, usage::is_free_to_append};
 use probe::Probes;
 use read::Reads;
 use request::Request;
-use write::Writes;
+use write::{Writes, method_in_form::may_name_method};
 
 /// The handler of guarded requests under one configuration.
 pub struct Guard {
@@ -183,8 +183,24 @@ impl Guard {
         if guarded.writes_to().is_some() && client.has_content() {
             return Box::pin(self.handle_named_by_body(client, guarded)).await;
         }
+        if may_name_method(client, guarded) {
+            return Box::pin(self.handle_form(client, guarded)).await;
+        }
         let answer = self.answer(client, guarded).await;
         self.complete(client.head(), guarded, answer).await
+    }
+
+    /// Handles a request whose form may name the method.
+    async fn handle_form(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
+        let head = client.head().clone();
+        let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
+        match self.writes.name_method_by_form(client, guarded, rules).await {
+            Ok((mut client, named)) => {
+                let answer = self.answer(&mut client, &named).await;
+                self.complete(client.head(), &named, answer).await
+            }
+            Err(answer) => self.complete(&head, guarded, Err(answer)).await,
+        }
     }
 
     /// Handles a request whose body may name the resource.

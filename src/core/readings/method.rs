@@ -72,7 +72,13 @@ impl MethodReadings {
         self
     }
 
-    fn strictest_first(guard: &GuardRules, own: &Method, named: Option<Method>) -> Self {
+    /// Returns these methods and another one, which the body names.
+    #[must_use]
+    pub fn naming(&self, guard: &GuardRules, named: Method) -> Self {
+        Self::strictest_first(guard, &self.judged, self.others.iter().cloned().chain([named]))
+    }
+
+    fn strictest_first(guard: &GuardRules, own: &Method, named: impl IntoIterator<Item = Method>) -> Self {
         let mut judged = own.clone();
         let mut others = Vec::new();
         for method in of_any_case(guard, own).chain(named) {

@@ -8,6 +8,7 @@ pub mod collection;
 pub mod content_type;
 pub mod declared_json;
 pub mod folding;
+pub mod form;
 pub mod json_field;
 pub mod method;
 pub mod query;

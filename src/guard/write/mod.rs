@@ -49,6 +49,7 @@ mod checksums;
 mod deferred;
 pub(crate) mod idempotency;
 mod metadata;
+pub(crate) mod method_in_form;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
 mod parts;

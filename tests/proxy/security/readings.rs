@@ -82,7 +82,8 @@ async fn letter_case_leads_around_no_lease() {
 /// Rule 18: a backend may honour a method in a field, or ignore it.
 #[tokio::test]
 async fn a_method_beside_the_own_one_leads_around_no_lease() {
-    let judging = |guards: &str| format!("lease.guards = [\"{guards}\"]\nmethod_override = \"judge\"\nrequire = \"never\"");
+    let judging =
+        |guards: &str| format!("lease.guards = [\"{guards}\"]\nmethod_override = \"judge\"\nrequire = \"never\"");
     for (guards, method, named) in [
         ("delete", "PUT", "DELETE"),
         ("delete", "POST", "delete"),
@@ -106,6 +107,30 @@ async fn a_method_beside_the_own_one_leads_around_no_lease() {
     let (backend, proxy, _) = leased(&judging("delete")).await;
     let patched = send(proxy.addr(), "PUT", DOC, &[("X-HTTP-Method", "PATCH")], "two").await;
     assert_eq!((patched.status, backend.count("PUT", DOC)), (204, 1), "no reading removes it");
+}
+
+/// Rule 18: frameworks take the method of a POST from its form.
+#[tokio::test]
+async fn a_method_in_a_form_leads_around_no_lease() {
+    const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+    let (backend, proxy, grant) = leased("lease.guards = [\"delete\"]\nmethod_override = \"judge\"").await;
+    let addr = proxy.addr();
+    for body in ["_method=delete", "a=1&%5Fmethod=DELETE"] {
+        send(addr, "POST", DOC, &[FORM], body).await.refused(412, "lease-id-missing");
+    }
+    let parts = "--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\r\n--x--\r\n";
+    let multipart = ("Content-Type", "multipart/form-data; boundary=x");
+    send(addr, "POST", DOC, &[multipart], parts).await.refused(400, "method-override");
+    send(addr, "POST", DOC, &[FORM], "_method=MOVE").await.refused(400, "method-override");
+    assert_eq!(backend.count("POST", DOC), 0);
+    assert_eq!(send(addr, "POST", DOC, &[FORM], "a=1&b=_method").await.status, 204);
+    let fields = [FORM, ("Lease-Id", &*grant.id)];
+    assert_eq!(send(addr, "POST", DOC, &fields, "_method=DELETE").await.status, 204, "the holder's");
+    assert_eq!(backend.content(DOC).as_deref(), Some("onea=1&b=_method_method=DELETE"), "the form is sent on");
+
+    let (backend, proxy, _) = leased("").await;
+    send(proxy.addr(), "POST", DOC, &[FORM], "_method=PUT").await.refused(400, "method-override");
+    assert_eq!(backend.count("POST", DOC), 0);
 }
 
 /// Rule 18: a field names another path to IIS, Symfony, Flask and others.
