@@ -258,6 +258,24 @@ fn explain_names_the_routes_that_a_more_specific_one_was_preferred_to() {
     assert_eq!(labelled(&lines, "outcome"), "it passes unchanged; nothing guards this route");
 }
 
+/// Rule 18: what the operator has said of the readings of a path is shown.
+#[test]
+fn check_and_explain_show_how_paths_are_read() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("readings.toml");
+    let upstream = "[upstreams.app]\nservers = [\"127.0.0.1:9000\"]\nignore_case = true\n";
+    let route = "[[routes]]\npath = \"/Items/{id}.json\"\nkey = \"/Items/{id}\"\nupstream = \"app\"\n\
+                 policy = \"optimistic\"\nencoded_slash = \"keep\"\n";
+    fs::write(&file, format!("{upstream}{route}")).expect("the file can be written");
+    let lines = explained(&[&file.display().to_string(), "PUT", "/ITEMS/a%2fB.Json"]);
+    assert_eq!(labelled(&lines, "reads"), "ignore_case = true, encoded_slash = \"keep\"");
+    assert_eq!(labelled(&lines, "key"), "app:/items/a%2Fb");
+    let output = ifmatch(&["check", &file.display().to_string()]);
+    let printed = text(&output.stdout);
+    assert!(printed.contains("/items/{id}.json (keeps %2F)"), "{printed}");
+    assert!(printed.contains("app (127.0.0.1:9000, ignore_case)"), "{printed}");
+}
+
 #[test]
 fn explain_says_that_no_route_matches() {
     let lines = explained(&["config/optimistic.toml", "GET", "/nowhere"]);

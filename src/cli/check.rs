@@ -8,6 +8,7 @@ use crate::{
     core::{
         policy::{GuardRules, LeaseRules},
         route::HostPattern,
+        target::EncodedSlash,
     },
 };
 
@@ -43,14 +44,26 @@ fn row(route: &Route) -> [String; 9] {
     [
         route.name.clone(),
         route.host.to_string(),
-        route.path.to_string(),
+        path(route),
         route.policy.word().to_owned(),
         of_guard(|guard| guard.etag.spelled()),
         of_guard(|guard| if guard.other_writers { "yes".into() } else { "no".into() }),
         of_guard(|guard| if guard.observe { "observed".into() } else { guard.require.spelled() }),
         of_guard(|guard| guard.lease.as_ref().map_or("-".into(), |rules| leases(guard, rules).into())),
-        format!("{} ({})", route.upstream.name, servers(&route.upstream)),
+        upstream(&route.upstream),
     ]
+}
+
+/// Returns the paths of a route, and whether it takes slashes in names.
+fn path(route: &Route) -> String {
+    let keeps = route.kept.encoded_slash == EncodedSlash::Keep;
+    format!("{}{}", route.path, if keeps { " (keeps %2F)" } else { "" })
+}
+
+/// Returns the name of an upstream with its servers, and whether it ignores letter case.
+fn upstream(upstream: &Upstream) -> String {
+    let ignores_case = if upstream.ignore_case { ", ignore_case" } else { "" };
+    format!("{} ({}{ignores_case})", upstream.name, servers(upstream))
 }
 
 /// Returns the servers of an upstream as the file lists them.

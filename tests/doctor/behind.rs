@@ -97,6 +97,8 @@ async fn a_backend_that_lags_is_found() {
             ("If-Match", "note"),
             ("If-None-Match", "note"),
             ("wrong tag", "problem"),
+            ("letter case", "note"),
+            ("format", "note"),
             ("tag in the answer", "note"),
             ("read after write", "problem"),
         ],
@@ -142,6 +144,46 @@ async fn a_body_with_a_time_in_it_has_no_stable_tag() {
 
     let mended = Proxy::to(backend.addr()).route("ignore_json = [\"/generated_at\"]").start().await;
     Diagnosis::of(&[&url(mended.addr())]).await.reads(&[("stability", "note")]);
+}
+
+/// A backend to which a path in another case, with a format or with an encoded slash is the same resource.
+async fn many_named() -> Backend {
+    let named = |target: &str| {
+        let own = target.to_lowercase().replace("%2f", "/").trim_end_matches(".json").to_owned();
+        Named { own, whole: None }
+    };
+    let style = Style { tags: Tags::Precise, shown: Shown::Nowhere, tells: false, named };
+    let backend = Backend::in_style(style).await;
+    backend.put("/docs/a", "one");
+    backend
+}
+
+/// Rule 18: doctor tries the names that only the operator can know, and says which key is missing.
+#[tokio::test]
+async fn other_names_of_one_resource_are_found() {
+    let backend = many_named().await;
+    let server = |policy: &str, upstream: &str| {
+        format!(
+            "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\n[upstreams.app]\nservers = [\"{}\"]\n{upstream}\n\
+             [defaults]\nupstream = \"app\"\nkey = \"/docs/{{id}}\"\n\
+             [[routes]]\npath = \"/docs/{{id}}\"\npolicy = \"optimistic\"\n{policy}",
+            backend.addr()
+        )
+    };
+    let open = "[[routes]]\npath = \"/{*rest}\"\npolicy = \"last-writer-wins\"\n";
+    let proxy = Proxy::start(&server(open, "")).await;
+    let diagnosis = Diagnosis::of(&[&format!("http://{}/docs/a", proxy.addr())]).await;
+    diagnosis.mends("problem", "letter case", "ignore_case = true");
+    diagnosis.mends("note", "format", "{id}.json");
+    assert!(diagnosis.text.contains("encoded slash  ok"), "{}", diagnosis.text);
+
+    let kept =
+        format!("encoded_slash = \"keep\"\n[[routes]]\npath = \"/docs/{{id}}.json\"\npolicy = \"optimistic\"\n{open}");
+    let proxy = Proxy::start(&server(&kept, "ignore_case = true")).await;
+    let diagnosis = Diagnosis::of(&[&format!("http://{}/docs/a", proxy.addr())]).await;
+    diagnosis.mends("note", "letter case", "unless the configuration has it");
+    diagnosis.mends("note", "format", "unless the configuration has it");
+    assert_eq!(backend.count("PUT", "*"), 0);
 }
 
 #[tokio::test]

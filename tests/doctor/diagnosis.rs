@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// The checks of a resource with a tag, in the order of the table.
-const READS: [&str; 12] = [
+const READS: [&str; 14] = [
     "way",
     "tag",
     "stability",
@@ -14,6 +14,8 @@ const READS: [&str; 12] = [
     "If-Range",
     "gzip",
     "br",
+    "letter case",
+    "format",
     "cache",
     "Last-Modified",
 ];

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::time::sleep;
 
 use super::{
+    aliases::{Alias, AliasAnswers, no_name},
     client::{DoctorClient, DoctorFailure},
     conditions::ConditionalAnswers,
     received::ReceivedAnswer,
@@ -95,6 +96,27 @@ pub(super) async fn coded(client: &DoctorClient, coding: &'static str) -> Result
         None => None,
     };
     Ok(CodedAnswers { coding, read, sent_back })
+}
+
+/// Reads the resource by each other name that its path can have, and by a name that no resource has.
+pub(super) async fn by_other_names(
+    client: &DoctorClient,
+    tag: &EntityTag,
+) -> Result<(ReceivedAnswer, Vec<AliasAnswers>), DoctorFailure> {
+    let anything = get(&client.at(&no_name(client.path()))?, &[]).await?;
+    let mut answers = Vec::new();
+    for alias in Alias::ALL {
+        let Some(name) = alias.of(client.path()) else { continue };
+        let client = client.at(&name)?;
+        let if_match = async |tag: HeaderValue| get(&client, &[(header::IF_MATCH, tag)]).await;
+        answers.push(AliasAnswers {
+            alias,
+            read: get(&client, &[]).await?,
+            matches: [if_match(WRONG_TAG).await?, if_match(tag.to_header_value()).await?],
+            name,
+        });
+    }
+    Ok((anything, answers))
 }
 
 /// Sends the writes that must be refused.

@@ -13,6 +13,7 @@ use super::received::ReceivedAnswer;
 use crate::{cli::exchange::exchange, tls};
 
 /// The resource that is asked for, and how to reach its server.
+#[derive(Clone)]
 pub(super) struct DoctorClient {
     uri: Uri,
     address: (String, u16),
@@ -58,6 +59,21 @@ impl DoctorClient {
         let name = || ServerName::try_from(host.clone()).map_err(|_invalid| wrong());
         let tls = if secure { Some((connector(), name()?)) } else { None };
         Ok(Self { address: (host, port), tls, fields, patience, uri })
+    }
+
+    /// Returns the path of the resource.
+    pub(super) fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// Returns a client for another path of the server, with the same query.
+    pub(super) fn at(&self, path: &str) -> Result<Self, DoctorFailure> {
+        let query = self.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let target = format!("{path}{query}");
+        let mut parts = self.uri.clone().into_parts();
+        parts.path_and_query = Some(target.parse().map_err(|_malformed| DoctorFailure::Url(target.clone()))?);
+        let uri = Uri::from_parts(parts).map_err(|_malformed| DoctorFailure::Url(target))?;
+        Ok(Self { uri, ..self.clone() })
     }
 
     /// Sends one request, and returns its answer.
@@ -161,6 +177,13 @@ mod tests {
         for url in ["/x", "a.example/x", "ftp://a.example/", "http://user@a.example/", "http://"] {
             assert!(matches!(address(url), Err(DoctorFailure::Url(_))), "{url}");
         }
+    }
+
+    #[test]
+    fn another_path_keeps_the_rest_of_the_url() {
+        let client = DoctorClient::new("http://a.example:1/x?y=Z", HeaderMap::new(), Duration::ZERO).expect("a client");
+        assert_eq!(client.path(), "/x");
+        assert_eq!(client.at("/a%2FB").expect("a path").uri, "http://a.example:1/a%2FB?y=Z");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! `ifmatch doctor`: tries whether the tag of a resource survives the way to the client and back.
 //!
 //! * [`ask`] sends requests with the [`client`], and collects the answers ([`received`]).
-//! * [`tags`], [`conditions`], [`freshness`] and [`writes`] judge the answers: plain data becomes [`finding`]s.
+//! * [`tags`], [`conditions`], [`aliases`], [`freshness`] and [`writes`] judge the answers: plain data becomes
+//!   [`finding`]s.
 
+mod aliases;
 mod ask;
 mod client;
 mod conditions;
@@ -79,6 +81,8 @@ async fn examine(client: &DoctorClient, write: bool) -> Result<Vec<Finding>, Doc
         for coding in CODINGS {
             findings.push(tags::coded(&tag, &ask::coded(client, coding).await?, answers.judges()));
         }
+        let (anything, others) = ask::by_other_names(client, &tag).await?;
+        findings.extend(aliases::judge(&plain.again, answers.judges(), &anything, &others));
     }
     findings.extend(freshness::judge(&plain));
     if write {

@@ -14,7 +14,7 @@ use crate::{
     core::{
         client_address::ClientAddress,
         policy::{Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, ProbeAuth},
-        target::{Kept, NormalPath, normalize, split_query},
+        target::{EncodedSlash, Kept, NormalPath, PathParameters, normalize, split_query},
     },
     routing::{
         door::{Door, Head, decide},
@@ -101,6 +101,7 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
     let route = taken.and_then(|index| config.routes.get(index));
     if let Some(route) = route {
         lines.push(("route", format!("{}, to upstream {}", describe(route), route.upstream.name)));
+        lines.extend(readings(route).map(|read| ("reads", read)));
         lines.push(("why", why(config, route, request, normal.as_ref().ok())));
         lines.push(("policy", policy(route)));
         if let Some(target) = mapped(route, request) {
@@ -125,6 +126,17 @@ fn mapped(route: &Route, request: &ExplainedRequest) -> Option<String> {
 
 fn describe(route: &Route) -> String {
     format!("{:?} (host {}, path {})", route.name, route.host, route.path)
+}
+
+/// Returns how paths are read otherwise than by default.
+fn readings(route: &Route) -> Option<String> {
+    let readings = [
+        (route.upstream.ignore_case, "ignore_case = true"),
+        (route.kept.encoded_slash == EncodedSlash::Keep, "encoded_slash = \"keep\""),
+        (route.kept.path_params == PathParameters::Keep, "path_params = \"keep\""),
+    ];
+    let set = readings.into_iter().filter(|(is_set, _)| *is_set).map(|(_, key)| key).collect::<Vec<_>>();
+    (!set.is_empty()).then(|| set.join(", "))
 }
 
 /// Explains why a route was taken, and names the others that match.
