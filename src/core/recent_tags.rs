@@ -69,10 +69,10 @@ mod tests {
     use super::*;
     use crate::core::followed_tags::Followed;
 
-    fn after(recent: Option<Box<RecentTags>>, target: u64, before: Option<u64>, after: Option<u64>) -> Box<RecentTags> {
+    fn after(recent: Option<RecentTags>, target: u64, before: Option<u64>, after: Option<u64>) -> RecentTags {
         let before = before.map_or(Before::Unknown, |tag| Before::Tag(ShortName(tag)));
         let shown = Shown { target: ShortName(target), before, after: after.map(ShortName), purpose: Followed::Unique };
-        RecentTags::followed_by(recent, shown)
+        *RecentTags::followed_by(recent.map(Box::new), shown)
     }
 
     fn of(recent: &RecentTags) -> (Option<u64>, Vec<u64>) {

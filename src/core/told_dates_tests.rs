@@ -15,8 +15,8 @@ fn at(seconds: u64) -> HttpDate {
     HttpDate::from_unix_seconds(seconds)
 }
 
-fn end(answered: u64, before: Option<u64>) -> Option<WriteEnd> {
-    Some(WriteEnd { answered: at(answered), before: before.map(at) })
+fn end(answered: u64, before: Option<u64>) -> WriteEnd {
+    WriteEnd { answered: at(answered), before: before.map(at) }
 }
 
 /// Rule 2: the first date after a write is that of its answer, or the second after the date before it.
@@ -30,7 +30,7 @@ fn the_first_date_is_after_all_that_were_told() {
         (FirstDate::of_number(300), end(100, Some(50)), 300),
         (FirstDate::NONE, end(100, None), 100),
     ] {
-        assert_eq!(before.after(end), FirstDate::at(at(expected)), "{before:?} {end:?}");
+        assert_eq!(before.after(Some(end)), FirstDate::at(at(expected)), "{before:?} {end:?}");
         assert_eq!(before.after(None), FirstDate::NONE);
     }
 }
@@ -39,10 +39,10 @@ fn the_first_date_is_after_all_that_were_told() {
 #[test]
 fn a_date_that_is_told_in_its_second_counts_no_more() {
     for (before, expected) in [(None, 101), (Some(50), 101), (Some(500), 501)] {
-        let told = end(100, before).map(|end| end.with_weak_dates_told(true));
+        let told = Some(end(100, before).with_weak_dates_told(true));
         assert_eq!(FirstDate::ANY.after(told), FirstDate::at(at(expected)), "{before:?}");
     }
-    assert_eq!(end(100, None).map(|end| end.with_weak_dates_told(false)), end(100, None));
+    assert_eq!(end(100, None).with_weak_dates_told(false), end(100, None));
 }
 
 /// Rule 2: which dates pass, by the date that the backend shows and by the record.

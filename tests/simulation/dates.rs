@@ -11,7 +11,7 @@ use crate::{
     backend::{Change, Kind, Resource, Style, Tags},
     generate::{options, remembers},
     operation::{Manner, Operation},
-    options::{Options, SOURCES, Source},
+    options::{Options, Source},
     process::{self, Keeping},
     run::{Run, Setting, Step, config},
     schedule::{Event, Faults},
@@ -106,7 +106,7 @@ impl Run {
     }
 
     /// Lets moments pass before one of the first steps, so that their reads are told dates.
-    pub async fn pause(&self, _step: &Step) {
+    pub async fn pause(&self) {
         if self.setting.style.dates != Dates::None {
             advance(2 * MOMENT).await;
         }
@@ -191,7 +191,6 @@ fn assemble(
     (operations, by_date): (&[Operation], u32),
     faults: u32,
 ) -> Setting {
-    assert!(SOURCES.contains(&options.source));
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];

@@ -186,7 +186,7 @@ impl Run {
         let setting = Arc::clone(&self.setting);
         for (client, steps) in setting.prologue.iter().enumerate() {
             for step in steps {
-                self.pause(step).await;
+                self.pause().await;
                 self.alone(client, step.clone()).await;
             }
         }

@@ -59,8 +59,8 @@ pub(super) struct WrittenRecent {
 
 impl WrittenRecent {
     pub(super) fn of(RecentTags { target, current, earlier }: &RecentTags) -> Self {
-        let (target, current) = (spelled(target), current.as_ref().map(spelled));
-        Self { target, current, earlier: earlier.iter().map(spelled).collect() }
+        let (target, current) = (spelled(*target), current.map(spelled));
+        Self { target, current, earlier: earlier.iter().copied().map(spelled).collect() }
     }
 
     pub(super) fn read(self) -> Result<RecentTags, DamagedRecord> {
@@ -72,7 +72,7 @@ impl WrittenRecent {
     }
 }
 
-fn spelled(name: &ShortName) -> String {
+fn spelled(name: ShortName) -> String {
     format!("{:016x}", name.0)
 }
 
@@ -117,9 +117,9 @@ impl WrittenTags {
         match tags {
             BareTags::All => Some(Self::All),
             BareTags::One(Listed { target, current, earlier }) => Some(Self::One {
-                target: spelled(target),
-                current: current.as_ref().map(spelled),
-                earlier: earlier.iter().map(spelled).collect(),
+                target: spelled(*target),
+                current: current.map(spelled),
+                earlier: earlier.iter().copied().map(spelled).collect(),
             }),
             BareTags::None => None,
         }
