@@ -127,8 +127,11 @@ fn writes_settle_where_what_they_touch_is_marked_elsewhere() {
     }
 }
 
-/// A configuration with an upstream for each name and its server, and a route for each upstream.
-fn served(upstreams: &[(&str, &str)], lines: &str) -> Config {
+/// The names of upstreams, each with its server.
+type Upstreams<'a> = &'a [(&'a str, &'a str)];
+
+/// A configuration with these upstreams, and a route for each of them.
+fn served(upstreams: Upstreams<'_>, lines: &str) -> Config {
     let mut text = String::new();
     for (name, server) in upstreams {
         write!(
@@ -145,10 +148,13 @@ const ONE: &str = "127.0.0.1:1";
 const TWO: &str = "127.0.0.1:2";
 const THREE: &str = "127.0.0.1:3";
 
+/// The subject, the old upstreams, the new ones, and the expected indexes among the old ones.
+type ServedCase<'a> = (&'a str, Upstreams<'a>, Upstreams<'a>, &'a [usize]);
+
 /// DESIGN rule 20: a server that changes its identity may still be at work on writes that were marked under the old one.
 #[test]
 fn writes_settle_at_servers_that_another_identity_gets() {
-    let cases: [(&str, &[(&str, &str)], &[(&str, &str)], &[usize]); 7] = [
+    let cases: [ServedCase<'_>; 7] = [
         ("swapped", &[("blue", ONE), ("green", TWO)], &[("blue", TWO), ("green", ONE)], &[0, 1]),
         ("handed on", &[("blue", ONE), ("green", TWO)], &[("blue", THREE), ("green", ONE)], &[0]),
         ("by another spelling", &[("blue", ONE), ("green", TWO)], &[("blue", THREE), ("green", "[::1]:1")], &[0]),

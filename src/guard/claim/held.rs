@@ -126,7 +126,9 @@ impl Claims {
         let held = self.mark_in_order(request, places, (seen, kind, standing), (&mut own, &mut touched)).await;
         match (held, own) {
             (Ok(None), Some(mut own)) => {
-                touched.iter().for_each(|mark| own.bounded_by(mark));
+                for mark in &touched {
+                    own.bounded_by(mark);
+                }
                 Ok(Holding::Done(Held { own, touched }))
             }
             (held, own) => {

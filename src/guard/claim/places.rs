@@ -49,7 +49,7 @@ pub(super) struct TouchedPlace {
 
 /// A part of the touched resources, by their place in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TouchedPart {
     /// Those before the write's own resource.
     Before,
     /// Those after it.
@@ -75,18 +75,18 @@ impl Places {
         }
     }
 
-    const fn part(&mut self, part: Part) -> &mut Vec<TouchedPlace> {
+    const fn part(&mut self, part: TouchedPart) -> &mut Vec<TouchedPlace> {
         match part {
-            Part::Before => &mut self.before,
-            Part::After => &mut self.after,
+            TouchedPart::Before => &mut self.before,
+            TouchedPart::After => &mut self.after,
         }
     }
 
     /// Takes down the signs that come after a touched resource in the order.
-    async fn take_down_after(&mut self, part: Part, index: usize) -> Result<(), StoreError> {
+    async fn take_down_after(&mut self, part: TouchedPart, index: usize) -> Result<(), StoreError> {
         let rest = self.part(part).iter_mut().skip(index + 1);
         take_down(rest.map(|touched| &mut touched.place)).await?;
-        if part == Part::Before {
+        if part == TouchedPart::Before {
             self.own.take_down_sign().await?;
             self.take_down_after_own().await?;
         }
@@ -157,7 +157,7 @@ impl Claims {
         &self,
         request: &Request,
         places: &mut Places,
-        part: Part,
+        part: TouchedPart,
         end: Instant,
     ) -> Result<bool, Refusal> {
         if places.part(part).is_empty() {
@@ -170,7 +170,7 @@ impl Claims {
         &self,
         request: &Request,
         places: &mut Places,
-        part: Part,
+        part: TouchedPart,
         end: Instant,
     ) -> Result<bool, Refusal> {
         let mut index = 0;

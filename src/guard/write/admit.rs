@@ -19,7 +19,7 @@ use crate::{
         answer::Answer,
         claim::{
             Held, Holding, MarkKind,
-            places::{Part, Places},
+            places::{Places, TouchedPart},
         },
         lease::usage::{conditions_go_first, judge_write_by_lease},
         probe::judge::Judged,
@@ -70,7 +70,7 @@ impl Writes {
     ) -> Result<Admitted, Answer> {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
         loop {
-            if !self.claims.touched_are_free(request, places, Part::Before, end).await? {
+            if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
                 (early, last) = (None, None);
                 continue;
             }
@@ -84,7 +84,7 @@ impl Writes {
                 self.claims.wait_for_own(request, &snapshot, places, end).await?;
                 continue;
             }
-            if !self.claims.touched_are_free(request, places, Part::After, end).await? {
+            if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
             let (judged, right) = match self.judge_wholly(request, &snapshot).await {

@@ -14,7 +14,7 @@ use crate::{
         answer::{Answer, withhold_foreign_tag},
         claim::{
             Held, Holding, MarkKind,
-            places::{Part, Places},
+            places::{Places, TouchedPart},
         },
         lease::usage::judge_write_by_lease,
         refusals,
@@ -77,7 +77,7 @@ impl Writes {
     /// Adds the mark beside all other writes in flight or in doubt, after the turns of those that came before.
     async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Refusal> {
         loop {
-            if !self.claims.touched_are_free(request, places, Part::Before, end).await? {
+            if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
                 continue;
             }
             let since = Instant::now();
@@ -86,7 +86,7 @@ impl Writes {
                 self.claims.wait_for_own(request, &snapshot, places, end).await?;
                 continue;
             }
-            if !self.claims.touched_are_free(request, places, Part::After, end).await? {
+            if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
             self.claims.may_begin(&snapshot)?;
