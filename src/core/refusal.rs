@@ -123,7 +123,7 @@ impl Code {
             }
             Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
             Self::LeaseTargetMissing => Facts("lease-target-missing", 404, "There is nothing to lease", DENIED),
-            Self::DeletePending => Facts("delete-pending", 404, "The resource is about to be deleted", DENIED),
+            Self::DeletePending => Facts("delete-pending", 409, "The resource is about to be deleted", DENIED),
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
             Self::HeaderTimeout => Facts("header-timeout", 408, "The request head did not arrive in time", DENIED),
             Self::HeaderTooLarge => Facts("header-too-large", 431, "The request head is too large", DENIED),

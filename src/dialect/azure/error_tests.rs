@@ -20,6 +20,7 @@ fn every_refusal_has_a_name() {
         (Code::MalformedRequest, "400 InvalidInput"),
         (Code::NoRoute, "404 ResourceNotFound"),
         (Code::LeaseTargetMissing, "404 ResourceNotFound"),
+        (Code::DeletePending, "409 DeletePending"),
         (Code::MethodNotAllowed, "405 UnsupportedHttpVerb"),
         (Code::HeaderTimeout, "408 OperationTimedOut"),
         (Code::HeaderTooLarge, "400 InvalidHeaderValue"),

@@ -33,7 +33,7 @@ pub fn refuse(denied: &Denied) -> Refusal {
             Code::LeaseHoldMax,
             "The lease was held for as long as this proxy allows (lease.max_hold_time): release it, and acquire it anew.",
         ),
-        Denied::DeletePending => Refusal::new(Code::DeletePending, DELETE_PENDING),
+        Denied::DeletePending => Refusal::new(Code::DeletePending, DELETE_PENDING).retry_after(Duration::from_secs(1)),
         Denied::Busy(_) => {
             Refusal::new(Code::WriteInFlight, "A write is in flight or in doubt; the lease can be granted afterwards.")
                 .retry_after(Duration::from_secs(1))
@@ -55,7 +55,9 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
             Refusal::new(Code::LeaseIdMismatchOnUse, "The lease ID specified did not match the lease ID.")
         }
         UseDenied::NotPresent => Refusal::new(Code::LeaseNotPresentOnUse, "There is currently no lease of this ID."),
-        UseDenied::DeletePending => Refusal::new(Code::DeletePending, DELETE_PENDING),
+        UseDenied::DeletePending => {
+            Refusal::new(Code::DeletePending, DELETE_PENDING).retry_after(Duration::from_secs(1))
+        }
         UseDenied::Lost => {
             Refusal::new(Code::LeaseLost, "A lease ID was specified, but the lease has expired or was broken.")
         }

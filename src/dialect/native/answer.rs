@@ -147,7 +147,8 @@ pub fn refuse(denied: Denied) -> Refusal {
         Denied::DeletePending => Refusal::new(
             Code::DeletePending,
             "the resource is deleted as soon as the last client gives its lease up: until then, no other gets the lease",
-        ),
+        )
+        .retry_after(Duration::from_secs(1)),
         Denied::Busy(_) => {
             let detail = "a write is in flight or in doubt, and the lease can be granted only after it; retry later";
             Refusal::new(Code::WriteInFlight, detail).retry_after(Duration::from_secs(1))
@@ -176,7 +177,8 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
         UseDenied::DeletePending => Refusal::new(
             Code::DeletePending,
             "the resource is deleted as soon as no client holds its lease: until then, only those clients can use it",
-        ),
+        )
+        .retry_after(Duration::from_secs(1)),
         UseDenied::Lost => Refusal::new(
             Code::LeaseLost,
             "the lease has ended: acquire it anew, and read the resource before you write, as others may have written",

@@ -24,7 +24,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::AmbiguousTarget => (None, "InvalidURI"),
         Code::MethodOverride | Code::MalformedRequest | Code::IdempotencyKeyMissing => (None, "InvalidRequest"),
         Code::NoRoute => (None, "NoSuchBucket"),
-        Code::LeaseTargetMissing | Code::DeletePending => (None, "NoSuchKey"),
+        Code::LeaseTargetMissing => (None, "NoSuchKey"),
         Code::MethodNotAllowed => (None, "MethodNotAllowed"),
         Code::HeaderTimeout | Code::BodyTimeout => (Some(400), "RequestTimeout"),
         Code::HeaderTooLarge => (Some(400), "RequestHeaderSectionTooLarge"),
@@ -33,7 +33,8 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::UnsupportedMediaType => (None, "InvalidRequest"),
         Code::NotSupported => (None, "NotImplemented"),
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),
-        Code::IdempotencyInFlight
+        Code::DeletePending
+        | Code::IdempotencyInFlight
         | Code::LeaseHeld
         | Code::LeaseIdMismatch
         | Code::LeaseNotPresent

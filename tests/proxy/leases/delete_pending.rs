@@ -64,11 +64,11 @@ pub async fn is_hidden(addr: SocketAddr, former: &Grant) {
         ("DELETE", vec![]),
         ("DELETE", vec![("Lease-Id", IDS[0])]),
     ] {
-        send(addr, method, DOC, &fields, "stolen").await.refused(404, "delete-pending");
+        send(addr, method, DOC, &fields, "stolen").await.refused(409, "delete-pending");
     }
-    assert_eq!(send(addr, "HEAD", DOC, &[], "").await.status, 404);
+    assert_eq!(send(addr, "HEAD", DOC, &[], "").await.status, 409);
     for mode in ["exclusive", "shared"] {
-        lease(addr, "POST", DOC, &[("Lease-Mode", mode)]).await.refused(404, "delete-pending");
+        lease(addr, "POST", DOC, &[("Lease-Mode", mode)]).await.refused(409, "delete-pending");
     }
 }
 
@@ -119,7 +119,7 @@ async fn the_last_of_several_deletes_is_an_ordinary_one() {
     let [first, second, last] = [share(addr, "30").await, share(addr, "30").await, share(addr, "30").await];
     for grant in [&first, &second] {
         assert_eq!(delete(addr, grant, &[]).await.status, 202);
-        delete(addr, grant, &[]).await.refused(404, "delete-pending");
+        delete(addr, grant, &[]).await.refused(409, "delete-pending");
     }
     assert_eq!(backend.count("DELETE", DOC), 0);
     assert_eq!(delete(addr, &last, &[("Authorization", "Bearer ann")]).await.status, 204);
@@ -218,7 +218,7 @@ async fn a_client_in_line_for_the_lease_is_told_of_the_delete() {
     let waiting = tokio::spawn(async move { lease(addr, "POST", DOC, &[("Prefer", "wait=20")]).await });
     is_in_line(addr, DOC).await;
     assert_eq!(delete(addr, &ann, &[]).await.status, 202);
-    within("the waiting client", waiting).await.expect("an answer").refused(404, "delete-pending");
+    within("the waiting client", waiting).await.expect("an answer").refused(409, "delete-pending");
 }
 
 /// Rule 1: the late DELETE waits for the write that its last holder has sent.

@@ -54,7 +54,7 @@ async fn until_served(addr: SocketAddr, method: &str, body: &str) -> Response {
 /// Checks that a write or a grant is refused, be it because of the pending delete or of a write in doubt.
 #[track_caller]
 fn assert_refused_for_now(response: &Response) {
-    let refusals = [(404, "delete-pending"), (409, "write-in-flight")];
+    let refusals = [(409, "delete-pending"), (409, "write-in-flight")];
     assert!(refusals.contains(&(response.status, &*response.problem().code)), "{response:?}");
 }
 
@@ -103,7 +103,7 @@ async fn a_refused_late_delete_goes_on_waiting_and_each_request_tries_once_more(
         assert_eq!(backend.count("DELETE", DOC), before + 1);
         for (method, count) in [("GET", 2), ("PUT", 3), ("DELETE", 4)] {
             refuse();
-            send(addr, method, DOC, &[("Lease-Id", &ann.id)], "").await.refused(404, "delete-pending");
+            send(addr, method, DOC, &[("Lease-Id", &ann.id)], "").await.refused(409, "delete-pending");
             assert_eq!(backend.count("DELETE", DOC), before + count, "{status} {method}");
         }
         assert_eq!(ask(admin, RECORD).await["pending_delete"], json!({ "target": DOC }));
@@ -138,14 +138,14 @@ async fn a_late_delete_in_doubt_never_removes_what_is_created_later() {
         let held = backend.hold("DELETE", DOC);
         let closer = tokio::spawn(async move { lease(addr, "DELETE", DOC, &[("Lease-Id", &bob.id)]).await });
         let mut sent = held.arrived().await;
-        put(addr, DOC, &[], "new").await.refused(404, "delete-pending");
-        get(addr, DOC).await.refused(404, "delete-pending");
+        put(addr, DOC, &[], "new").await.refused(409, "delete-pending");
+        get(addr, DOC).await.refused(409, "delete-pending");
         let write = sent.write().await;
         sent.close();
         assert_eq!(closer.await.expect("an answer").status, 204);
         assert_ne!(ask(admin, RECORD).await["doubt"], json!(null));
         assert_refused_for_now(&put(addr, DOC, &[], "new").await);
-        get(addr, DOC).await.refused(404, "delete-pending");
+        get(addr, DOC).await.refused(409, "delete-pending");
         if is_applied {
             write.apply();
         }
@@ -171,7 +171,7 @@ async fn a_crash_between_the_delete_and_the_last_release_loses_nothing() {
         proxy.signal("KILL");
         proxy.restart().await;
         if ends_by_release {
-            get(addr, DOC).await.refused(404, "delete-pending");
+            get(addr, DOC).await.refused(409, "delete-pending");
             assert_eq!(send(addr, "GET", DOC, &[("Lease-Id", &bob.id)], "").await.text(), "one");
             assert_refused_for_now(&lease(addr, "POST", DOC, &[("Lease-Mode", "shared")]).await);
             release(addr, DOC, &bob.id).await;
@@ -200,7 +200,7 @@ async fn a_delete_through_one_proxy_hides_the_resource_at_the_other() {
         let reads = backend.count("GET", DOC);
         assert_eq!(delete(one, &ann, &[]).await.status, 202);
         for addr in [one, other] {
-            again(addr).await.refused(404, "delete-pending");
+            again(addr).await.refused(409, "delete-pending");
             is_hidden(addr, &ann).await;
         }
         assert_eq!(backend.count("GET", DOC), reads, "{}", engine.name());
@@ -236,7 +236,7 @@ async fn what_waits_is_done_also_after_the_route_has_lost_the_option() {
     is_hidden(addr, &ann).await;
     assert_eq!(backend.count("DELETE", DOC), 0);
     release(addr, DOC, &bob.id).await;
-    get(addr, DOC).await.refused(404, "delete-pending");
+    get(addr, DOC).await.refused(409, "delete-pending");
     assert_eq!((backend.count("DELETE", DOC), backend.content(DOC)), (1, None));
     assert_eq!(put(addr, DOC, &[], "new").await.status, 201);
 }
@@ -248,7 +248,7 @@ async fn an_operator_gives_a_delete_up_that_can_never_be_done() {
     let [_ann, bob] = pending(addr, "30").await;
     backend.always("DELETE", DOC, |_| Answer::status(403));
     release(addr, DOC, &bob.id).await;
-    get(addr, DOC).await.refused(404, "delete-pending");
+    get(addr, DOC).await.refused(409, "delete-pending");
     told(admin, "/forget", &json!({ "key": "backend:/doc" })).await;
     assert_eq!(get(addr, DOC).await.text(), "one");
     assert_eq!(put(addr, DOC, &[], "two").await.status, 204);

@@ -191,8 +191,9 @@ async fn files_are_opened_exclusively() {
     release(addr, file, &last.id).await;
     let [one, other] = [open().await, open().await];
     assert_eq!(send(addr, "DELETE", file, &[("Lease-Id", &one.id)], "").await.status, 202);
-    get(addr, file).await.refused(404, "delete-pending");
-    lease(addr, "POST", file, &shared).await.refused(404, "delete-pending");
+    let pending = get(addr, file).await.refused(409, "delete-pending");
+    assert_eq!(pending.retry_after_seconds, Some(1), "the DELETE may be withdrawn");
+    lease(addr, "POST", file, &shared).await.refused(409, "delete-pending");
     assert_eq!(send(addr, "GET", file, &[("Lease-Id", &other.id)], "").await.text(), "two");
     release(addr, file, &other.id).await;
     let next = acquire(addr, file, "infinite").await;
