@@ -115,6 +115,8 @@ pub struct Call {
     pub operation: Option<&'static str>,
     /// The id of the lease that the request names.
     pub lease_id: Option<LeaseId>,
+    /// Whether a route that demands a lease demands it of this request too. A lease that is held counts in any case.
+    pub needs_lease: bool,
     /// The preconditions of the request.
     pub conditions: Preconditions,
     /// The checksums that its body should have.

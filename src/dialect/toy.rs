@@ -34,6 +34,7 @@ impl Grammar for Toy {
             intent: if takes { Intent::Write } else { Intent::Read },
             operation: None,
             lease_id: presented,
+            needs_lease: true,
             conditions: Preconditions::default(),
             checksums: Vec::new(),
             content: SentContent::default(),

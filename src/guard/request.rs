@@ -99,6 +99,8 @@ pub(crate) struct Sender {
     pub(crate) address: ClientAddress,
     /// The lease id in the request.
     pub(crate) lease_id: Option<LeaseId>,
+    /// Whether a route that demands a lease demands it of this request too.
+    pub(crate) needs_lease: bool,
     /// Whether the proxy itself sends the request: it is the DELETE that waited for the holders of the lease.
     pub(crate) is_late_delete: bool,
     /// The name of the variant that the request selects, once something needs it. A request for a lease often needs
@@ -114,7 +116,8 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { intent, mut conditions, checksums, content, mut metadata, lease_id, forwarded, .. } = call;
+        let Call { intent, mut conditions, checksums, content, mut metadata, lease_id, needs_lease, forwarded, .. } =
+            call;
         let mut head = client.head().clone();
         if let (Some(metadata), Some(grammar)) = (metadata.new_metadata(), rules.dialect.grammar().metadata()) {
             let names = head.spelled_fields().filter_map(|(field, _)| grammar.name_in(field));
@@ -143,7 +146,14 @@ impl Request {
             head,
             content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
             conditions,
-            sender: Sender { principal, address, lease_id, is_late_delete: false, variant: OnceLock::new() },
+            sender: Sender {
+                principal,
+                address,
+                lease_id,
+                needs_lease,
+                is_late_delete: false,
+                variant: OnceLock::new(),
+            },
             affinity: Affinity::default(),
         })
     }

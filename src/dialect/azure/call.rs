@@ -85,6 +85,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
         intent: operation.intent(),
         operation: Some(operation.name()),
         lease_id: lease_id(operation, headers)?,
+        needs_lease: true,
         conditions,
         checksums,
         content,

@@ -59,7 +59,9 @@ impl Grammar for AzureTable {
             let detail = "Deleting an entity needs If-Match, with the tag of the entity or with *.";
             return Err(Refusal::new(Code::PreconditionRequired, detail));
         }
-        Ok(Call { intent: operation.intent(), operation: Some(operation.name()), ..call })
+        // A table that does not exist yet has nothing that a lease could protect.
+        let needs_lease = operation != TableOperation::CreateTable;
+        Ok(Call { intent: operation.intent(), operation: Some(operation.name()), needs_lease, ..call })
     }
 
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {

@@ -84,6 +84,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         intent,
         operation: None,
         lease_id,
+        needs_lease: true,
         conditions,
         checksums: Vec::new(),
         content: SentContent::default(),

@@ -133,7 +133,8 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
     let standing = if request.sender.is_late_delete {
         judge_late_delete(snapshot, request.target())
     } else {
-        judge_use(snapshot, request.rules.lease.as_ref(), request.usages, request.sender.lease_id, principal)
+        let rules = request.rules.lease.as_ref().filter(|_| request.sender.needs_lease);
+        judge_use(snapshot, rules, request.usages, request.sender.lease_id, principal)
     };
     standing.map_err(|denied| {
         let reason = match &denied {
