@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::header;
+use http::{StatusCode, header};
 use pingora::{Error, protocols::http::ServerSession, proxy::FailToProxy};
 
 use super::{
@@ -24,9 +24,11 @@ use crate::{
     generation::{Live, Serving},
     guard::Answer,
     routing::{GuardedRequest, door::Door},
-    telemetry::{self, access::ClientExchange, stream_info},
+    telemetry::{self, Seldom, access::ClientExchange, stream_info},
     upstream::fields::{end_nominated, say_length_once},
 };
+
+static UPGRADE_DEMANDED: Seldom = Seldom::new();
 
 /// Sets limits on the connection, and lets a write finish after its client has gone.
 pub(super) fn prepare(session: &mut ServerSession, keepalive_timeout: Duration) {
@@ -129,7 +131,7 @@ async fn guard(
     context: &mut Context,
     request: &GuardedRequest,
 ) -> pingora::Result<Entered> {
-    session.req_header_mut().remove_header(&header::UPGRADE);
+    let wants_upgrade = session.req_header_mut().remove_header(&header::UPGRADE).is_some();
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let info = context.entry.info.clone();
@@ -140,7 +142,23 @@ async fn guard(
     if serving.guards.gates().get(request.route_index).is_some_and(|gate| gate.has_cancelled_waiters()) {
         end_connection(session);
     }
-    answered(session, context, answer?)
+    let answer = answer?;
+    if wants_upgrade {
+        tell_of_upgrade(request, &answer);
+    }
+    answered(session, context, answer)
+}
+
+/// Logs that the backend demands the upgrade that was removed (RFC 9110 section 15.5.22).
+fn tell_of_upgrade(request: &GuardedRequest, answer: &Answer) {
+    let is_demanded = matches!(answer, Answer::Relayed(relayed) if relayed.head.status == StatusCode::UPGRADE_REQUIRED);
+    if let Some(left_out) = is_demanded.then(|| UPGRADE_DEMANDED.due()).flatten() {
+        tracing::warn!(
+            route = %request.route.name, key = %request.key, left_out,
+            "the backend demands an upgrade of the protocol, which is removed on a guarded route: for WebSocket, set \
+             websocket = true on this route"
+        );
+    }
 }
 
 /// Prepares an answer in the dialect of the route.

@@ -57,6 +57,19 @@ async fn tunnels(backend: &Backend, addr: SocketAddr, fields: &[(&str, &str)]) -
     asked
 }
 
+/// B3: a route that is guarded and says nothing of WebSocket.
+#[tokio::test]
+async fn a_backend_that_demands_the_upgrade_is_told_of_in_the_log() {
+    let (backend, proxy) = start("").await;
+    backend.always("GET", SOCKET, |_| Answer::status(426).header("Upgrade", "websocket"));
+    assert_eq!(get(proxy.addr(), SOCKET).await.status, 426);
+    assert!(!proxy.log().contains("websocket = true"), "the client asked for no upgrade");
+    for _ in 0..2 {
+        assert_eq!(handshake(proxy.addr(), &[]).await.status, 426);
+    }
+    assert_eq!(proxy.logged(&["WARN", "websocket = true"]).await.len(), 1);
+}
+
 /// Otherwise whoever asks for another protocol would read what nobody is to read.
 #[tokio::test]
 async fn a_handshake_is_a_read_where_the_route_does_not_say_otherwise() {
