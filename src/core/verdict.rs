@@ -177,6 +177,17 @@ pub fn untagged(mut refusal: Refusal, why: Untagged) -> Refusal {
     refusal
 }
 
+/// Adds to the refusal of a write that each of the last reads has shown another state.
+pub fn changing(mut refusal: Refusal) -> Refusal {
+    let detail = format!(
+        "{}. The resource has changed at each of its last reads, although nothing was written: if its body contains a \
+         time or a token, the operator names that member in ignore_json, or takes the tag from another source (etag)",
+        refusal.detail
+    );
+    refusal.detail = detail.into();
+    refusal
+}
+
 /// The refusal of a write whose `If-None-Match` names a tag of the current state that belongs to another
 /// variant.
 pub fn excluded(conditions: &Preconditions) -> Refusal {

@@ -23,7 +23,7 @@ use crate::{
         refusal::{Code, Refusal},
         resource::KeyDigest,
         time::StoreTime,
-        verdict::untagged,
+        verdict::{changing, untagged},
     },
     guard::request::Request,
     telemetry::{metrics, stream_info},
@@ -112,6 +112,9 @@ impl Knowledge {
         match refusal.code {
             Code::PreconditionFailed => {
                 refusal.cause_mut().last_change = self.causes.last_change(request.key.digest(), snapshot);
+                if self.changes_each_time(request, snapshot) {
+                    refusal = changing(refusal);
+                }
             }
             Code::PreconditionRequired | Code::ValidatorUnavailable => {
                 if let Some(why) = self.causes.untagged.get(&request.variant()) {

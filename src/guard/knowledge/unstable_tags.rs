@@ -7,7 +7,7 @@ use std::{
     sync::LazyLock,
 };
 
-use http::StatusCode;
+use http::{HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 
@@ -71,6 +71,13 @@ impl UnstableTags {
         changes
     }
 
+    /// Returns the number of changes in a row that were noted since the last event on the data path.
+    fn changes(&self, variant: u64, touched: Revision) -> u8 {
+        let slot = usize::try_from(variant % SLOTS as u64).ok().and_then(|index| self.seen.get(index));
+        let seen = slot.map(|slot| *slot.lock()).filter(|seen| (seen.variant, seen.touched) == (variant, touched));
+        seen.map_or(0, |seen| seen.changes)
+    }
+
     /// Counts a change on a route, and returns the number so far.
     fn count(&self, route: &str) -> u64 {
         let mut counts = self.counts.lock();
@@ -97,6 +104,9 @@ impl Knowledge {
         else {
             return;
         };
+        if request.method == Method::GET {
+            self.note_shown(request, snapshot, tag);
+        }
         let Some(selecting) = selecting_fields(&request.head.headers, &head.headers) else { return };
         // A backend may answer HEAD and GET with different tags, each consistently.
         let variant = hash_of(&(request.variant(), selecting, &request.method));
@@ -121,6 +131,28 @@ impl Knowledge {
             remedy(&request.rules)
         );
     }
+}
+
+impl Knowledge {
+    /// Notes the tag that the resource of a request was shown with, by a read or a probe.
+    pub(crate) fn note_shown(&self, request: &Request, snapshot: &Snapshot, tag: &EntityTag) {
+        if request.rules.etag.needs_body() && snapshot.has_no_pending_writes() {
+            self.unstable_tags.see(shown(request), snapshot.touched(), tag);
+        }
+    }
+
+    /// Whether the resource of a request was shown with another tag each time, and nothing was written meanwhile.
+    pub(super) fn changes_each_time(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        request.rules.etag.needs_body()
+            && self.unstable_tags.changes(shown(request), snapshot.touched()) >= CHANGES_BESIDE_OTHERS
+    }
+}
+
+/// A name for all that a client is shown of a resource, by reads and by probes for its writes.
+fn shown(request: &Request) -> u64 {
+    let preferences =
+        [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| request.head.headers.get(name).map(HeaderValue::as_bytes));
+    hash_of(&(request.variant(), preferences, "shown"))
 }
 
 fn remedy(rules: &GuardRules) -> &'static str {

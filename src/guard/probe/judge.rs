@@ -52,6 +52,11 @@ impl Probes {
     pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
         let end = Instant::now() + request.rules.probe_timeout;
         let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
+        if let Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } =
+            &probed
+        {
+            self.knowledge.note_shown(request, snapshot, tag);
+        }
         let open = OpenQuestion::after(request, &probed);
         if let Probed::Current { representation, .. } = &probed
             && self.is_excluded(request, snapshot, representation, end).await?

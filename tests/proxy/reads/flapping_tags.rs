@@ -55,6 +55,24 @@ fn warnings(proxy: &Proxy) -> usize {
     proxy.log().matches(WARNING).count()
 }
 
+/// B1: the client and its operator learn from the refusal that no tag of this resource can ever be current.
+#[tokio::test]
+async fn b1_the_refusal_says_that_the_resource_changes_at_each_read() {
+    let clock = Clock::start().await;
+    let proxy = clock.proxy(true, "").await;
+    let addr = proxy.addr();
+    let mut details = Vec::new();
+    for _ in 0..2 {
+        let tag = get(addr, "/doc").await.etag();
+        details.push(put_if_match(addr, "/doc", &tag, "new").await.refused(412, "precondition-failed").detail);
+    }
+    assert!(!details[0].contains("ignore_json"), "it may have been another writer: {}", details[0]);
+    assert!(
+        details[1].contains("changed at each of its last reads") && details[1].contains("ignore_json"),
+        "{details:?}"
+    );
+}
+
 #[tokio::test]
 async fn p23_tags_that_change_without_a_write_are_told_of_once_a_route() {
     all_at_once(OTHER_WRITERS.map(|other_writers| {
