@@ -10,12 +10,15 @@
 //! claims of resources holds for it. Two attempts cannot both have it, and one whose answer was lost is taken back. At
 //! its deadline the mark of a dead owner becomes a doubt for the owner's late write window.
 //!
+//! *How long does it count?* For `idempotency_ttl` from its end, and an owner that dies can note no end. So the time
+//! that the record begins with is counted from the deadline of the mark, which is later than any end.
+//!
 //! [`ResourceKey::of_keyed_write`]: super::resource::ResourceKey::of_keyed_write
 
 use std::time::Duration;
 
 use super::{
-    first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess},
+    first_attempt::{FirstAttempt, SentWrite},
     idempotency::{AttemptEnd, Progress},
     record::{Availability, Mark, Record, Snapshot},
     steps::{Outcome, Settlement, claim, settle},
@@ -23,28 +26,26 @@ use super::{
 
 /// Returns the first attempt at a write and its progress. `None` if there is none that counts: the next attempt is a
 /// write like any other.
-pub fn progress(snapshot: &Snapshot) -> Option<(Fingerprint, Progress)> {
+pub fn progress(snapshot: &Snapshot) -> Option<(SentWrite, Progress)> {
     let first = snapshot.record.attempt.as_deref()?;
     let progress = match snapshot.availability() {
         Availability::Busy { .. } | Availability::Orphaned => Progress::InFlight,
         Availability::InDoubt { until } => Progress::InDoubt(snapshot.now.until(until)),
-        Availability::Free => {
-            let remembered = first.success.as_ref().filter(|remembered| snapshot.now < remembered.until)?;
-            Progress::Succeeded(remembered.answer.clone())
-        }
+        Availability::Free if first.until <= snapshot.now => return None,
+        Availability::Free => first.success.clone().map_or(Progress::Unknown, Progress::Succeeded),
     };
-    Some((first.fingerprint, progress))
+    Some((first.sent, progress))
 }
 
-/// Begins the first attempt at a write, unless an earlier one counts.
-pub fn begin(snapshot: &Snapshot, mark: Mark, fingerprint: Fingerprint) -> Option<Record> {
-    let attempt = Some(Box::new(FirstAttempt { fingerprint, success: None }));
+/// Begins the first attempt at a write, unless an earlier one counts. The attempt counts for this long after its end.
+pub fn begin(snapshot: &Snapshot, mark: Mark, sent: SentWrite, remembered_for: Duration) -> Option<Record> {
+    let attempt = Some(Box::new(FirstAttempt { sent, until: mark.deadline.plus(remembered_for), success: None }));
     progress(snapshot).is_none().then(|| claim(snapshot, mark)).flatten().map(|record| Record { attempt, ..record })
 }
 
-/// Ends the attempt with this mark. A success is replayed for `replay_for`. `None` if the mark is gone: another process
+/// Ends the attempt with this mark. Its answer is replayed for this long. `None` if the mark is gone: another process
 /// took its owner for dead.
-pub fn end(snapshot: &Snapshot, mark: Mark, end: AttemptEnd, replay_for: Duration) -> Option<Record> {
+pub fn end(snapshot: &Snapshot, mark: Mark, end: AttemptEnd, remembered_for: Duration) -> Option<Record> {
     let outcome = if end == AttemptEnd::Doubt { Outcome::Doubt } else { Outcome::NotApplied };
     let marked_at = snapshot.revision;
     let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
@@ -53,8 +54,9 @@ pub fn end(snapshot: &Snapshot, mark: Mark, end: AttemptEnd, replay_for: Duratio
         AttemptEnd::Nothing => record.attempt = None,
         AttemptEnd::Doubt => {}
         AttemptEnd::Success(answer) => {
-            let until = snapshot.now.plus(replay_for);
-            record.attempt.as_mut()?.success = Some(RememberedSuccess { answer, until });
+            let attempt = record.attempt.as_mut()?;
+            attempt.until = snapshot.now.plus(remembered_for);
+            attempt.success = Some(answer);
         }
     }
     Some(record)

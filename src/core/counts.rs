@@ -60,7 +60,7 @@ impl Counts {
 mod tests {
     use super::*;
     use crate::core::{
-        first_attempt::{Fingerprint, FirstAttempt},
+        first_attempt::{FirstAttempt, SentWrite},
         record::{Doubt, Revision, Stamp},
     };
 
@@ -70,7 +70,7 @@ mod tests {
         let until = StoreTime::from_milliseconds(1);
         let doubt = Some(Doubt { until, version: Stamp::Itself });
         let of_resource = Record { doubt, ..Record::absent(Revision(0)) };
-        let attempt = FirstAttempt { fingerprint: Fingerprint([0; 32]), success: None };
+        let attempt = FirstAttempt { sent: SentWrite::default(), until, success: None };
         let of_write = Record { attempt: Some(Box::new(attempt)), ..of_resource.clone() };
         let mut counts = Counts::default();
         counts.add(&of_resource, StoreTime::default());

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, header};
 use super::readings::query;
 
 /// Fields that carry credentials in any configuration.
-static CREDENTIAL_FIELDS: [HeaderName; 5] = [
+pub static CREDENTIAL_FIELDS: [HeaderName; 5] = [
     header::AUTHORIZATION,
     header::PROXY_AUTHORIZATION,
     header::COOKIE,

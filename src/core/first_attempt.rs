@@ -4,10 +4,10 @@
 
 use bytes::Bytes;
 
-use super::time::StoreTime;
+use super::{lease::PrincipalName, time::StoreTime};
 
 /// A hash of what a write sends: two writes with one key and one fingerprint are one write that was sent twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
 /// The answer that a replay carries.
@@ -22,6 +22,12 @@ pub struct Success {
 }
 
 impl Success {
+    /// The same answer without what takes room.
+    #[must_use]
+    pub fn status_alone(&self) -> Self {
+        Self { status: self.status, fields: Vec::new(), body: None }
+    }
+
     /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let fields = self.fields.iter().map(|(name, value)| name.len() + value.len() + 64);
@@ -29,20 +35,31 @@ impl Success {
     }
 }
 
+/// The sender of an attempt, as far as a proxy can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AttemptSender {
+    /// The declared identity, to which the key belongs.
+    pub owner: PrincipalName,
+    /// All credentials, also those that are no part of the identity.
+    pub credentials: PrincipalName,
+}
+
+/// What an attempt sends, and who sends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SentWrite {
+    /// The hash of what is sent.
+    pub fingerprint: Fingerprint,
+    /// The sender.
+    pub sender: AttemptSender,
+}
+
 /// The first attempt at a write. The claim of its record shows that it is in flight, and the doubt that it is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FirstAttempt {
-    /// The hash of the attempt's request.
-    pub fingerprint: Fingerprint,
-    /// Its answer, if the attempt succeeded.
-    pub success: Option<RememberedSuccess>,
-}
-
-/// The answer of a write that succeeded, and its term.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RememberedSuccess {
-    /// The answer.
-    pub answer: Success,
-    /// The time until which a retry gets the answer.
+    /// What was sent, and by whom.
+    pub sent: SentWrite,
+    /// The time until which no other write with this key is carried out.
     pub until: StoreTime,
+    /// Its answer, if the attempt succeeded.
+    pub success: Option<Success>,
 }

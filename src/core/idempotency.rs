@@ -3,24 +3,28 @@
 //! # Design
 //!
 //! *Why is only a success replayed?* A write that was refused or has failed may succeed by now, so its retry is judged
-//! anew. A write in doubt is neither: its retry gets no replay, but a refusal that reports the doubt.
+//! anew. A write in doubt is neither: its retry gets no replay, but a refusal that reports the doubt. When the doubt is
+//! over, nobody knows whether the write was applied, so no retry is carried out. A client that accepts a second write
+//! says so with a new key.
+//!
+//! *Why do so few fields tell one write from another?* Any other field may differ between two attempts: clients, and
+//! proxies on the way, number and trace them, and tokens are renewed. A retry that was taken for another write would
+//! be refused, and a list of such fields is never complete.
 //!
 //! *Why do the preconditions count as payload?* A replayed success tells the client that its write was applied to the
 //! version that it names. For any other version that would be false.
 //!
-//! *Why is a request that is signed anew no retry?* Only the backend can check a signature. A replay would give anyone
-//! who merely names the signer an answer that the backend might have refused.
+//! *Why is a key looked up by its resource alone?* Whoever sends it, it names one write, and a client may appear as
+//! another one: with a renewed token, or another cookie. So the identity decides only who is told the answer.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use thiserror::Error;
 
 use super::{
-    credentials::signer,
-    fields::ends_at_hop,
-    first_attempt::{Fingerprint, Success},
+    first_attempt::{Fingerprint, SentWrite, Success},
     parts_hash::PartsHasher,
     refusal::{Code, Refusal},
     steps::Outcome,
@@ -38,39 +42,12 @@ const KEY_BYTES_MAX: usize = 255;
 /// The time after which a client should retry for the answer to a write in flight. Most writes take less.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// Request fields that only frame the body, which counts by itself.
-const FRAMING: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::TRANSFER_ENCODING];
+/// The start of the fields that describe the content (RFC 9110 section 8.3 and later).
+const OF_CONTENT: &str = "content-";
 
-/// Request fields that may differ between two attempts at one write: they hold the time of the attempt, its number,
-/// and the path that it took.
-static OF_THE_ATTEMPT: [HeaderName; 26] = [
-    header::DATE,
-    header::FORWARDED,
-    header::VIA,
-    HeaderName::from_static("amz-sdk-request"),
-    HeaderName::from_static("b3"),
-    HeaderName::from_static("baggage"),
-    HeaderName::from_static("cf-connecting-ip"),
-    HeaderName::from_static("cf-ray"),
-    HeaderName::from_static("sentry-trace"),
-    HeaderName::from_static("traceparent"),
-    HeaderName::from_static("tracestate"),
-    HeaderName::from_static("uber-trace-id"),
-    HeaderName::from_static("x-amz-cf-id"),
-    HeaderName::from_static("x-amz-date"),
-    HeaderName::from_static("x-amzn-trace-id"),
-    HeaderName::from_static("x-b3-parentspanid"),
-    HeaderName::from_static("x-b3-sampled"),
-    HeaderName::from_static("x-b3-spanid"),
-    HeaderName::from_static("x-b3-traceid"),
-    HeaderName::from_static("x-cloud-trace-context"),
-    HeaderName::from_static("x-envoy-attempt-count"),
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-port"),
-    HeaderName::from_static("x-ms-date"),
-    HeaderName::from_static("x-real-ip"),
-    HeaderName::from_static("x-request-id"),
-];
+/// The start of the preconditions, and the one of WebDAV that has no more than it (RFC 4918 section 10.4).
+const OF_CONDITIONS: &str = "if-";
+const IF: &str = "if";
 
 /// Response fields that a replay carries too: those that describe the resource, and not one exchange.
 const REPLAYED_FIELDS: [HeaderName; 11] = [
@@ -136,19 +113,17 @@ fn quoted(rest: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a write to this target (with its query), with these fields and a body with this hash.
-    ///
-    /// Every field that may go on to the backend counts, since only the backend can interpret it. A signature covers
-    /// the date of its request, so in a signed request the fields of the attempt count as well.
-    pub fn of(target: &[u8], headers: &HeaderMap, body: &blake3::Hash) -> Self {
+    /// The fingerprint of a write by this method to this target (with its query), with these fields and a body with
+    /// this hash. Fields with one of the prefixes count as content.
+    pub fn of(
+        (method, target): (&Method, &[u8]),
+        headers: &HeaderMap,
+        body: &blake3::Hash,
+        content_prefixes: &[&str],
+    ) -> Self {
         let mut hasher = PartsHasher::default();
-        hasher.add(target);
-        hasher.add(body.as_bytes());
-        let is_signed = signer(headers).is_some();
-        let counts = |name: &&HeaderName| {
-            !ends_at_hop(name) && !FRAMING.contains(name) && (is_signed || !OF_THE_ATTEMPT.contains(name))
-        };
-        let mut names: Vec<&HeaderName> = headers.keys().filter(counts).collect();
+        hasher.add(method.as_str().as_bytes()).add(target).add(body.as_bytes());
+        let mut names: Vec<&HeaderName> = headers.keys().filter(|name| counts(name, content_prefixes)).collect();
         names.sort_unstable_by_key(|name| name.as_str());
         for name in names {
             for value in headers.get_all(name) {
@@ -158,6 +133,15 @@ impl Fingerprint {
         }
         Self(hasher.hash())
     }
+}
+
+/// Whether a field tells one write from another: it describes the content, or it is a precondition. The length of the
+/// content only frames it.
+fn counts(name: &HeaderName, content_prefixes: &[&str]) -> bool {
+    let text = name.as_str();
+    let is_of_content = text.starts_with(OF_CONTENT) && name != header::CONTENT_LENGTH;
+    let is_condition = text == IF || text.starts_with(OF_CONDITIONS);
+    is_of_content || is_condition || content_prefixes.iter().any(|prefix| text.starts_with(prefix))
 }
 
 impl Success {
@@ -183,30 +167,58 @@ pub enum Progress {
     InFlight,
     /// The write was sent and no answer came. It may still be applied for this long.
     InDoubt(Duration),
+    /// The write was sent and no answer came. It can no longer be applied, but it may have been.
+    Unknown,
     /// The write was applied, or at least accepted.
     Succeeded(Success),
 }
 
+/// The answer of the first write, for a further write with its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The answer.
+    pub success: Success,
+    /// Whether the backend has to let the sender read first: the credentials are not those of the first write.
+    pub needs_permission: bool,
+}
+
 /// Returns the answer of the first write to a further write with its key, or a refusal.
-pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result<Success, Refusal> {
-    let (fingerprint, progress) = first;
-    if fingerprint != further {
-        let detail = "this idempotency key was used for another write: send a retry exactly like the first \
-                      attempt, with the same body, target and header fields, and any other write with a new key";
+pub fn recognise((sent, progress): (SentWrite, Progress), further: SentWrite) -> Result<Replay, Refusal> {
+    if sent.sender.owner != further.sender.owner {
+        return Err(in_use("it came with another identity"));
+    }
+    if sent.fingerprint != further.fingerprint {
+        let detail = "this idempotency key was used for another write: send a retry with the method, target, body, \
+                      Content fields and preconditions of its first attempt, and any other write with a new key";
         return Err(Refusal::new(Code::IdempotencyMismatch, detail));
     }
+    let needs_permission = sent.sender.credentials != further.sender.credentials;
     match progress {
-        Progress::Succeeded(success) => Ok(success),
+        Progress::Succeeded(success) => Ok(Replay { success, needs_permission }),
         Progress::InFlight => {
             let detail = "the first attempt of this write has not ended: send it again later to get its answer";
             Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(RETRY_SOON))
         }
         Progress::InDoubt(remaining) => {
-            let detail = "the first attempt of this write was sent and no answer came: whether it was applied cannot \
-                          be known yet. Send it again later: it is then judged by the state of the resource";
+            let detail = "the first attempt of this write was sent and no answer came: whether it is applied cannot \
+                          be known yet. Read the resource when the time is over";
             Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(remaining).in_doubt())
         }
+        Progress::Unknown => {
+            let detail = "the first attempt of this write was sent and no answer came: it may have been applied. Read \
+                          the resource, and if the write may be repeated, send it with a new key";
+            Err(Refusal::new(Code::IdempotencyOutcomeUnknown, detail))
+        }
     }
+}
+
+/// The refusal of a write whose key belongs to another write that it may not know, for this reason.
+pub fn in_use(reason: &str) -> Refusal {
+    let detail = format!(
+        "a write with this idempotency key was sent to this resource before, and {reason}; nothing was written. Read \
+         the resource, and send another write with a new key"
+    );
+    Refusal::new(Code::IdempotencyKeyInUse, detail)
 }
 
 /// The refusal of a write without a key on a route that requires one.
@@ -235,7 +247,8 @@ impl End {
         match answered {
             _ if in_doubt => Self::Doubt,
             Some(status) if Outcome::of_status(status) == Outcome::Doubt => Self::Doubt,
-            Some(status) if status.is_success() => Self::Success(status),
+            // Forms are answered with a redirect to what they have made.
+            Some(status) if status.is_success() || matches!(status.as_u16(), 301..=303) => Self::Success(status),
             _ => Self::Nothing,
         }
     }

@@ -1,6 +1,7 @@
 use http::HeaderValue;
 
 use super::*;
+use crate::core::first_attempt::AttemptSender;
 
 fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     let field =
@@ -15,7 +16,11 @@ fn key(value: &str) -> Result<Option<Vec<u8>>, MalformedKey> {
 }
 
 fn fingerprint(target: &str, lines: &[(&'static str, &'static str)], body: &str) -> Fingerprint {
-    Fingerprint::of(target.as_bytes(), &fields(lines), &blake3::hash(body.as_bytes()))
+    Fingerprint::of((&Method::PUT, target.as_bytes()), &fields(lines), &blake3::hash(body.as_bytes()), &[])
+}
+
+fn sent(fingerprint: Fingerprint) -> SentWrite {
+    SentWrite { fingerprint, sender: AttemptSender { owner: [1; 16], credentials: [2; 16] } }
 }
 
 fn success() -> Success {
@@ -71,57 +76,90 @@ fn whatever_changes_the_meaning_of_a_write_changes_its_fingerprint() {
         ("/a", &lines[..], "one"),
         ("/a?b", &lines, "two"),
         ("/a?b", &lines[1..], "one"),
-        ("/a?b", &[lines[0], lines[1], ("x-meta", "a")], "one"),
+        ("/a?b", &[lines[0], lines[1], ("content-encoding", "gzip")], "one"),
         ("/a?b", &[lines[0], lines[1], lines[1]], "one"),
         ("/a?b", &[("content-type", "text/plain"), ("if-match", "\"2\"")], "one"),
         ("/a?b", &[("content-type", "text/plain"), ("if-none-match", "\"1\"")], "one"),
+        ("/a?b", &[lines[0], lines[1], ("if", "(<urn:uuid:1>)")], "one"),
     ] {
         assert_ne!(first, fingerprint(target, lines, body), "{target} {lines:?} {body}");
     }
+    let body = blake3::hash(b"one");
+    assert_ne!(first, Fingerprint::of((&Method::PATCH, b"/a?b"), &fields(&lines), &body, &[]));
 }
 
+/// Rule 21: a field of the attempt, a credential or the length of the content makes no other write, in whatever number.
 #[test]
 fn what_belongs_to_one_attempt_is_no_part_of_the_fingerprint() {
-    let first = fingerprint("/", &[("x-meta", "a")], "one");
-    for field in FRAMING.iter().chain(&[header::CONNECTION, header::TE]).chain(&OF_THE_ATTEMPT) {
-        let lines =
-            fields(&[("x-meta", "a")]).into_iter().chain([(Some(field.clone()), HeaderValue::from_static("1"))]);
-        let headers = lines.filter_map(|(name, value)| Some((name?, value))).collect();
-        assert_eq!(Fingerprint::of(b"/", &headers, &blake3::hash(b"one")), first, "{field}");
+    let first = fingerprint("/", &[("content-type", "a")], "one");
+    for name in
+        ["content-length", "date", "user-agent", "accept", "authorization", "cookie", "x-meta", "lease-id", "iffy"]
+    {
+        let lines = [("content-type", "a"), (name, "1"), (name, "2")];
+        assert_eq!(fingerprint("/", &lines, "one"), first, "{name}");
     }
 }
 
-/// The fields that a signature covers are part of the credentials.
+/// In some dialects other fields hold the content too.
 #[test]
-fn the_attempt_counts_where_it_is_signed() {
-    for credentials in ["SharedKey alice:MQ==", "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request"] {
-        let at = |date| fingerprint("/", &[("authorization", credentials), ("x-amz-date", date)], "one");
-        assert_eq!(at("1"), at("1"));
-        assert_ne!(at("1"), at("2"), "{credentials}");
-    }
-    let at = |date| fingerprint("/", &[("authorization", "Bearer a"), ("x-amz-date", date)], "one");
-    assert_eq!(at("1"), at("2"));
+fn content_in_fields_of_a_dialect_counts() {
+    let of = |value: &'static str| {
+        let lines = fields(&[("x-ms-meta-color", value)]);
+        Fingerprint::of((&Method::PUT, b"/"), &lines, &blake3::hash(b""), &["x-ms-meta-"])
+    };
+    assert_eq!(of("red"), of("red"));
+    assert_ne!(of("red"), of("blue"));
 }
 
 /// draft-ietf-httpapi-idempotency-key-header-06 section 2.6.
 #[test]
 fn a_retry_gets_the_answer_of_the_first_attempt_only_if_that_was_a_success() {
-    let same = fingerprint("/", &[], "one");
-    assert_eq!(recognise((same, Progress::Succeeded(success())), same), Ok(success()));
+    let same = sent(fingerprint("/", &[], "one"));
+    let replay = Replay { success: success(), needs_permission: false };
+    assert_eq!(recognise((same, Progress::Succeeded(success())), same), Ok(replay));
     let in_flight = recognise((same, Progress::InFlight), same).unwrap_err();
     assert_eq!((in_flight.code, in_flight.in_doubt), (Code::IdempotencyInFlight, false));
     let left = Duration::from_secs(3);
     let in_doubt = recognise((same, Progress::InDoubt(left)), same).unwrap_err();
     assert_eq!((in_doubt.code, in_doubt.in_doubt), (Code::IdempotencyInFlight, true));
     assert_eq!(in_doubt.retry_after, Some(left));
+    let unknown = recognise((same, Progress::Unknown), same).unwrap_err();
+    assert_eq!((unknown.code, unknown.in_doubt, unknown.retry_after), (Code::IdempotencyOutcomeUnknown, false, None));
+}
+
+fn each_progress() -> [Progress; 4] {
+    [Progress::Succeeded(success()), Progress::InFlight, Progress::InDoubt(Duration::ZERO), Progress::Unknown]
 }
 
 #[test]
 fn another_payload_is_told_nothing_of_the_first() {
-    let (first, other) = (fingerprint("/", &[], "one"), fingerprint("/", &[], "two"));
-    for progress in [Progress::InFlight, Progress::InDoubt(Duration::ZERO), Progress::Succeeded(success())] {
+    let (first, other) = (sent(fingerprint("/", &[], "one")), sent(fingerprint("/", &[], "two")));
+    for progress in each_progress() {
         assert_eq!(recognise((first, progress), other).unwrap_err().code, Code::IdempotencyMismatch);
     }
+}
+
+/// Rule 21: nobody but the owner of a key is told anything of its write.
+#[test]
+fn another_identity_is_told_nothing_of_the_first() {
+    let first = sent(fingerprint("/", &[], "one"));
+    for body in ["one", "two"] {
+        let sender = AttemptSender { owner: [9; 16], ..first.sender };
+        let other = SentWrite { sender, ..sent(fingerprint("/", &[], body)) };
+        for progress in each_progress() {
+            let refusal = recognise((first, progress), other).unwrap_err();
+            assert_eq!((refusal.code, refusal.retry_after), (Code::IdempotencyKeyInUse, None));
+        }
+    }
+}
+
+/// Rule 21: the backend lets the new credentials of an owner read first.
+#[test]
+fn other_credentials_of_the_owner_need_permission() {
+    let first = sent(fingerprint("/", &[], "one"));
+    let sender = AttemptSender { credentials: [9; 16], ..first.sender };
+    let replay = recognise((first, Progress::Succeeded(success())), SentWrite { sender, ..first });
+    assert_eq!(replay, Ok(Replay { success: success(), needs_permission: true }));
 }
 
 /// DESIGN, section 3, rule 3: a doubt is neither a success nor a failure.
@@ -135,7 +173,10 @@ fn only_what_the_upstream_took_is_remembered_as_a_success() {
         (Some(504), false, End::Doubt),
         (None, true, End::Doubt),
         (Some(500), false, End::Nothing),
-        (Some(303), false, End::Nothing),
+        (Some(301), false, End::Success(StatusCode::MOVED_PERMANENTLY)),
+        (Some(303), false, End::Success(StatusCode::SEE_OTHER)),
+        (Some(307), false, End::Nothing),
+        (Some(308), false, End::Nothing),
         (Some(412), false, End::Nothing),
         (None, false, End::Nothing),
     ] {

@@ -23,6 +23,8 @@ pub struct Quirks {
     pub tags_are_hashes: bool,
     /// The fields that may hold the idempotency key of a write. The first one that is present counts.
     pub idempotency_fields: &'static [HeaderName],
+    /// The starts of the names of fields that hold content, or describe it, besides those of HTTP.
+    pub content_prefixes: &'static [&'static str],
     /// Whether the query is part of the name of a target. If not, it names the operation and the right to it.
     pub query_names_target: bool,
     /// Whether one request can remove a whole collection of resources.

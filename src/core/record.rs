@@ -237,7 +237,7 @@ impl Record {
     }
 
     /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
-    /// waits, and no answer is kept for retries.
+    /// waits, and no retry is told from another write by it.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }
@@ -248,16 +248,14 @@ impl Record {
             return None;
         }
         let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
-        let success = self.attempt.as_ref().and_then(|attempt| attempt.success.as_ref());
-        let from = success.map_or(from, |remembered| remembered.until.max(from));
+        let from = self.attempt.as_ref().map_or(from, |attempt| attempt.until.max(from));
         self.leases.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
     /// Whether the record holds a moment of the store's time.
     pub fn has_moments(&self) -> bool {
-        let of_attempt = self.attempt.as_ref().is_some_and(|attempt| attempt.success.is_some());
         let of_state = !self.has_no_marks() || self.doubt.is_some() || !self.leases.is_empty();
-        of_attempt || of_state || !self.waiting.is_empty() || self.exclusive_awaited_until.is_some()
+        self.attempt.is_some() || of_state || !self.waiting.is_empty() || self.exclusive_awaited_until.is_some()
     }
 
     /// The marks of all writes in flight.

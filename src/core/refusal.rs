@@ -94,6 +94,10 @@ pub enum Code {
     IdempotencyKeyMissing,
     /// The first attempt of this write has not ended, or is in doubt.
     IdempotencyInFlight,
+    /// Somebody else's write came with this idempotency key.
+    IdempotencyKeyInUse,
+    /// The first attempt of this write was in doubt, and nobody can know any more whether it was applied.
+    IdempotencyOutcomeUnknown,
     /// Another write came with this idempotency key.
     IdempotencyMismatch,
     /// The store does not answer, or has lost acknowledged writes.
@@ -183,6 +187,12 @@ impl Code {
             }
             Self::IdempotencyInFlight => {
                 Facts("idempotency-in-flight", 409, "The first attempt of this write has not ended", DENIED)
+            }
+            Self::IdempotencyKeyInUse => {
+                Facts("idempotency-key-in-use", 409, "The idempotency key belongs to somebody else's write", DENIED)
+            }
+            Self::IdempotencyOutcomeUnknown => {
+                Facts("idempotency-outcome-unknown", 409, "The first attempt may have been applied", DENIED)
             }
             Self::IdempotencyMismatch => {
                 Facts("idempotency-mismatch", 422, "The idempotency key was used for another write", DENIED)

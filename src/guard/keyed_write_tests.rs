@@ -25,6 +25,8 @@ const REPLAY_FOR_MILLISECONDS: u64 = 60_000;
 /// A time longer than any mark or doubt lasts.
 const LONG_MILLISECONDS: u64 = 10 * 60 * 1000;
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);
+/// At least the window of the fixture's upstream.
+const LATE_WRITE_WINDOW_MILLISECONDS: u64 = 30_000;
 
 async fn sharing() -> Fixture {
     Fixture::sharing(GuardRules {
@@ -149,12 +151,22 @@ async fn a_success_that_the_store_does_not_take_is_in_doubt() {
         }
         let retry = put(&fixture, &tag, "two").await;
         assert_eq!((retry.status, retry.body.contains("\"in_doubt\":true")), (409, true), "{}", retry.body);
+        if when == When::Once(last) {
+            fixture.store.pass(LATE_WRITE_WINDOW_MILLISECONDS);
+            assert_outcome_unknown(&put(&fixture, &tag, "two").await);
+        }
         fixture.store.pass(LONG_MILLISECONDS);
         assert_eq!((put(&fixture, &tag, "two").await.status, fixture.writes()), (412, 1));
     }
 }
 
-/// Rule 7: at its deadline a dead owner's attempt is a doubt for the time in its mark, and then counts no more.
+fn assert_outcome_unknown(response: &Response) {
+    assert_eq!((response.status, response.field("retry-after")), (409, None), "{}", response.body);
+    assert!(response.body.contains("idempotency-outcome-unknown"), "{}", response.body);
+}
+
+/// Rule 7: at its deadline a dead owner's attempt is a doubt for the time in its mark. Rule 21 keeps its retry from being
+/// sent for `idempotency_ttl`.
 #[tokio::test]
 async fn an_attempt_of_a_dead_owner_is_in_doubt_from_its_deadline_on() {
     let fixture = sharing().await;
@@ -163,8 +175,9 @@ async fn an_attempt_of_a_dead_owner_is_in_doubt_from_its_deadline_on() {
     let (key, ended) = fixture.store.attempt().await;
     fixture.store.pass(REPLAY_FOR_MILLISECONDS);
     let before = fixture.store.look(&key).await;
-    let fingerprint = ended.record.attempt.as_ref().expect("an attempt").fingerprint;
-    let begun = begin(&before, mark(before.now.plus(Duration::from_secs(10))), fingerprint);
+    let sent = ended.record.attempt.as_ref().expect("an attempt").sent;
+    let remembered_for = Duration::from_millis(2 * REPLAY_FOR_MILLISECONDS);
+    let begun = begin(&before, mark(before.now.plus(Duration::from_secs(10))), sent, remembered_for);
     fixture.store.put(&key, begun.expect("the earlier one counts no more")).await;
     let in_flight = put(&fixture, &tag, "two").await;
     assert_eq!((in_flight.status, in_flight.field("retry-after")), (409, Some("1")), "{}", in_flight.body);
@@ -176,12 +189,16 @@ async fn an_attempt_of_a_dead_owner_is_in_doubt_from_its_deadline_on() {
     fixture.store.pass(76_999);
     assert_eq!(put(&fixture, &tag, "two").await.status, 409);
     fixture.store.pass(1);
+    assert_outcome_unknown(&put(&fixture, &tag, "two").await);
+    fixture.store.pass(2 * REPLAY_FOR_MILLISECONDS - 77_001);
+    assert_outcome_unknown(&put(&fixture, &tag, "two").await);
+    fixture.store.pass(1);
     assert_eq!((put(&fixture, &tag, "two").await.status, fixture.writes()), (412, 1), "it is judged");
 }
 
-/// Rule 3: the request ends, for whatever reason, after the attempt has begun.
+/// Rule 21: the request ends, for whatever reason, before a byte of it was sent. So its retry is no second write.
 #[tokio::test]
-async fn an_attempt_that_was_dropped_is_in_doubt() {
+async fn an_attempt_that_was_dropped_before_it_was_sent_leaves_nothing() {
     let fixture = sharing().await;
     let tag = fixture.tag().await;
     // The read and the mark of the attempt, and then the mark of the resource.
@@ -192,11 +209,8 @@ async fn an_attempt_that_was_dropped_is_in_doubt() {
         response = put(&fixture, &tag, "two") => panic!("the store hangs: {}", response.head),
         () = asked => {}
     }
-    let in_doubt = async || matches!(fixture.store.attempt().await.1.availability(), Availability::InDoubt { .. });
-    until("the doubt", in_doubt).await;
-    let retry = put(&fixture, &tag, "two").await;
-    assert_eq!((retry.status, fixture.writes()), (409, 0), "{}", retry.body);
-    assert!(retry.body.contains("idempotency-in-flight"), "{}", retry.body);
+    until("the retry to be sent", async || put(&fixture, &tag, "two").await.status == 204).await;
+    assert_eq!(fixture.writes(), 1);
 }
 
 /// Rule 7: the write waits for the resource. Its attempt allows for as long a wait as the route does. After that it may

@@ -7,7 +7,7 @@ use super::*;
 use crate::core::{
     bare_tags::{Listed, ShortName},
     entity_tag::EntityTag,
-    first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess, Success},
+    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, SentWrite, Success},
     http_date::HttpDate,
     lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
     pending_delete::PendingDelete,
@@ -130,11 +130,13 @@ fn recent_tags() -> impl Strategy<Value = Box<RecentTags>> {
 fn attempts() -> impl Strategy<Value = Box<FirstAttempt>> {
     let fields = ("[a-z][a-z-]{0,8}", prop::collection::vec(any::<u8>(), 0..12));
     let body = option::of(prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from));
-    let success = (200..300_u16, prop::collection::vec(fields, 0..3), body, moments()).prop_map(
-        |(status, fields, body, until)| RememberedSuccess { answer: Success { status, fields, body }, until },
-    );
-    (any::<[u8; 32]>(), option::of(success))
-        .prop_map(|(hash, success)| Box::new(FirstAttempt { fingerprint: Fingerprint(hash), success }))
+    let success = (200..300_u16, prop::collection::vec(fields, 0..3), body)
+        .prop_map(|(status, fields, body)| Success { status, fields, body });
+    let sender = any::<[[u8; 16]; 2]>().prop_map(|[owner, credentials]| AttemptSender { owner, credentials });
+    let sent = (any::<[u8; 32]>().prop_map(Fingerprint), sender)
+        .prop_map(|(fingerprint, sender)| SentWrite { fingerprint, sender });
+    (sent, moments(), option::of(success))
+        .prop_map(|(sent, until, success)| Box::new(FirstAttempt { sent, until, success }))
 }
 
 fn pending_deletes() -> impl Strategy<Value = Box<PendingDelete>> {
@@ -202,10 +204,10 @@ proptest! {
         let shift = |moment: StoreTime| StoreTime::from_milliseconds(moment.milliseconds() + later);
         prop_assert_eq!(moved.doubt.map(|doubt| doubt.until), record.doubt.map(|doubt| shift(doubt.until)));
         prop_assert_eq!(moved.claim.map(|mark| mark.deadline), record.claim.map(|mark| shift(mark.deadline)));
-        let until = |attempt: &FirstAttempt| attempt.success.as_ref().map(|remembered| remembered.until);
+        let until = |attempt: &FirstAttempt| attempt.until;
         prop_assert_eq!(
-            moved.attempt.as_deref().and_then(until),
-            record.attempt.as_deref().and_then(until).map(shift)
+            moved.attempt.as_deref().map(until),
+            record.attempt.as_deref().map(until).map(shift)
         );
         prop_assert_eq!(
             moved.leases.iter().map(|lease| lease.granted).collect::<Vec<_>>(),

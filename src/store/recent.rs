@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::core::{
-        first_attempt::{Fingerprint, FirstAttempt},
+        first_attempt::{FirstAttempt, SentWrite},
         lease::TargetName,
         pending_delete::PendingDelete,
         record::{Doubt, Mark, Revision, Stamp, WaitingSign},
@@ -188,7 +188,7 @@ mod tests {
         let until = StoreTime::from_milliseconds(9_000);
         let mark = Mark { owner: 1, nonce: 1, deadline: until, late_write_window: Duration::ZERO, leaves_lease: false };
         let delete = PendingDelete { host: Box::default(), target: Box::default(), name: TargetName::default() };
-        let attempt = FirstAttempt { fingerprint: Fingerprint([0; 32]), success: None };
+        let attempt = FirstAttempt { sent: SentWrite::default(), until, success: None };
         for busy in [
             Record { claim: Some(mark), ..plain() },
             Record { unclaimed: vec![mark], ..plain() },

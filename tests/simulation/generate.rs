@@ -208,6 +208,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         is_anonymous: options.delete_pending && random.u32(..4) > 0,
         as_other: random.u32(..4) == 0,
         by_date: false,
+        ..Manner::default()
     };
     Step { operation, target: target.to_owned(), manner }
 }

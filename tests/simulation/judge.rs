@@ -37,8 +37,6 @@ pub struct Ledger {
     pub is_faulty: bool,
     /// Whether a process was killed.
     pub has_died: bool,
-    /// Whether a store may not have got the answer of a keyed write, or a process stopped for longer than a mark.
-    pub may_have_lost_answers: bool,
     pub settled_reads: bool,
     /// Whether resources have metadata, which are the second part of each.
     pub has_metadata: bool,
@@ -81,6 +79,8 @@ pub struct Entry {
     pub is_given_up: bool,
     /// A write of the resource that was under way at the backend when it last acted on this read.
     pub shows_beside: Option<usize>,
+    /// Whether the backend has answered a read with its credentials.
+    pub asked: bool,
     /// Whether any of the content has reached the backend.
     pub arrived: bool,
     pub applied: usize,
@@ -161,6 +161,7 @@ impl Inner {
         let before = self.backend.resource(&resource);
         if let Some(number) = sent.request.filter(|_| !sent.writes()) {
             self.ledger.requests[number].shows_beside = self.write_under_way(&resource);
+            self.ledger.requests[number].asked = true;
         }
         let (response, changed) = self.backend.act(sent, second);
         if self.ledger.has_metadata {
@@ -219,6 +220,9 @@ impl Inner {
             if let Some(wrong) = wrong {
                 ledger.breaks(wrong);
             }
+        }
+        if let Some(how) = ledger.misread_retry(number, told) {
+            ledger.breaks(how);
         }
         if let Some(how) = ledger.shows_deferred(number, &entry, told) {
             ledger.breaks(how);

@@ -25,6 +25,7 @@ mod explore;
 mod generate;
 mod grants;
 mod judge;
+mod keys;
 mod lives;
 mod metadata;
 mod names;
@@ -147,6 +148,11 @@ fn random_schedules_keep_the_promise_for_dates() {
 #[test]
 fn random_schedules_keep_the_promise_for_tags_that_are_not_what_they_seem() {
     random_runs(dates::setting_with_untrue_tags);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_for_retries_that_differ() {
+    random_runs(keys::setting);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

@@ -5,6 +5,7 @@ use http::Method;
 use crate::{
     client::Request,
     judge::{Knowledge, Seen},
+    keys::{COOKIES, Change},
 };
 
 /// An operation of a client.
@@ -83,6 +84,10 @@ pub struct Manner {
     pub as_other: bool,
     /// Whether a write names the state by its modification date, if its client was told one.
     pub by_date: bool,
+    /// Whether a cookie names the client.
+    pub has_session: bool,
+    /// What the client changes of a request that it sends again.
+    pub changes: Change,
 }
 
 impl Operation {
@@ -142,6 +147,9 @@ impl Operation {
         let is_anonymous = manner.is_anonymous && self == Self::Delete;
         if !is_anonymous {
             fields.push(("authorization", if manner.as_other { "other" } else { "usual" }.to_owned()));
+        }
+        if manner.has_session {
+            fields.push(("cookie", COOKIES.to_owned()));
         }
         let seen = known.seen.get(target);
         let mut tagged = |name, seen: Option<&Seen>| fields.extend(seen.map(|seen| (name, seen.tag.clone())));

@@ -1,14 +1,14 @@
-//! Retries of keyed writes: a client sends its request again, byte for byte, and its key makes both one write.
+//! Retries of keyed writes: a client sends its request again, and its key makes both one write.
 
 use std::time::Duration;
 
-use ifmatch::core::resource::ResourceKey;
 use tokio::time::Instant;
 
 use crate::{
     backend::Resource,
     client::Told,
     judge::{Entry, Ledger, field},
+    keys::Change,
     metadata::Parts,
 };
 
@@ -27,23 +27,22 @@ pub enum Keys {
 /// The default of `idempotency_ttl`.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// Whether a record is that of a keyed write.
-pub fn is_of_attempt(key: &ResourceKey) -> bool {
-    key.as_str().starts_with("write ")
-}
-
 impl Ledger {
     /// Returns the client's last keyed write, to be sent again through this process.
-    pub fn retry(&self, client: usize, process: usize) -> Option<Entry> {
+    pub fn retry(&self, client: usize, process: usize, changes: Change) -> Option<Entry> {
         let has_key = |entry: &Entry| entry.client == client && field(&entry.request, "idempotency-key").is_some();
         let (number, last) = self.requests.iter().enumerate().rev().find(|(_, entry)| has_key(entry))?;
+        let mut request = last.request.clone();
+        changes.apply(&mut request);
         Some(Entry {
             process,
+            request,
             retry_of: Some(last.retry_of.unwrap_or(number)),
             invoked_at: Instant::now(),
             answered: None,
             is_given_up: false,
             arrived: false,
+            asked: false,
             applied: 0,
             parts: Parts::default(),
             ..last.clone()
@@ -57,27 +56,21 @@ impl Ledger {
         self.requests.iter().enumerate().filter(move |(other, _)| *other != number && first(*other) == own)
     }
 
-    /// Whether an answer that a client got is kept for its retries until the end of the run.
-    fn keeps_answers(&self) -> bool {
-        let is_kept = match self.keys {
+    /// Whether the keys of writes are known for their whole term.
+    fn keeps_keys(&self) -> bool {
+        match self.keys {
             Keys::Forgotten => false,
             Keys::InProcess => !self.has_died,
-            Keys::Shared => !self.may_have_lost_answers,
-        };
-        is_kept && !self.store_forgets
+            Keys::Shared => true,
+        }
     }
 
     /// Returns what is wrong with the application of one attempt at a write, beside the others.
     pub fn reapplication(&self, number: usize) -> Option<String> {
-        if !self.keeps_answers() {
+        if !self.keeps_keys() {
             return None;
         }
-        let is_known = |(_, entry): &(usize, &Entry)| {
-            let is_recent = entry.invoked_at.elapsed() < KEPT_FOR;
-            let is_acknowledged = entry.answered.as_ref().is_some_and(|(_, told)| is_success(told));
-            entry.applied > 0 && is_recent && (is_acknowledged || !self.is_faulty)
-        };
-        let (other, _) = self.other_attempts(number).find(is_known)?;
+        let (other, _) = self.other_attempts(number).find(|(_, other)| is_known(other))?;
         Some(format!("request {number} is applied, and has the key of request {other}, which was applied"))
     }
 
@@ -88,8 +81,24 @@ impl Ledger {
         Some(u64::try_from(change).unwrap() + 1)
     }
 
+    /// Returns what is wrong with the refusal of a retry. All of them send what the first attempt has sent.
+    pub fn misread_retry(&self, number: usize, told: &Told) -> Option<String> {
+        let is_misread = self.requests[number].retry_of.is_some() && told.code == Some("idempotency-mismatch");
+        is_misread.then(|| format!("request {number} counts as another write than the one that it repeats"))
+    }
+
     /// Returns what is wrong with the success of a retry that the backend did not act on.
     pub fn replay(&self, number: usize, told: &Told) -> Option<String> {
+        let entry = &self.requests[number];
+        let others = self.other_attempts(number).map(|(_, other)| other);
+        let applied: Vec<&Entry> = others.filter(|other| is_known(other)).collect();
+        if applied.iter().any(|other| session(other) != session(entry)) {
+            return Some(format!("request {number} of somebody else is told the answer of the first attempt"));
+        }
+        let credentials = |entry: &Entry| field(&entry.request, "authorization");
+        if !entry.asked && applied.iter().any(|other| credentials(other) != credentials(entry)) {
+            return Some(format!("request {number} is told an answer, and nobody asked whether it may read"));
+        }
         if !self.other_attempts(number).any(|(_, entry)| entry.applied > 0) {
             return Some(format!("request {number} was acknowledged, and no attempt at it was applied"));
         }
@@ -100,6 +109,18 @@ impl Ledger {
         let (other, first) = others.next()?;
         Some(format!("request {number} is told {told:?}, and request {other} with the same key {first:?}"))
     }
+}
+
+/// Whether a write keeps its key from others: it was applied, its time is not over, and the backend has not said that it
+/// failed, so that it may be tried again.
+fn is_known(entry: &Entry) -> bool {
+    let has_failed = entry.answered.as_ref().is_some_and(|(_, told)| told.code.is_none() && !is_success(told));
+    entry.applied > 0 && entry.invoked_at.elapsed() < KEPT_FOR && !has_failed
+}
+
+/// Returns the cookie that names the client.
+fn session(entry: &Entry) -> Option<String> {
+    field(&entry.request, "cookie").and_then(|cookies| Some(cookies.split_once(';')?.0.to_owned()))
 }
 
 pub fn is_success(told: &Told) -> bool {

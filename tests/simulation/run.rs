@@ -275,7 +275,7 @@ impl Run {
         let number = {
             let mut inner = self.world.lock();
             let number = inner.ledger.requests.len();
-            let retry = step.manner.resends.then(|| inner.ledger.retry(client, process)).flatten();
+            let retry = step.manner.resends.then(|| inner.ledger.retry(client, process, step.manner.changes)).flatten();
             let entry = retry.unwrap_or_else(|| entry(&inner.ledger, (client, process), number, step));
             inner.ledger.begin(entry)
         };
@@ -334,6 +334,7 @@ fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step
         answered: None,
         is_given_up: false,
         shows_beside: None,
+        asked: false,
         arrived: false,
         applied: 0,
         parts: Parts::default(),

@@ -13,7 +13,6 @@ use ifmatch::{
 use tokio::time::{Instant, advance};
 
 use crate::{
-    retries::is_of_attempt,
     run::Run,
     store::complete,
     world::{Inner, Late, Pending, Response, Sent, What},
@@ -182,10 +181,6 @@ impl Run {
     async fn answer(&mut self, number: u64, fate: Fate) {
         let place = self.world.lock().pending.iter().position(|pending| pending.number == number).unwrap();
         let pending = self.world.lock().pending.remove(place);
-        let may_lose_answer = matches!(&pending.what, What::Swap { key, .. } if is_of_attempt(key));
-        if fate == Fate::Stopped || may_lose_answer && fate != Fate::Answered {
-            self.world.lock().ledger.may_have_lost_answers = true;
-        }
         if fate == Fate::Stopped {
             let stop = self.longest_wait();
             self.reply(pending, Fate::Answered);
@@ -355,7 +350,6 @@ impl Run {
             What::Swap { key, expected, next, .. } => {
                 let mut inner = self.world.lock();
                 inner.ledger.is_faulty = true;
-                inner.ledger.may_have_lost_answers |= is_of_attempt(&key);
                 inner.stray.push((key, expected, *next));
             }
             What::Exchange { sent, .. } => self.give_up(sent, closed_after),

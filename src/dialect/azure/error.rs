@@ -67,13 +67,16 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
         Code::UpstreamFailed | Code::UpstreamUnreachable | Code::UpstreamInsecure | Code::ValidatorUnavailable => {
             (500, "InternalError")
         }
-        Code::UpstreamConnectTimeout | Code::UpstreamTimeout => (500, "OperationTimedOut"),
+        Code::UpstreamConnectTimeout | Code::UpstreamTimeout | Code::IdempotencyOutcomeUnknown => {
+            (500, "OperationTimedOut")
+        }
         Code::LeaseHeld
         | Code::LeaseIdMismatch
         | Code::LeaseNotPresent
         | Code::LeaseBreaking
         | Code::LeaseBroken
         | Code::LeaseHoldMax => (409, of_operation(code, asked.lease)),
+        Code::IdempotencyKeyInUse => (409, "ResourceAlreadyExists"),
         Code::LeaseIdMissing | Code::LeaseIdMismatchOnUse | Code::LeaseNotPresentOnUse | Code::LeaseLost => {
             (412, of_use(code, asked.container))
         }

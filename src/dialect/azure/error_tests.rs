@@ -15,6 +15,8 @@ fn every_refusal_has_a_name() {
         (Code::MalformedPrecondition, "400 InvalidHeaderValue"),
         (Code::AmbiguousTarget, "400 InvalidUri"),
         (Code::IdempotencyMismatch, "400 InvalidHeaderValue"),
+        (Code::IdempotencyKeyInUse, "409 ResourceAlreadyExists"),
+        (Code::IdempotencyOutcomeUnknown, "500 OperationTimedOut"),
         (Code::IdempotencyKeyMissing, "400 MissingRequiredHeader"),
         (Code::MethodOverride, "400 UnsupportedHeader"),
         (Code::MalformedRequest, "400 InvalidInput"),

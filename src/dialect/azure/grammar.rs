@@ -28,6 +28,9 @@ use crate::{
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
 
+/// Metadata, properties and tags of a blob. An operation that sets them has no other content.
+static CONTENT_PREFIXES: [&str; 5] = ["x-ms-meta-", "x-ms-blob-", "x-ms-tags", "x-ms-access-tier", "x-ms-if-"];
+
 static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         conditions_before_lease: true,
@@ -38,6 +41,7 @@ static FACTS: DialectFacts = DialectFacts {
         confirms_named_tag: false,
         tags_are_hashes: false,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
+        content_prefixes: &CONTENT_PREFIXES,
         query_names_target: false,
         removes_trees: true,
         is_flat: false,

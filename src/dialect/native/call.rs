@@ -31,6 +31,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         confirms_named_tag: false,
         tags_are_hashes: false,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
+        content_prefixes: &[],
         query_names_target: true,
         removes_trees: false,
         is_flat: false,

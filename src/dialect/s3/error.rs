@@ -35,6 +35,8 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),
         Code::DeletePending
         | Code::IdempotencyInFlight
+        | Code::IdempotencyKeyInUse
+        | Code::IdempotencyOutcomeUnknown
         | Code::LeaseHeld
         | Code::LeaseIdMismatch
         | Code::LeaseNotPresent

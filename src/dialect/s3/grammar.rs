@@ -16,6 +16,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
 
+/// Metadata of an object, its tags and rights, and the object that it is copied from.
+static CONTENT_PREFIXES: [&str; 6] =
+    ["x-amz-meta-", "x-amz-tagging", "x-amz-acl", "x-amz-grant-", "x-amz-copy-source", "x-amz-storage-class"];
+
 static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         always_dated: true,
@@ -24,6 +28,7 @@ static FACTS: DialectFacts = DialectFacts {
         confirms_named_tag: true,
         tags_are_hashes: true,
         idempotency_fields: &IDEMPOTENCY_FIELDS,
+        content_prefixes: &CONTENT_PREFIXES,
         is_flat: true,
         ..native::FACTS.quirks
     },

@@ -12,7 +12,7 @@ use crate::{
     core::{
         attempt_steps,
         bare_tags::Shown,
-        first_attempt::Fingerprint,
+        first_attempt::SentWrite,
         idempotency::AttemptEnd,
         lease::TargetName,
         record::{Availability, Known, Mark, Snapshot},
@@ -42,8 +42,8 @@ pub(crate) enum MarkKind {
     Unclaimed,
     /// The mark of a write of another resource that changes this one too.
     Touch,
-    /// The claim in the record of a write that came with an idempotency key.
-    Attempt(Fingerprint),
+    /// The claim in the record of a write that came with an idempotency key, which counts for this long after its end.
+    Attempt(SentWrite, Duration),
 }
 
 /// The properties of a write that its mark and its settlement depend on.
@@ -101,6 +101,8 @@ pub(crate) struct Claim {
     marked: Box<Snapshot>,
     removes: Option<TargetName>,
     is_settled: bool,
+    /// Whether this is the claim of an attempt of which no byte can have been sent.
+    is_unsent_attempt: bool,
 }
 
 impl Marker {
@@ -123,11 +125,11 @@ impl Marker {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
             MarkKind::Touch => add_touch(snapshot, mark),
-            MarkKind::Attempt(fingerprint) => attempt_steps::begin(snapshot, mark, fingerprint),
+            MarkKind::Attempt(sent, remembered_for) => attempt_steps::begin(snapshot, mark, sent, remembered_for),
         };
         let Some(next) = next else {
             let is_full = match kind {
-                MarkKind::Claim | MarkKind::Attempt(_) => false,
+                MarkKind::Claim | MarkKind::Attempt(..) => false,
                 MarkKind::Unclaimed => true,
                 MarkKind::Touch => snapshot.availability_to_touch() == Availability::Free,
             };
@@ -149,6 +151,7 @@ impl Marker {
                     marked: Box::new(marked),
                     removes,
                     is_settled: false,
+                    is_unsent_attempt: matches!(kind, MarkKind::Attempt(..)),
                 })
             }
         })
@@ -171,6 +174,11 @@ impl Claim {
     pub(crate) fn bounded_by(&mut self, other: &Self) {
         self.deadline.of_store = self.deadline.of_store.min(other.deadline.of_store);
         self.deadline.of_process = self.deadline.of_process.min(other.deadline.of_process);
+    }
+
+    /// Notes that the write of this attempt is about to be sent.
+    pub(crate) fn may_be_sent(&mut self) {
+        self.is_unsent_attempt = false;
     }
 
     /// Records what became of a write that has shown nothing else.
@@ -197,17 +205,17 @@ impl Claim {
     }
 
     /// Records the end of a write that came with an idempotency key, in the record of the write.
-    pub(crate) async fn end_attempt(mut self, end: AttemptEnd, replay_for: Duration) {
-        // If the store fails, dropping the claim tries once more, with a doubt.
-        self.is_settled = self.try_end_attempt(&end, replay_for).await.is_ok();
+    pub(crate) async fn end_attempt(mut self, end: AttemptEnd, remembered_for: Duration) {
+        // If the store fails, dropping the claim tries once more, with a doubt if the write was sent.
+        self.is_settled = self.try_end_attempt(&end, remembered_for).await.is_ok();
     }
 
-    async fn try_end_attempt(&self, end: &AttemptEnd, replay_for: Duration) -> Result<(), StoreError> {
+    async fn try_end_attempt(&self, end: &AttemptEnd, remembered_for: Duration) -> Result<(), StoreError> {
         let mut snapshot = Snapshot::clone(&self.marked);
         if *end != AttemptEnd::Nothing {
             snapshot.now = self.records.now().await?;
         }
-        let step = |snapshot: &Snapshot| attempt_steps::end(snapshot, self.mark, end.clone(), replay_for);
+        let step = |snapshot: &Snapshot| attempt_steps::end(snapshot, self.mark, end.clone(), remembered_for);
         self.records.update(&self.key, Some(snapshot), step).await.map(drop)
     }
 
@@ -261,15 +269,22 @@ impl Drop for Claim {
             return;
         }
         let orphan = self.take();
-        tracing::warn!(key = ?orphan.key, "a write ended without a verdict and is in doubt");
+        if !orphan.is_unsent_attempt {
+            tracing::warn!(key = ?orphan.key, "a write ended without a verdict and is in doubt");
+        }
         // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = orphan.try_settle(Outcome::Doubt, None, None, None).await {
+                let ended = if orphan.is_unsent_attempt {
+                    orphan.try_end_attempt(&AttemptEnd::Nothing, Duration::ZERO).await
+                } else {
+                    orphan.try_settle(Outcome::Doubt, None, None, None).await.map(drop)
+                };
+                if let Err(error) = ended {
                     tracing::error!(
                         key = ?orphan.key,
                         %error,
-                        "cannot record a doubt; its mark stays until its deadline"
+                        "cannot record the end of a write; its mark stays until its deadline"
                     );
                 }
             });

@@ -14,7 +14,7 @@ use crate::{
     config::Upstream,
     core::{
         cause::Reason,
-        first_attempt::Fingerprint,
+        first_attempt::SentWrite,
         lease::Standing,
         policy::GuardRules,
         record::{Availability, Snapshot},
@@ -134,9 +134,10 @@ impl Claims {
         request: &Request,
         key: &ResourceKey,
         (snapshot, since): (&Snapshot, Instant),
-        fingerprint: Fingerprint,
+        sent: SentWrite,
     ) -> Result<Marked, StoreError> {
-        let mut intent = intent(request, MarkKind::Attempt(fingerprint), snapshot.now, since);
+        let kind = MarkKind::Attempt(sent, request.rules.idempotency_ttl);
+        let mut intent = intent(request, kind, snapshot.now, since);
         intent.deadline = intent.deadline.plus(request.rules.claim_max_wait);
         self.marker.mark(key, snapshot, intent).await
     }

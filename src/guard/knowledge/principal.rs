@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
 use crate::core::{
-    credentials::{signer, signer_of},
+    credentials::{CREDENTIAL_FIELDS, signer, signer_of},
+    first_attempt::AttemptSender,
     lease::PrincipalName,
     parts_hash::{PartsHasher, half},
     policy::GuardRules,
@@ -56,6 +57,14 @@ enum Cookies<'a> {
     Without,
 }
 
+impl<'a> Cookies<'a> {
+    /// Those that the route declares.
+    fn of(rules: &'a GuardRules) -> Self {
+        let names = rules.identity_cookies.as_slice();
+        if names.is_empty() { Self::All } else { Self::Named(names) }
+    }
+}
+
 /// The hash of an identity without any credentials.
 const ANONYMOUS: [u8; 16] = [0; 16];
 
@@ -67,8 +76,7 @@ impl Principal {
             return Self { whole: ANONYMOUS, signer: ANONYMOUS, holder: ANONYMOUS };
         }
         let identity = |signs, cookies| identity(headers, &rules.identity_headers, certificate, signs, cookies);
-        let names = rules.identity_cookies.as_slice();
-        let cookies = if names.is_empty() { Cookies::All } else { Cookies::Named(names) };
+        let (names, cookies) = (rules.identity_cookies.as_slice(), Cookies::of(rules));
         let whole = identity(false, cookies);
         let signs = signer(headers).is_some() && rules.identity_headers.contains(&header::AUTHORIZATION);
         let signer = if signs { identity(true, cookies) } else { whole };
@@ -91,6 +99,20 @@ impl Principal {
     /// The name of a client with all its credentials.
     pub(crate) fn name(self) -> [u8; 16] {
         self.whole
+    }
+
+    /// The sender of an attempt at a write: the owner of its key, with all credentials of the request. Those that the
+    /// route does not declare as its identity count too, since they decide what the backend lets the sender read.
+    pub(crate) fn of_attempt(
+        self,
+        headers: &HeaderMap,
+        rules: &GuardRules,
+        certificate: Option<&[u8]>,
+    ) -> AttemptSender {
+        let others = CREDENTIAL_FIELDS.iter().filter(|name| !rules.identity_headers.contains(name));
+        let fields: Vec<HeaderName> = rules.identity_headers.iter().chain(others).cloned().collect();
+        let credentials = identity(headers, &fields, certificate, false, Cookies::of(rules));
+        AttemptSender { owner: self.whole, credentials }
     }
 
     /// The name that leases are bound to.

@@ -38,6 +38,7 @@ pub(crate) mod collection;
 pub(crate) mod head;
 pub(crate) mod judge;
 pub(crate) mod metadata;
+pub(crate) mod permission;
 mod unreadable;
 pub(crate) mod variants;
 

@@ -97,7 +97,7 @@ impl Writes {
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body
     /// arrives before the claim is taken, and the claim is released before the answer is written.
     pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
-        let mut key = key_of_write(client.head(), request)?;
+        let mut key = key_of_write(client, request)?;
         let is_costly = self.bodies.is_costly(&client.head().headers);
         let early = self.judge_unless_retry(request, is_costly, key.as_mut()).await?;
         // Boxed, so that a refusal from memory need not make room for an exchange.

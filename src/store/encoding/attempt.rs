@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{DamagedRecord, bytes, damaged, latin, moment, since};
 use crate::core::{
-    first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess, Success},
+    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, SentWrite, Success},
     time::StoreTime,
 };
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenAttempt {
-    fingerprint: String,
+    /// The hashes in base64: of what was sent, of the owner of the key, of the credentials.
+    sent: [String; 3],
+    until_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     success: Option<WrittenSuccess>,
 }
@@ -20,7 +22,6 @@ pub(super) struct WrittenAttempt {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenSuccess {
-    until_ms: i64,
     status: u16,
     fields: Vec<(String, String)>,
     /// The body in base64, because it may be of any kind.
@@ -30,38 +31,46 @@ struct WrittenSuccess {
 
 impl WrittenAttempt {
     pub(super) fn of(attempt: &FirstAttempt, base: StoreTime) -> Self {
+        let SentWrite { fingerprint, sender } = &attempt.sent;
+        let hashes: [&[u8]; 3] = [&fingerprint.0, &sender.owner, &sender.credentials];
         Self {
-            fingerprint: blake3::Hash::from_bytes(attempt.fingerprint.0).to_hex().to_string(),
-            success: attempt.success.as_ref().map(|remembered| WrittenSuccess::of(remembered, base)),
+            sent: hashes.map(|hash| STANDARD_NO_PAD.encode(hash)),
+            until_ms: since(base, attempt.until),
+            success: attempt.success.as_ref().map(WrittenSuccess::of),
         }
     }
 
     pub(super) fn read(self, base: StoreTime) -> Result<FirstAttempt, DamagedRecord> {
-        let fingerprint = blake3::Hash::from_hex(&self.fingerprint).map_err(|_error| damaged("the hash of a write"))?;
+        let [fingerprint, owner, credentials] = &self.sent;
+        let sender = AttemptSender { owner: hash(owner)?, credentials: hash(credentials)? };
         Ok(FirstAttempt {
-            fingerprint: Fingerprint(*fingerprint.as_bytes()),
-            success: self.success.map(|success| success.read(base)).transpose()?,
+            sent: SentWrite { fingerprint: Fingerprint(hash(fingerprint)?), sender },
+            until: moment(base, self.until_ms),
+            success: self.success.map(WrittenSuccess::read).transpose()?,
         })
     }
 }
 
+fn hash<const BYTES: usize>(text: &str) -> Result<[u8; BYTES], DamagedRecord> {
+    let octets = STANDARD_NO_PAD.decode(text).ok();
+    octets.and_then(|octets| octets.try_into().ok()).ok_or_else(|| damaged("the hash of a write"))
+}
+
 impl WrittenSuccess {
-    fn of(RememberedSuccess { answer, until }: &RememberedSuccess, base: StoreTime) -> Self {
+    fn of(answer: &Success) -> Self {
         Self {
-            until_ms: since(base, *until),
             status: answer.status,
             fields: answer.fields.iter().map(|(name, value)| (name.clone(), latin(value))).collect(),
             body: answer.body.as_ref().map(|body| STANDARD_NO_PAD.encode(body)),
         }
     }
 
-    fn read(self, base: StoreTime) -> Result<RememberedSuccess, DamagedRecord> {
+    fn read(self) -> Result<Success, DamagedRecord> {
         let body = self.body.map(|body| STANDARD_NO_PAD.decode(body)).transpose();
-        let answer = Success {
+        Ok(Success {
             status: self.status,
             fields: self.fields.into_iter().map(|(name, value)| (name, bytes(&value))).collect(),
             body: body.map_err(|_error| damaged("the body of an answer"))?.map(Into::into),
-        };
-        Ok(RememberedSuccess { answer, until: moment(base, self.until_ms) })
+        })
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::core::{
     bare_tags::{BareTags, ShortName},
-    first_attempt::FirstAttempt,
+    first_attempt::{FirstAttempt, Success},
     lease::Lease,
     pending_delete::PendingDelete,
     recent_tags::RecentTags,
@@ -33,9 +33,8 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         }
         Representation::Absent | Representation::Unknown => 0,
     };
-    let attempt = |attempt: &FirstAttempt| {
-        size_of::<FirstAttempt>() + attempt.success.as_ref().map_or(0, |remembered| remembered.answer.bytes())
-    };
+    let attempt =
+        |attempt: &FirstAttempt| size_of::<FirstAttempt>() + attempt.success.as_ref().map_or(0, Success::bytes);
     let bare_tags = match &record.bare_tags {
         BareTags::One(listed) => listed.earlier.len() * size_of::<ShortName>(),
         BareTags::All | BareTags::None => 0,
@@ -94,7 +93,7 @@ mod tests {
     use crate::core::{
         bare_tags::Listed,
         entity_tag::EntityTag,
-        first_attempt::{Fingerprint, RememberedSuccess, Success},
+        first_attempt::SentWrite,
         lease::testing::{Resource, TARGET, fixed, id, share},
         record::{Doubt, Stamp, VariantName},
         validators::Validators,
@@ -129,8 +128,8 @@ mod tests {
         let representation = Representation::Present(Validators { tag, modified: None });
         let listed = Listed { target: ShortName(1), current: None, earlier: vec![ShortName(2); 16] };
         let answer = Success { status: 200, fields: Vec::new(), body: Some(vec![0; 1_000].into()) };
-        let success = Some(RememberedSuccess { answer, until: StoreTime::default() });
-        let attempt = FirstAttempt { fingerprint: Fingerprint([0; 32]), success };
+        let (sent, until) = (SentWrite::default(), StoreTime::default());
+        let attempt = FirstAttempt { sent, until, success: Some(answer) };
         let mut shared = Resource::new();
         for number in [1, 2] {
             shared.must(share(id(number), fixed(60)));

@@ -206,9 +206,9 @@ async fn the_tag_of_an_uploaded_part_lets_no_write_pass() {
 }
 
 /// P5: the SDKs of AWS give all attempts of an operation one name. Each attempt is signed anew, and whether a signature
-/// holds is the server's to tell: only the attempt whose signature was taken is replayed to.
+/// holds is the server's to tell: only the attempt whose signature was taken is replayed to, and no other one is sent.
 #[tokio::test]
-async fn p5_an_attempt_that_is_signed_anew_is_judged_and_the_same_one_gets_its_answer() {
+async fn p5_an_attempt_that_is_signed_anew_is_refused_and_the_same_one_gets_its_answer() {
     let (backend, proxy, tag) = scene("idempotency = \"accept\"").await;
     let attempt = async |signature: &str, key: &str| {
         let credentials = format!("AWS4-HMAC-SHA256 Credential={key}/20260101/eu/s3/aws4_request, {signature}");
@@ -220,8 +220,8 @@ async fn p5_an_attempt_that_is_signed_anew_is_judged_and_the_same_one_gets_its_a
     let retry = attempt("SignedHeaders=host, Signature=1", "AKID").await;
     assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
     assert_eq!(retry.header("idempotent-replayed"), Some("true"));
-    assert_error(&attempt("SignedHeaders=host, Signature=2", "AKID").await, 412, "PreconditionFailed");
-    assert_error(&attempt("SignedHeaders=host, Signature=3", "OTHER").await, 412, "PreconditionFailed");
+    assert_error(&attempt("SignedHeaders=host, Signature=2", "AKID").await, 409, "OperationAborted");
+    assert_error(&attempt("SignedHeaders=host, Signature=3", "OTHER").await, 409, "OperationAborted");
     assert_eq!(backend.count("PUT", "*"), 1);
 }
 

@@ -74,9 +74,10 @@ async fn a_retry_at_another_proxy_while_the_first_attempt_is_in_flight_is_told_t
     }
 }
 
-/// Rule 3: the write of a killed proxy may have been applied, and may still be. Until its time is over no retry is sent.
+/// Rule 21: the write of a killed proxy may have been applied, and may still be. Its retry is never sent, and says why. A
+/// new key says that the write may be repeated.
 #[tokio::test]
-async fn the_retry_of_a_killed_proxys_write_is_in_doubt_and_then_judged() {
+async fn the_retry_of_a_killed_proxys_write_is_in_doubt_and_then_refused() {
     let engines = Engine::all().await;
     let [one, two, three] = engines.each_ref().map(kill_during_a_write);
     tokio::join!(one, two, three);
@@ -98,10 +99,10 @@ async fn kill_during_a_write(engine: &Engine) {
     dead.exit_status().await;
     assert!(first.await.unwrap().is_err(), "nobody was left to answer it");
     let (mut in_flight, mut in_doubt) = (0, 0);
-    let judged = within("the write of the killed proxy to be over", async {
+    let refused = within("the write of the killed proxy to be over", async {
         loop {
             let retry = send(alive.addr(), "POST", "/orders", &[KEY], "x").await;
-            if retry.status != 409 {
+            if retry.text().contains("idempotency-outcome-unknown") {
                 break retry;
             }
             let problem = retry.refused(409, "idempotency-in-flight");
@@ -110,8 +111,11 @@ async fn kill_during_a_write(engine: &Engine) {
             sleep(Duration::from_millis(100)).await;
         }
     });
-    let judged = judged.await;
-    assert_eq!((judged.status, judged.header("idempotent-replayed")), (201, None), "{judged:?}");
+    let problem = refused.await.refused(409, "idempotency-outcome-unknown");
+    assert_eq!((problem.in_doubt, problem.retry_after_seconds), (false, None), "{}", problem.detail);
+    assert_eq!(backend.count("POST", "/orders"), 1, "{}", engine.name());
+    let anew = send(alive.addr(), "POST", "/orders", &[("Idempotency-Key", "\"another\"")], "x").await;
+    assert_eq!((anew.status, anew.header("idempotent-replayed")), (201, None), "{anew:?}");
     assert!(in_flight > 0 && in_doubt > 0, "{}: {in_flight} {in_doubt}", engine.name());
     assert_eq!(backend.count("POST", "/orders"), 2, "{}", engine.name());
     drop(held);

@@ -9,6 +9,7 @@ mod early_answers;
 mod early_verdicts;
 mod forwarded_conditions;
 mod idempotency;
+mod idempotency_owners;
 mod named_by_body;
 mod outcomes;
 mod overlaps;

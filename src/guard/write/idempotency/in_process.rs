@@ -1,130 +1,205 @@
 //! Writes with a key in the memory of this process, for the stores that no other process uses.
 //!
-//! The answers are remembered for a limited time and within bounds.
+//! # Design
+//!
+//! *Why is nothing evicted?* The retry of a write that was forgotten would be applied once more. For want of room an
+//! answer loses its fields and its body first, the oldest one before the others. If that does not suffice, further
+//! writes with keys are refused until the time of an earlier one is over.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use moka::{Expiry, policy::EvictionPolicy, sync::Cache};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::KeyName;
 use crate::core::{
-    first_attempt::{Fingerprint, Success},
+    first_attempt::{SentWrite, Success},
     idempotency::{AttemptEnd, Progress},
 };
 
-/// The approximate bytes of all remembered answers: a hundred thousand without a body.
-const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The approximate bytes of a remembered answer besides its fields and its body.
-const ENTRY_BYTES: usize = 300;
+/// The approximate bytes of all that is remembered: 260,000 writes whose answers have lost their fields.
+const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The approximate bytes of a remembered write in all tables, besides the fields and the body of its answer.
+const WRITE_BYTES: usize = 256;
 
 /// The writes that came with a key.
 pub(crate) struct InProcess {
-    /// The writes that have not ended: at most the number of requests in flight.
-    in_flight: Mutex<HashMap<KeyName, Fingerprint>>,
-    ended: Cache<KeyName, Arc<EndedWrite>>,
+    writes: Mutex<Writes>,
+    bytes_max: usize,
 }
 
-/// A write whose outcome a retry is answered with.
-struct EndedWrite {
-    fingerprint: Fingerprint,
-    /// `None` while it is in doubt.
-    success: Option<Success>,
+#[derive(Default)]
+struct Writes {
+    /// Those in flight are at most as many as requests.
+    known: HashMap<KeyName, KnownWrite>,
+    /// The ended writes, by the time at which they are forgotten.
+    ends: BTreeSet<(Instant, KeyName)>,
+    /// The ended writes with a whole answer, the oldest first, and some that were forgotten since.
+    whole: VecDeque<KeyName>,
+    bytes: usize,
+}
+
+struct KnownWrite {
+    sent: SentWrite,
+    /// `None` while it is in flight.
+    ended: Option<Ended>,
+}
+
+struct Ended {
+    success: Option<Box<Success>>,
+    /// The end of its doubt; past if it is in none.
+    in_doubt_until: Instant,
     until: Instant,
 }
 
-/// Drops each ended write when its time is over.
-struct AtItsEnd;
-
-impl Expiry<KeyName, Arc<EndedWrite>> for AtItsEnd {
-    fn expire_after_create(&self, _name: &KeyName, ended: &Arc<EndedWrite>, now: Instant) -> Option<Duration> {
-        Some(ended.until.saturating_duration_since(now))
-    }
-
-    fn expire_after_update(
-        &self,
-        name: &KeyName,
-        ended: &Arc<EndedWrite>,
-        now: Instant,
-        _left: Option<Duration>,
-    ) -> Option<Duration> {
-        self.expire_after_create(name, ended, now)
-    }
+/// What a write with a key finds.
+pub(super) enum Begun {
+    /// It is the first one.
+    First(ProcessAttempt),
+    /// There is a first one already.
+    Known(SentWrite, Progress),
+    /// There is no room for another one.
+    Full,
 }
 
-/// The first attempt at a write. Dropping it without an end makes it a doubt.
+/// The first attempt at a write. Dropping it without an end makes it a doubt, if it may have been sent.
 pub(super) struct ProcessAttempt {
     writes: Arc<InProcess>,
     name: KeyName,
-    fingerprint: Fingerprint,
-    replay_for: Duration,
+    remembered_for: Duration,
     late_write_window: Duration,
+    may_be_sent: bool,
     has_ended: bool,
 }
 
 impl InProcess {
     /// Creates an empty memory.
     pub(super) fn new() -> Self {
-        let weight = |_: &KeyName, ended: &Arc<EndedWrite>| {
-            u32::try_from(ENTRY_BYTES + ended.success.as_ref().map_or(0, Success::bytes)).unwrap_or(u32::MAX)
-        };
-        // The oldest answer is evicted first: its client is the least likely to retry.
-        let ended = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(weight);
-        let ended = ended.eviction_policy(EvictionPolicy::lru()).expire_after(AtItsEnd).build();
-        Self { in_flight: Mutex::default(), ended }
+        Self::of_size(MEMORY_BYTES_MAX)
+    }
+
+    fn of_size(bytes_max: usize) -> Self {
+        Self { writes: Mutex::default(), bytes_max }
     }
 
     /// Whether there is a first attempt at this write.
     pub(super) fn has(&self, name: &KeyName) -> bool {
-        self.first(name, &self.in_flight.lock()).is_some()
+        let mut writes = self.writes.lock();
+        writes.forget_past(Instant::now());
+        writes.known.contains_key(name)
     }
 
-    /// Begins the first attempt at a write. If there is one already, returns it instead.
+    /// Begins the first attempt at a write. It counts for this long after its end.
     pub(super) fn begin(
         self: &Arc<Self>,
         name: KeyName,
-        fingerprint: Fingerprint,
-        replay_for: Duration,
+        sent: SentWrite,
+        remembered_for: Duration,
         late_write_window: Duration,
-    ) -> Result<ProcessAttempt, (Fingerprint, Progress)> {
-        let mut in_flight = self.in_flight.lock();
-        if let Some(first) = self.first(&name, &in_flight) {
-            return Err(first);
+    ) -> Begun {
+        let now = Instant::now();
+        let mut writes = self.writes.lock();
+        writes.forget_past(now);
+        if let Some(first) = writes.known.get(&name) {
+            return Begun::Known(first.sent, first.progress(now));
         }
-        in_flight.insert(name, fingerprint);
+        if !writes.make_room(WRITE_BYTES, self.bytes_max) {
+            return Begun::Full;
+        }
+        writes.bytes += WRITE_BYTES;
+        writes.known.insert(name, KnownWrite { sent, ended: None });
         let writes = Arc::clone(self);
-        Ok(ProcessAttempt { writes, name, fingerprint, replay_for, late_write_window, has_ended: false })
+        let (may_be_sent, has_ended) = (false, false);
+        Begun::First(ProcessAttempt { writes, name, remembered_for, late_write_window, may_be_sent, has_ended })
+    }
+}
+
+impl Writes {
+    fn forget_past(&mut self, now: Instant) {
+        while let Some((until, name)) = self.ends.first().copied().filter(|(until, _)| *until <= now) {
+            self.ends.remove(&(until, name));
+            self.forget(&name);
+        }
+        // Names of forgotten writes are at the front sooner or later.
+        while self.whole.front().is_some_and(|name| !self.known.contains_key(name)) {
+            self.whole.pop_front();
+        }
     }
 
-    /// Returns the first write of this name, and its progress.
-    fn first(&self, name: &KeyName, in_flight: &HashMap<KeyName, Fingerprint>) -> Option<(Fingerprint, Progress)> {
-        if let Some(fingerprint) = in_flight.get(name) {
-            return Some((*fingerprint, Progress::InFlight));
+    fn forget(&mut self, name: &KeyName) {
+        if let Some(write) = self.known.remove(name) {
+            self.bytes -= WRITE_BYTES + write.answer_bytes();
         }
-        let ended = self.ended.get(name)?;
-        let in_doubt = || Progress::InDoubt(ended.until.saturating_duration_since(Instant::now()));
-        Some((ended.fingerprint, ended.success.clone().map_or_else(in_doubt, Progress::Succeeded)))
+    }
+
+    /// Takes the fields and bodies of the oldest answers for these further bytes. Returns false if that is not enough.
+    fn make_room(&mut self, bytes: usize, bytes_max: usize) -> bool {
+        while self.bytes + bytes > bytes_max {
+            let Some(oldest) = self.whole.pop_front() else { return false };
+            let answer = self.known.get_mut(&oldest).and_then(|write| write.ended.as_mut()?.success.as_mut());
+            if let Some(answer) = answer {
+                self.bytes -= answer.bytes();
+                **answer = answer.status_alone();
+            }
+        }
+        true
+    }
+
+    fn end(&mut self, name: KeyName, ended: Ended, bytes_max: usize) {
+        let bytes = ended.success.as_ref().map_or(0, |success| success.bytes());
+        let has_room = self.make_room(bytes, bytes_max);
+        let Some(write) = self.known.get_mut(&name) else { return };
+        self.ends.insert((ended.until, name));
+        let success = ended.success.map(|success| if has_room { success } else { success.status_alone().into() });
+        write.ended = Some(Ended { success, ..ended });
+        self.bytes += write.answer_bytes();
+        if bytes > 0 && has_room {
+            self.whole.push_back(name);
+        }
+    }
+}
+
+impl KnownWrite {
+    fn answer_bytes(&self) -> usize {
+        self.ended.as_ref().and_then(|ended| ended.success.as_ref()).map_or(0, |success| success.bytes())
+    }
+
+    fn progress(&self, now: Instant) -> Progress {
+        match &self.ended {
+            None => Progress::InFlight,
+            Some(Ended { success: Some(success), .. }) => Progress::Succeeded(Success::clone(success)),
+            Some(Ended { in_doubt_until, .. }) if now < *in_doubt_until => Progress::InDoubt(*in_doubt_until - now),
+            Some(_) => Progress::Unknown,
+        }
     }
 }
 
 impl ProcessAttempt {
+    /// Notes that the write is about to be sent.
+    pub(super) fn may_be_sent(&mut self) {
+        self.may_be_sent = true;
+    }
+
     /// Remembers the end of the write.
     pub(super) fn end(&mut self, end: AttemptEnd) {
+        let now = Instant::now();
         let ended = match end {
             AttemptEnd::Nothing => None,
-            AttemptEnd::Doubt => Some((None, self.late_write_window)),
-            AttemptEnd::Success(success) => Some((Some(success), self.replay_for)),
+            AttemptEnd::Doubt => Some((None, now + self.late_write_window)),
+            AttemptEnd::Success(success) => Some((Some(Box::new(success)), now)),
         };
-        let mut in_flight = self.writes.in_flight.lock();
-        if let Some((success, ttl)) = ended {
-            let ended = EndedWrite { fingerprint: self.fingerprint, success, until: Instant::now() + ttl };
-            self.writes.ended.insert(self.name, Arc::new(ended));
+        let mut writes = self.writes.writes.lock();
+        match ended {
+            None => writes.forget(&self.name),
+            Some((success, in_doubt_until)) => {
+                let until = in_doubt_until + self.remembered_for;
+                writes.end(self.name, Ended { success, in_doubt_until, until }, self.writes.bytes_max);
+            }
         }
-        in_flight.remove(&self.name);
         self.has_ended = true;
     }
 }
@@ -132,7 +207,7 @@ impl ProcessAttempt {
 impl Drop for ProcessAttempt {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.end(AttemptEnd::Doubt);
+            self.end(if self.may_be_sent { AttemptEnd::Doubt } else { AttemptEnd::Nothing });
         }
     }
 }

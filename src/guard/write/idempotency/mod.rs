@@ -3,7 +3,6 @@
 //!
 //! A store that proxies share also remembers the writes that came with a key, each in a record of its own
 //! ([`attempt_steps`](crate::core::attempt_steps)). With any other store this process remembers them (`in_process`).
-//! Safety does not depend on them: a retry that is not recognised is judged by its preconditions like any other write.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,11 +13,11 @@ use tokio::time::Instant;
 
 use super::{Writes, admit::Early};
 use crate::{
-    body::Body,
+    body::{Body, Client},
     core::{
         attempt_steps::progress,
-        first_attempt::{Fingerprint, Success},
-        idempotency::{AttemptEnd, End, Progress, REPLAYED, key_of, missing, recognise},
+        first_attempt::{AttemptSender, Fingerprint, SentWrite, Success},
+        idempotency::{AttemptEnd, End, Progress, REPLAYED, Replay, in_use, key_of, missing, recognise},
         parts_hash::PartsHasher,
         policy::Idempotency,
         refusal::{Code, Refusal},
@@ -28,12 +27,14 @@ use crate::{
     guard::{
         answer::{Answer, Relayed},
         claim::{Claim, Held, Marked},
+        probe::permission::Permission,
         refusals,
         request::Request,
     },
+    store::StoreError,
     upstream::BodyPrefix,
 };
-use in_process::{InProcess, ProcessAttempt};
+use in_process::{Begun, InProcess, ProcessAttempt};
 
 mod in_process;
 
@@ -41,7 +42,7 @@ mod in_process;
 /// status and the tag.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// One write of one client: a hash of the client's identity, the method, the resource, and the client's key.
+/// The name of a write: a hash of its resource and its key.
 type KeyName = [u8; 32];
 
 /// The place where the writes that came with a key are remembered.
@@ -56,6 +57,7 @@ pub(crate) enum Replays {
 /// The name of a write that came with a key.
 pub(crate) struct WriteKey {
     name: KeyName,
+    sender: AttemptSender,
     /// The record of the write, if it was read in the store.
     seen: Option<Early>,
 }
@@ -66,7 +68,7 @@ pub(crate) struct KeyedWrite(Option<Named>);
 struct Named {
     attempt: Attempt,
     answered: Option<StatusCode>,
-    replay_for: Duration,
+    remembered_for: Duration,
 }
 
 /// The first attempt at a write.
@@ -76,14 +78,18 @@ enum Attempt {
 }
 
 /// Returns the name of a write that came with a key, on a route that heeds keys.
-pub(crate) fn key_of_write(received: &RequestHeader, request: &Request) -> Result<Option<WriteKey>, Refusal> {
+pub(crate) fn key_of_write(client: &dyn Client, request: &Request) -> Result<Option<WriteKey>, Refusal> {
     if request.rules.idempotency == Idempotency::Off {
         return Ok(None);
     }
-    let key = key_of(&received.headers, request.rules.quirks.idempotency_fields)
+    let headers = &client.head().headers;
+    let key = key_of(headers, request.rules.quirks.idempotency_fields)
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
-        Some(key) => Ok(Some(WriteKey { name: hashed(request, &key), seen: None })),
+        Some(key) => {
+            let sender = request.sender.principal.of_attempt(headers, &request.rules, client.certificate());
+            Ok(Some(WriteKey { name: name_of(request, &key), sender, seen: None }))
+        }
         None if request.rules.idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
@@ -118,22 +124,38 @@ impl Writes {
         request: &Request,
         body: &Body,
     ) -> Result<KeyedWrite, Answer> {
-        let Some(WriteKey { name, seen }) = key else { return Ok(KeyedWrite(None)) };
-        let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
-        let (replay_for, late_write_window) = (request.rules.idempotency_ttl, request.upstream().late_write_window);
+        let Some(WriteKey { name, sender, seen }) = key else { return Ok(KeyedWrite(None)) };
+        let what = (&request.method, received.raw_path());
+        let prefixes = request.rules.quirks.content_prefixes;
+        let fingerprint = Fingerprint::of(what, &received.headers, &body.digest(), prefixes);
+        let sent = SentWrite { fingerprint, sender };
+        let (remembered_for, late_write_window) = (request.rules.idempotency_ttl, request.upstream().late_write_window);
         let begun = match &self.replays {
-            Replays::InProcess(writes) => {
-                writes.begin(name, fingerprint, replay_for, late_write_window).map(Attempt::InProcess)
-            }
+            Replays::InProcess(writes) => match writes.begin(name, sent, remembered_for, late_write_window) {
+                Begun::First(attempt) => Ok(Attempt::InProcess(attempt)),
+                Begun::Known(first, progress) => Err((first, progress)),
+                Begun::Full => return Err(refusals::of_store(&StoreError::Full).into()),
+            },
             Replays::InStore => {
                 let key = ResourceKey::of_keyed_write(name);
-                Box::pin(self.begin_in_store(request, &key, seen, fingerprint)).await?.map(Attempt::InStore)
+                Box::pin(self.begin_in_store(request, &key, seen, sent)).await?.map(Attempt::InStore)
             }
         };
         match begun {
-            Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, answered: None, replay_for }))),
-            Err(first) => Err(replay(recognise(first, fingerprint)?)?),
+            Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, answered: None, remembered_for }))),
+            Err(first) => Err(Box::pin(self.replay(request, recognise(first, sent)?)).await?),
         }
+    }
+
+    /// Gives a retry the answer of its first attempt. Other credentials may belong to somebody who can no longer read,
+    /// or not yet: then the backend answers first.
+    async fn replay(&self, request: &Request, Replay { success, needs_permission }: Replay) -> Result<Answer, Answer> {
+        if needs_permission && self.probes.ask_permission(request).await? == Permission::Unknown {
+            return Err(
+                in_use("it came with other credentials, and the backend does not tell whether yours may read").into()
+            );
+        }
+        Ok(replayed(success)?)
     }
 
     /// Begins the first attempt at a write in the store. If there is one already, returns it instead.
@@ -142,8 +164,8 @@ impl Writes {
         request: &Request,
         key: &ResourceKey,
         seen: Option<Early>,
-        fingerprint: Fingerprint,
-    ) -> Result<Result<Claim, (Fingerprint, Progress)>, Refusal> {
+        sent: SentWrite,
+    ) -> Result<Result<Claim, (SentWrite, Progress)>, Refusal> {
         let Early { snapshot, since } = match self.as_of_now(seen).await? {
             Some(seen) => seen,
             None => self.read_attempt(key).await?,
@@ -151,12 +173,12 @@ impl Writes {
         if let Some(first) = progress(&snapshot) {
             return Ok(Err(first));
         }
-        let marked = self.claims.mark_attempt(request, key, (&snapshot, since), fingerprint).await;
+        let marked = self.claims.mark_attempt(request, key, (&snapshot, since), sent).await;
         Ok(match marked.map_err(|error| refusals::of_store(&error))? {
             Marked::Done(claim) => Ok(claim),
             // Another attempt has come first, and may have left no trace by now.
-            Marked::Conflict(current) => Err(progress(&current).unwrap_or((fingerprint, Progress::InFlight))),
-            Marked::Full => Err((fingerprint, Progress::InFlight)),
+            Marked::Conflict(current) => Err(progress(&current).unwrap_or((sent, Progress::InFlight))),
+            Marked::Full => Err((sent, Progress::InFlight)),
         })
     }
 
@@ -182,10 +204,15 @@ impl KeyedWrite {
         }
     }
 
-    /// Gives the claim of the write no more time than its attempt has.
-    pub(crate) fn bound(&self, claim: &mut Held) {
-        if let Self(Some(Named { attempt: Attempt::InStore(attempt), .. })) = self {
-            claim.bounded_by(attempt);
+    /// Notes that the write is about to be sent, and gives its claim no more time than its attempt has.
+    pub(crate) fn bound(&mut self, claim: &mut Held) {
+        match &mut self.0 {
+            Some(Named { attempt: Attempt::InStore(attempt), .. }) => {
+                attempt.may_be_sent();
+                claim.bounded_by(attempt);
+            }
+            Some(Named { attempt: Attempt::InProcess(attempt), .. }) => attempt.may_be_sent(),
+            None => {}
         }
     }
 
@@ -195,8 +222,8 @@ impl KeyedWrite {
         async move {
             match ended {
                 Some((end, Named { attempt: Attempt::InProcess(mut attempt), .. })) => attempt.end(end),
-                Some((end, Named { attempt: Attempt::InStore(claim), replay_for, .. })) => {
-                    Box::pin(claim.end_attempt(end, replay_for)).await;
+                Some((end, Named { attempt: Attempt::InStore(claim), remembered_for, .. })) => {
+                    Box::pin(claim.end_attempt(end, remembered_for)).await;
                 }
                 None => {}
             }
@@ -225,7 +252,7 @@ fn whole_body(relayed: &Relayed) -> Option<Bytes> {
     is_whole.then(|| relayed.begun.chunks().concat().into())
 }
 
-fn replay(success: Success) -> pingora::Result<Answer> {
+fn replayed(success: Success) -> pingora::Result<Answer> {
     let mut head = Box::new(ResponseHeader::build(success.status, Some(success.fields.len() + 1))?);
     for (name, value) in success.fields {
         head.append_header(name, value)?;
@@ -236,10 +263,8 @@ fn replay(success: Success) -> pingora::Result<Answer> {
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
-/// Returns the name of a client's write. It depends on all credentials of the client, so another signer under the same
-/// identity counts as another client.
-fn hashed(request: &Request, key: &[u8]) -> KeyName {
-    let client = request.sender.principal.name();
+/// Returns the name of a write. No client is part of it: whoever sends the key again means the same write.
+fn name_of(request: &Request, key: &[u8]) -> KeyName {
     let mut hasher = PartsHasher::default();
-    hasher.add(&client).add(request.method.as_str().as_bytes()).add(request.key.as_str().as_bytes()).add(key).hash()
+    hasher.add(request.key.as_str().as_bytes()).add(key).hash()
 }
