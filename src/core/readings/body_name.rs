@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for NameBelow<'_> {
 /// different ways.
 struct Name;
 
-impl<'de> Visitor<'de> for Name {
+impl Visitor<'_> for Name {
     type Value = String;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

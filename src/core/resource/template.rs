@@ -202,9 +202,8 @@ impl TemplatePart {
         match self {
             Self::Literal(_) => false,
             Self::Path | Self::Capture { maybe_rest: true, .. } => in_segment || octet == b'/',
-            Self::Host | Self::Capture { maybe_rest: false, .. } => in_segment,
+            Self::Host | Self::Capture { maybe_rest: false, .. } | Self::JsonHeader(_) => in_segment,
             Self::Query(_) | Self::Header(_) => in_segment || octet == ABSENT,
-            Self::JsonHeader(_) => in_segment,
         }
     }
 }

@@ -22,7 +22,9 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
     match code {
         Code::MalformedPrecondition | Code::MalformedLeaseHeader => (None, "InvalidArgument"),
         Code::AmbiguousTarget => (None, "InvalidURI"),
-        Code::MethodOverride | Code::MalformedRequest | Code::IdempotencyKeyMissing => (None, "InvalidRequest"),
+        Code::MethodOverride | Code::MalformedRequest | Code::IdempotencyKeyMissing | Code::UnsupportedMediaType => {
+            (None, "InvalidRequest")
+        }
         Code::NoRoute => (None, "NoSuchBucket"),
         Code::LeaseTargetMissing => (None, "NoSuchKey"),
         Code::MethodNotAllowed => (None, "MethodNotAllowed"),
@@ -30,7 +32,6 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::HeaderTooLarge => (Some(400), "RequestHeaderSectionTooLarge"),
         Code::TargetTooLong => (None, "KeyTooLongError"),
         Code::BodyTooLarge => (Some(400), "EntityTooLarge"),
-        Code::UnsupportedMediaType => (None, "InvalidRequest"),
         Code::NotSupported => (None, "NotImplemented"),
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),
         Code::DeletePending

@@ -90,17 +90,29 @@ async fn optimistic_guards_each_kind_in_its_way() {
     get(addr, "/elsewhere").await.refused(404, "no-route");
 }
 
+/// The partition of the documents.
+const PARTITION: (&str, &str) = ("x-ms-documentdb-partitionkey", "[\"books\"]");
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+async fn get_document(addr: SocketAddr, target: &str) -> Response {
+    send(addr, "GET", target, &[PARTITION], "").await
+}
+
+async fn put_document(addr: SocketAddr, target: &str, fields: &[(&str, &str)], body: impl AsRef<[u8]>) -> Response {
+    put(addr, target, &[&[PARTITION], fields].concat(), body).await
+}
+
 #[tokio::test]
 async fn documents_carry_the_tag_of_their_last_change() {
     let nginx = Nginx::with("etag on; add_header X-Document-Etag $sent_http_etag;").await;
     let proxy = start_in_front_of(nginx.addr(), "cosmos-document.toml").await;
     let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
-    assert_eq!(put(addr, document, &[("If-None-Match", "*")], "one").await.status, 201);
-    let first = get(addr, document).await;
+    assert_eq!(put_document(addr, document, &[("If-None-Match", "*")], "one").await.status, 201);
+    let first = get_document(addr, document).await;
     assert_eq!(first.headers.all("x-document-etag"), [first.etag()]);
-    assert_eq!(put_if_match(addr, document, &first.etag(), "longer").await.status, 204);
-    put_if_match(addr, document, &first.etag(), "stale").await.refused(412, "precondition-failed");
-    assert_eq!(put(addr, document, &[], "the last writer wins").await.status, 204);
+    assert_eq!(put_document(addr, document, &[("If-Match", &first.etag())], "longer").await.status, 204);
+    put_document(addr, document, &[("If-Match", &first.etag())], "stale").await.refused(412, "precondition-failed");
+    assert_eq!(put_document(addr, document, &[], "the last writer wins").await.status, 204);
 }
 
 /// Cosmos's clients take the tag from the document.
@@ -115,12 +127,12 @@ async fn documents_can_hold_their_tag_themselves() {
     let proxy = start_changed(nginx.addr(), "cosmos-document.toml", from_document).await;
     let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
     let at = |change: u8| format!(r#"{{"id": "7", "_etag": "\"0000-{change}\"", "_ts": 1}}"#);
-    assert_eq!(put(addr, document, &[("If-None-Match", "*")], at(1)).await.status, 201);
-    let read = get(addr, document).await;
+    assert_eq!(put_document(addr, document, &[("If-None-Match", "*")], at(1)).await.status, 201);
+    let read = get_document(addr, document).await;
     assert_eq!((read.etag().as_str(), read.text()), ("\"0000-1\"", at(1).as_str()));
-    assert_eq!(put_if_match(addr, document, "\"0000-1\"", at(2)).await.etag(), "\"0000-2\"");
-    put_if_match(addr, document, "\"0000-1\"", at(3)).await.refused(412, "precondition-failed");
-    assert_eq!(get(addr, document).await.text(), at(2));
+    assert_eq!(put_document(addr, document, &[("If-Match", "\"0000-1\"")], at(2)).await.etag(), "\"0000-2\"");
+    put_document(addr, document, &[("If-Match", "\"0000-1\"")], at(3)).await.refused(412, "precondition-failed");
+    assert_eq!(get_document(addr, document).await.text(), at(2));
 }
 
 /// A work item is a resource and a stage, and each is a lock of its own.
@@ -219,23 +231,25 @@ async fn documents_are_checked_where_their_tag_is_presented() {
     let nginx = Nginx::with("etag on; add_header X-Document-Etag $sent_http_etag;").await;
     let proxy = start_in_front_of(nginx.addr(), "cosmos-document.toml").await;
     let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
-    let create = async || put(addr, document, &[("If-None-Match", "*")], "1").await;
+    let create = async || put_document(addr, document, &[("If-None-Match", "*")], "1").await;
     assert_eq!(create().await.status, 201);
     create().await.refused(412, "precondition-failed");
 
-    let read = get(addr, document).await;
+    let read = get_document(addr, document).await;
     let first = read.etag();
     assert_eq!(read.header("x-document-etag"), Some(first.as_str()));
-    let written = put_if_match(addr, document, &first, "22").await;
+    let written = put_document(addr, document, &[("If-Match", &first)], "22").await;
     assert_eq!(written.status, 204);
-    put_if_match(addr, document, &first, "333").await.refused(412, "precondition-failed");
+    put_document(addr, document, &[("If-Match", &first)], "333").await.refused(412, "precondition-failed");
 
     // The last writer wins where no tag is presented, and whoever wrote past the proxy is seen too.
-    assert_eq!(put(addr, document, &[], "4444").await.status, 204);
-    let second = get(addr, document).await.etag();
+    assert_eq!(put_document(addr, document, &[], "4444").await.status, 204);
+    let second = get_document(addr, document).await.etag();
     fs::write(nginx.root().join(&document[1..]), "55555").expect("a file");
-    put_if_match(addr, document, &second, "666666").await.refused(412, "precondition-failed");
-    assert_eq!(get(addr, document).await.text(), "55555");
-    let upsert = send(addr, "POST", "/dbs/shop/colls/orders/docs", &[("If-Match", &second)], r#"{"id": "7"}"#).await;
+    put_document(addr, document, &[("If-Match", &second)], "666666").await.refused(412, "precondition-failed");
+    assert_eq!(get_document(addr, document).await.text(), "55555");
+    let upsert =
+        send(addr, "POST", "/dbs/shop/colls/orders/docs", &[PARTITION, JSON, ("If-Match", &second)], r#"{"id": "7"}"#)
+            .await;
     upsert.refused(412, "precondition-failed");
 }
