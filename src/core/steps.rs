@@ -46,13 +46,14 @@ impl Outcome {
         }
     }
 
-    /// The outcome that follows from the upstream's final status (DESIGN, section 4, step 8).
+    /// The outcome that follows from the upstream's final status (DESIGN, section 4, step 8). 307 and 308 name another
+    /// target for the same request: nothing was done (RFC 9110 sections 15.4.8 and 15.4.9).
     pub fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             202 | 207 | 408 | 499 => Self::Unclear,
             200..=299 => Self::Applied,
             404 | 409 | 410 | 412 => Self::NotAppliedAsKnown,
-            400..=499 => Self::NotApplied,
+            307 | 308 | 400..=499 => Self::NotApplied,
             502 | 504 => Self::Doubt,
             _ => Self::Unclear,
         }

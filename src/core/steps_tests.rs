@@ -327,12 +327,14 @@ fn unclaimed_writes_are_bounded() {
     assert_eq!(add_unclaimed(&resource.snapshot, resource.mark(u64::MAX)), None);
 }
 
+/// Rule 3: 307 and 308 say that nothing was done.
 #[test]
 fn each_status_has_the_outcome_of_the_design() {
     let outcome = |status: u16| Outcome::of_status(StatusCode::from_u16(status).expect("a status"));
     for status in 200..600 {
         let expected = match status {
             202 | 207 | 408 | 499 => Outcome::Unclear,
+            307 | 308 => Outcome::NotApplied,
             404 | 409 | 410 | 412 => Outcome::NotAppliedAsKnown,
             502 | 504 => Outcome::Doubt,
             _ if status < 300 => Outcome::Applied,

@@ -10,8 +10,9 @@ use tokio::time::{Duration, Instant};
 
 use crate::support::{
     backend::Answer,
-    raw::{Connection, request_bytes},
+    raw::{Connection, get, put_if_match, request_bytes},
     scene::{Mode, Resource, Scene, all_at_once, assert_held_back},
+    source,
 };
 
 /// How long others are held back where the test waits for the end of it.
@@ -95,6 +96,8 @@ fn statuses() -> Vec<Case> {
         (207, Unclear),
         (301, Unclear),
         (303, Unclear),
+        (307, Kept),
+        (308, Kept),
         (400, Kept),
         (403, Kept),
         (404, Contradicted),
@@ -265,6 +268,27 @@ async fn write(resource: &Resource, script: Script, told: &Told, held_back_secon
             assert_eq!(problem.in_doubt, in_doubt, "{:?}", problem.json);
             let retry_after = in_doubt.then_some(held_back_seconds);
             assert_eq!(problem.retry_after_seconds, retry_after, "{:?}", problem.json);
+        }
+    }
+}
+
+/// RFC 9110 sections 15.4.8 and 15.4.9: a redirect that keeps the method has done nothing, so the tag goes on to the other
+/// target. Frameworks redirect so to the other slash.
+#[tokio::test]
+async fn a_redirected_write_is_followed_with_its_tag() {
+    for source in source::ALL {
+        for status in [307, 308] {
+            let (backend, setup) = source.start("/doc/", "one").await;
+            let proxy = setup.start().await;
+            let addr = proxy.addr();
+            let tag = get(addr, "/doc/").await.etag();
+            backend.always("*", "/doc", move |_| Answer::status(status).header("Location", "/doc/"));
+            for _ in 0..2 {
+                assert_eq!(put_if_match(addr, "/doc", &tag, "two").await.status, status, "{source}");
+            }
+            let followed = put_if_match(addr, "/doc/", &tag, "two").await;
+            assert_eq!(followed.status, 204, "{source} {status}: {followed:?}");
+            put_if_match(addr, "/doc/", &tag, "three").await.refused(412, "precondition-failed");
         }
     }
 }
