@@ -45,8 +45,15 @@ fn way(read: &ReceivedAnswer) -> Finding {
 fn tag(read: &ReceivedAnswer) -> Finding {
     const CHECK: &str = "tag";
     if let Some(tag) = read.entity_tag() {
-        let kind = if tag.is_weak() { "weak" } else { "strong" };
-        return Finding::ok(CHECK, format!("The answer has the {kind} tag {}.", shown(&tag)));
+        if tag.is_weak() {
+            return Finding::note(
+                CHECK,
+                format!("The answer has the weak tag {}.", shown(&tag)),
+                "If-Match matches it only with compare = \"opaque\" if the backend makes it weak, or with \
+                 accept_weak_own = true if a gateway in front of ifmatch does.",
+            );
+        }
+        return Finding::ok(CHECK, format!("The answer has the strong tag {}.", shown(&tag)));
     }
     if let Some((name, tag)) = read.mirrored_tag() {
         return Finding::note(
@@ -98,18 +105,29 @@ fn stability(answers: &PlainAnswers) -> Finding {
     }
 }
 
+/// No write is judged by HEAD alone, so a HEAD that shows something else than GET misleads only clients that ask by HEAD.
 fn head(answers: &PlainAnswers) -> Finding {
     const CHECK: &str = "HEAD";
     let (read, head) = (answers.again.tag(), answers.head.tag());
-    if !answers.head.status.is_success() || head.is_none() && read.is_some() {
-        let sentence = format!("HEAD is answered {} without the tag that GET shows.", answers.head.status.as_u16());
-        return Finding::note(CHECK, sentence, "Let clients take the tag from GET.");
-    }
-    if read == head {
+    let is_same = match (&read, &head) {
+        // A gateway that weakens tags may do so for bodies alone (accept_weak_own).
+        (Some(read), Some(head)) => read.weak_matches(head),
+        _ => read == head,
+    };
+    if answers.head.status.is_success() && is_same {
         return Finding::ok(CHECK, "HEAD shows the tag that GET shows.");
     }
-    let sentence = format!("HEAD shows {}, GET {}.", tag_text(&answers.head), tag_text(&answers.again));
-    Finding::problem(CHECK, sentence, "Let clients take the tag from GET, or set etag = \"content\".")
+    let sentence = if !answers.head.status.is_success() || head.is_none() {
+        format!("HEAD is answered {} without the tag that GET shows.", answers.head.status.as_u16())
+    } else {
+        format!("HEAD shows {}, GET {}.", tag_text(&answers.head), tag_text(&answers.again))
+    };
+    Finding::note(
+        CHECK,
+        sentence,
+        "Let clients take the tag from GET. Before ifmatch refuses a write by what HEAD shows, it asks by GET too. \
+         To spare that second request, let the backend answer HEAD as it answers GET.",
+    )
 }
 
 fn tag_text(received: &ReceivedAnswer) -> String {
@@ -203,7 +221,9 @@ mod tests {
         let ok = ["way", "tag", "stability", "HEAD"].map(|check| (check, Severity::Ok));
         assert_eq!(summary(&findings), ok);
         assert_eq!(findings[1].sentence, "The answer has the strong tag \"a\".");
-        assert_eq!(tag(&read("W/\"a\"", "x")).sentence, "The answer has the weak tag W/\"a\".");
+        let weak = tag(&read("W/\"a\"", "x"));
+        assert_eq!(weak.severity, Severity::Note);
+        assert!(weak.remedy.is_some_and(|text| text.contains("compare = \"opaque\"")));
     }
 
     #[test]
@@ -254,11 +274,18 @@ mod tests {
 
     #[test]
     fn head_shows_what_get_shows() {
-        let of = |head_answer| head(&answers(read("\"a\"", "x"), read("\"a\"", "x"), head_answer)).severity;
-        assert_eq!(of(read("\"a\"", "")), Severity::Ok);
-        assert_eq!(of(read("\"b\"", "")), Severity::Problem);
-        assert_eq!(of(received(200, &[], "")), Severity::Note);
-        assert_eq!(of(received(405, &[], "")), Severity::Note);
+        let of = |head_answer| head(&answers(read("\"a\"", "x"), read("\"a\"", "x"), head_answer));
+        assert_eq!(of(read("\"a\"", "")).severity, Severity::Ok);
+        assert_eq!(of(read("W/\"a\"", "")).severity, Severity::Ok, "a gateway weakens the tags of bodies alone");
+        for (other, sentence) in [
+            (read("\"b\"", ""), "HEAD shows \"b\", GET \"a\"."),
+            (received(200, &[], ""), "HEAD is answered 200 without the tag that GET shows."),
+            (received(405, &[("ETag", "\"a\"")], ""), "HEAD is answered 405 without the tag that GET shows."),
+        ] {
+            let finding = of(other);
+            assert_eq!((finding.severity, finding.sentence.as_str()), (Severity::Note, sentence));
+            assert!(finding.remedy.is_some_and(|text| text.contains("take the tag from GET")));
+        }
     }
 
     #[test]
