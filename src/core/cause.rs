@@ -63,6 +63,8 @@ words! {
         StaleTag = "stale-tag",
         /// `If-Match` names the current state by a tag that was weakened on its way.
         WeakTag = "weak-tag",
+        /// `If-Match` was sent, and the backend's current tag is weak, so that no tag can match it.
+        BackendTagWeak = "backend-tag-weak",
         /// `If-Match` was sent, and the current representation has no tag.
         NoCurrentTag = "no-current-tag",
         /// `If-Match` was sent, and there is no representation.

@@ -49,6 +49,23 @@ pub fn signer_of(credentials: &[u8]) -> Option<&[u8]> {
     name.filter(|name| !name.is_empty())
 }
 
+/// Schemes of `Authorization` whose credentials hold for one method or one request. Other schemes that sign requests
+/// have `HMAC` in their names.
+const BOUND_SCHEMES: [&[u8]; 5] = [b"digest", b"dpop", b"hawk", b"oauth", b"signature"];
+
+/// Fields that prove the right to one request: DPoP (RFC 9449) and HTTP Message Signatures (RFC 9421).
+static BOUND_FIELDS: [HeaderName; 2] = [HeaderName::from_static("dpop"), HeaderName::from_static("signature")];
+
+/// Whether the credentials of a request hold for its method, or for that request alone. No other request can carry them.
+pub fn are_bound_to_request(headers: &HeaderMap) -> bool {
+    let scheme = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let scheme = scheme.and_then(|value| value.split(|&octet| octet == b' ').next()).unwrap_or_default();
+    let scheme = scheme.to_ascii_lowercase();
+    BOUND_SCHEMES.contains(&scheme.as_slice())
+        || scheme.windows(4).any(|part| part == b"hmac")
+        || BOUND_FIELDS.iter().any(|name| headers.contains_key(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +83,33 @@ mod tests {
         {
             assert_eq!(has_credentials(&fields("host"), &own, Some(query.as_bytes())), expected, "{query}");
         }
+    }
+
+    #[test]
+    fn credentials_for_one_request_are_known_by_scheme_or_field() {
+        for (credentials, expected) in [
+            ("Digest username=\"a\", response=\"b\"", true),
+            ("digest username=\"a\"", true),
+            ("DPoP abc", true),
+            ("HMAC abc", true),
+            ("HMAC-SHA256 Credential=a", true),
+            ("ACS-HMAC a:b", true),
+            ("AWS4-HMAC-SHA256 Credential=a", true),
+            ("Signature keyId=\"a\"", true),
+            ("Hawk id=\"a\"", true),
+            ("OAuth oauth_signature=\"a\"", true),
+            ("Bearer hmac", false),
+            ("Basic digest", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, credentials.parse().unwrap())]);
+            assert_eq!(are_bound_to_request(&headers), expected, "{credentials}");
+        }
+        for (name, expected) in [("dpop", true), ("signature", true), ("signature-input", false), ("cookie", false)] {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), "a".parse().unwrap())]);
+            assert_eq!(are_bound_to_request(&headers), expected, "{name}");
+        }
+        assert!(!are_bound_to_request(&HeaderMap::new()));
     }
 
     #[test]

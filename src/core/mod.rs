@@ -25,6 +25,7 @@ pub mod folders;
 pub mod followed_tags;
 pub mod forwarded;
 pub mod head;
+pub mod head_answer;
 pub mod http2_frames;
 pub mod http_date;
 pub mod idempotency;

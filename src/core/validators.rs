@@ -137,6 +137,11 @@ pub fn tells_absence(status: StatusCode) -> bool {
     matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
+/// Whether a response with this status to a write says that its backend demands or judges preconditions.
+pub fn judges_preconditions(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PRECONDITION_FAILED | StatusCode::PRECONDITION_REQUIRED)
+}
+
 /// Why the `ETag` field of a response gives no tag although it is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableTag {

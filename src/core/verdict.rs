@@ -89,7 +89,11 @@ pub fn judge_write(
         {
             Verdict::Missing
         }
-        Judgement::Failed { field, weak_tag } => Verdict::Refused(failed(conditions, field, weak_tag, current)),
+        Judgement::Failed { field, weak_tag } => {
+            let refusal = failed(conditions, field, weak_tag, current);
+            let is_of_match = field == ConditionField::IfMatch;
+            Verdict::Refused(if is_of_match { because_of_source(refusal, guard, rule, current) } else { refusal })
+        }
     }
 }
 
@@ -150,7 +154,9 @@ fn judge_requirement(
 pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
     let (reason, why) = match conditions.if_match {
-        Some(TagCondition::Any) => (Reason::AnyTagNotAllowed, ""),
+        Some(TagCondition::Any) => {
+            (Reason::AnyTagNotAllowed, "an asterisk in If-Match names no version, and this route has no allow_any: ")
+        }
         None if conditions.if_unmodified_since.is_some() || conditions.has_unreadable_date => {
             let why = "If-Unmodified-Since does not count, because it is not a single date or the resource has no \
                        modification date: ";
@@ -238,6 +244,29 @@ fn is_later(conditions: &Preconditions, current: &Representation) -> bool {
     match (current, conditions.if_unmodified_since) {
         (Representation::Present(Validators { modified: Some(modified), .. }), Some(since)) => modified.date > since,
         _ => false,
+    }
+}
+
+/// Adds to the refusal of a write by `If-Match` that no tag can match, if that is due to the source of the route's tags.
+/// To read the resource again would help nobody then.
+fn because_of_source(refusal: Refusal, guard: &GuardRules, rule: MatchRule, current: &Representation) -> Refusal {
+    let Representation::Present(Validators { tag, .. }) = current else { return refusal };
+    match (tag, &guard.etag) {
+        (Some(tag), _) if tag.is_weak() && rule == MatchRule::Strong => {
+            let detail = "the current tag is a weak one of the backend, and If-Match never matches a weak tag, with W/ \
+                          or without: the operator of this proxy can set compare = \"opaque\" on this route if each \
+                          state has a tag of its own";
+            Refusal { detail: detail.into(), ..refusal }.because(Reason::BackendTagWeak)
+        }
+        (None, TagSource::Json(pointer)) => {
+            let detail = format!(
+                "the current representation has no version: its member {pointer}, from which this route takes its tags \
+                 (etag), is absent, null, a boolean, a list or an object. No If-Match matches until it is a text or a \
+                 number"
+            );
+            Refusal { detail: detail.into(), ..refusal }
+        }
+        _ => refusal,
     }
 }
 

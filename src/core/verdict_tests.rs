@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::*;
 use crate::core::{
     entity_tag::EntityTag,
+    json::JsonPointer,
     policy::{
         Collections, Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth,
         ReadConsistency, Require, TagAfterWrite, TagSource,
@@ -134,6 +135,41 @@ fn a_weak_tag_is_told_what_is_wrong_with_it() {
         panic!("a weak tag never matches");
     };
     assert!(refusal.detail.contains("weak tag"), "{}", refusal.detail);
+}
+
+/// The advice to send the tag without `W/`, or to read again, would lead to the same refusal.
+#[test]
+fn a_tag_that_no_tag_can_match_is_told_of_by_its_source() {
+    let pointer = || TagSource::Json(JsonPointer::parse("/meta/v").expect("a pointer"));
+    let weak = || Some(EntityTag::weak("a").expect("a tag"));
+    for (etag, tag, rule, reason, says) in [
+        (TagSource::Upstream, weak(), MatchRule::Strong, Reason::BackendTagWeak, "compare = \"opaque\""),
+        (pointer(), weak(), MatchRule::Strong, Reason::BackendTagWeak, "compare = \"opaque\""),
+        (TagSource::Upstream, weak(), MatchRule::Opaque, Reason::StaleTag, "was changed"),
+        (pointer(), None, MatchRule::Strong, Reason::NoCurrentTag, "its member /meta/v"),
+        (TagSource::Upstream, None, MatchRule::Strong, Reason::NoCurrentTag, "no tag that could match"),
+    ] {
+        for sent in ["\"a\"", "\"b\""] {
+            let (guard, current) = (
+                GuardRules { etag: etag.clone(), ..guard(Require::Always) },
+                Representation::Present(Validators { tag: tag.clone(), modified: None }),
+            );
+            let verdict = judge_write(&guard, &Method::PUT, &conditions(&[("if-match", sent)]), &current, rule);
+            let Verdict::Refused(refusal) = verdict else { panic!("{etag:?} {sent}: {verdict:?}") };
+            assert_eq!(refusal.cause.as_ref().and_then(|cause| cause.reason), Some(reason), "{etag:?} {sent}");
+            assert!(refusal.detail.contains(says), "{}", refusal.detail);
+        }
+    }
+}
+
+#[test]
+fn an_asterisk_that_is_not_accepted_is_told_why() {
+    let Verdict::Refused(refusal) = judged(&Method::PUT, &[("if-match", "*")], &present("a")) else {
+        panic!("the route has no allow_any");
+    };
+    assert!(refusal.detail.contains("allow_any"), "{}", refusal.detail);
+    let Verdict::Refused(refusal) = judged(&Method::PUT, &[], &present("a")) else { panic!("it names no version") };
+    assert!(!refusal.detail.contains("allow_any"), "{}", refusal.detail);
 }
 
 #[test]

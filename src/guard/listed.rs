@@ -48,14 +48,29 @@ impl Guard {
         Ok(())
     }
 
+    /// Reads a file by HEAD. If that does not show it, GET decides (rule 19).
     async fn read_item(
         &self,
+        client: &mut dyn Client,
+        list: (&GuardedRequest, &Request),
+        item: &Item,
+    ) -> Result<Read, Answer> {
+        match self.read_item_by(Method::HEAD, client, list, item).await {
+            Ok(Read::Shown(head)) => Ok(Read::Shown(head)),
+            Err(Answer::Broken(error)) => Err(Answer::Broken(error)),
+            Ok(Read::Hidden | Read::Gone) | Err(_) => self.read_item_by(Method::GET, client, list, item).await,
+        }
+    }
+
+    async fn read_item_by(
+        &self,
+        method: Method,
         client: &mut dyn Client,
         (list, request): (&GuardedRequest, &Request),
         item: &Item,
     ) -> Result<Read, Answer> {
-        let head = head_of_item(client.head(), request, item)?;
-        let Door::Guarded(guarded) = self.writes.door(&Method::HEAD, &head, list.client) else {
+        let head = head_of_item(method, client.head(), request, item)?;
+        let Door::Guarded(guarded) = self.writes.door(&head.method, &head, list.client) else {
             return Ok(Read::Hidden);
         };
         // A route with other rules may call another file by this name.
@@ -103,13 +118,18 @@ fn metadata_in(request: &Request, head: &ResponseHeader) -> Vec<(String, String)
 }
 
 /// Returns the head of a read of a file in the collection that a list names. It has the credentials of the list.
-fn head_of_item(list: &RequestHeader, request: &Request, item: &Item) -> pingora::Result<RequestHeader> {
+fn head_of_item(
+    method: Method,
+    list: &RequestHeader,
+    request: &Request,
+    item: &Item,
+) -> pingora::Result<RequestHeader> {
     // What is left of the query is for the upstream.
     let ((path, _), (_, query)) = (split_query(list.raw_path()), split_query(request.head.raw_path()));
     let mut head = list.clone();
     // A lease in the request of a list is not that of each file.
     head.remove_header(request.grammar().lease_field());
-    head.set_method(Method::HEAD);
+    head.set_method(method);
     head.set_raw_path(&target_in(path, &item.name, query))?;
     Ok(head)
 }

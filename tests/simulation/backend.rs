@@ -6,6 +6,7 @@ use http::Method;
 
 use crate::{
     dates::{self, Dates},
+    heads::Heads,
     metadata,
     world::{Response, Sent},
 };
@@ -43,6 +44,7 @@ pub struct Style {
     pub dates: Dates,
     /// Whether others write without ifmatch.
     pub others_write: bool,
+    pub heads: Heads,
 }
 
 /// The way in which a resource was changed.
@@ -144,7 +146,9 @@ impl Backend {
             return (response(status), Vec::new());
         }
         if !sent.writes() {
-            return (self.show(&resource), Vec::new());
+            let shown = self.show(&resource);
+            let shown = if sent.method == Method::HEAD { self.style.heads.answer(shown) } else { shown };
+            return (shown, Vec::new());
         }
         if resource.content().is_none() && (sent.method == Method::PATCH || sent.method == Method::DELETE) {
             return (response(404), Vec::new());

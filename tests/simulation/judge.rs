@@ -38,6 +38,8 @@ pub struct Ledger {
     /// Whether a process was killed.
     pub has_died: bool,
     pub settled_reads: bool,
+    /// Whether each write that replaces what exists must name a version.
+    pub demands_versions: bool,
     /// Whether resources have metadata, which are the second part of each.
     pub has_metadata: bool,
     pub keys: Keys,
@@ -305,6 +307,9 @@ impl Ledger {
             let base = base.filter(|_| !self.tags_are_others);
             return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));
         }
+        if let Some(wrong) = self.unnamed(number, entry, before) {
+            return Some(wrong);
+        }
         let date = field(&entry.request, "if-unmodified-since");
         let is_based = |_: &Seen| date.is_some() || field(&entry.request, "if-match").is_some();
         let base = entry.base.clone().filter(is_based)?;
@@ -333,7 +338,7 @@ impl Ledger {
     }
 
     /// Whether all changes since `serial` came from writes that ran beside this one, so that it may replace them.
-    fn is_beside(&self, number: usize, resource: &crate::backend::Resource, serial: u64) -> bool {
+    pub fn is_beside(&self, number: usize, resource: &crate::backend::Resource, serial: u64) -> bool {
         let invoked = self.requests[number].invoked;
         let since = usize::try_from(serial).unwrap().min(resource.changes.len());
         resource.changes[since..].iter().all(|change| {

@@ -24,6 +24,7 @@ mod end;
 mod explore;
 mod generate;
 mod grants;
+mod heads;
 mod judge;
 mod keys;
 mod lives;
@@ -153,6 +154,11 @@ fn random_schedules_keep_the_promise_for_tags_that_are_not_what_they_seem() {
 #[test]
 fn random_schedules_keep_the_promise_for_retries_that_differ() {
     random_runs(keys::setting);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_before_a_backend_whose_head_is_not_get() {
+    random_runs(heads::setting);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

@@ -7,6 +7,7 @@ use fastrand::Rng;
 use crate::{
     backend::{Style, Tags},
     dates::Dates,
+    heads::Heads,
     metadata::SUFFIX,
 };
 
@@ -161,6 +162,7 @@ impl Options {
             has_servers_apart: self.has_servers_apart,
             dates: self.dates,
             others_write: self.others_write,
+            heads: Heads::AsGet,
         }
     }
 

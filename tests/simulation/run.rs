@@ -14,6 +14,7 @@ use crate::{
     backend::{Backend, Style, resource_of},
     client::{Request, Told, send},
     dates,
+    heads::demands_versions,
     judge::{Entry, Knowledge, Ledger, field},
     metadata::{self, Parts},
     operation::{Manner, Operation},
@@ -150,6 +151,7 @@ impl Run {
             ledger.tags_are_versions = setting.tags_are_versions;
             ledger.store_forgets = setting.remembers != ALL;
             ledger.settled_reads = setting.settled_reads;
+            ledger.demands_versions = demands_versions(setting);
             ledger.has_metadata = setting.has_metadata;
             ledger.losses_left = dates::losses(setting);
             ledger.forgives_doubts = dates::says_unique(setting);

@@ -14,10 +14,13 @@ use http::StatusCode;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 
-use super::{Knowledge, warn_once::WarnOnce};
+use super::{
+    Knowledge,
+    warn_once::{Unsuited, WarnOnce},
+};
 use crate::{
     core::{
-        cause::{LastChange, LeaseInTheWay, Untagged},
+        cause::{LastChange, LeaseInTheWay, Reason, Untagged},
         policy::ProbeAuth,
         record::{Revision, Snapshot, VariantName},
         refusal::{Code, Refusal},
@@ -107,10 +110,18 @@ impl Knowledge {
         }
     }
 
+    /// Logs once that a request has shown that the backend and the route do not suit each other.
+    pub(crate) fn is_unsuited(&self, request: &Request, why: Unsuited) {
+        self.causes.warnings.tell_of_backend(&request.route, why);
+    }
+
     /// Adds to the refusal of a precondition what is known of its cause.
     pub(crate) fn explain(&self, request: &Request, snapshot: &Snapshot, mut refusal: Refusal) -> Refusal {
         match refusal.code {
             Code::PreconditionFailed => {
+                if refusal.cause_mut().reason == Some(Reason::BackendTagWeak) {
+                    self.is_unsuited(request, Unsuited::WeakTags);
+                }
                 refusal.cause_mut().last_change = self.causes.last_change(request.key.digest(), snapshot);
                 if self.changes_each_time(request, snapshot) {
                     refusal = changing(refusal);

@@ -1,6 +1,6 @@
 //! The tag of a response, and the knowledge that the response adds (DESIGN, section 3, rule 2).
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use pingora::http::ResponseHeader;
 
 use super::{
@@ -68,7 +68,10 @@ impl Knowledge {
     ) {
         self.was_let_read(request, snapshot);
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
+        // What HEAD shows is the answer for its client, but no memory that others are judged by (rule 19).
+        let is_of_get = request.method != Method::HEAD || request.rules.etag.needs_body();
         let may_remember = is_selected
+            && is_of_get
             && request.is_named_by_head()
             && snapshot.has_no_pending_writes()
             && is_shareable(&head.headers);

@@ -32,7 +32,7 @@ pub(crate) mod responses;
 pub(crate) mod selection;
 pub(crate) mod unstable_tags;
 pub(crate) mod untrue_statements;
-mod warn_once;
+pub(crate) mod warn_once;
 
 /// The records of the store and the memory of this process. All generations of the configuration share them.
 pub(crate) struct Knowledge {

@@ -10,9 +10,47 @@ use crate::{
     core::{cause::Untagged, policy::GuardRules},
 };
 
+/// A reason why a backend and its route do not suit each other, as requests have shown it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Unsuited {
+    /// HEAD shows another state than GET.
+    HeadIsNotGet,
+    /// The backend's tags are weak, and `If-Match` never matches a weak tag.
+    WeakTags,
+    /// The backend demands or judges preconditions, which it does not get.
+    BackendJudges,
+}
+
+impl Unsuited {
+    /// The reason and the remedy.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::HeadIsNotGet => {
+                "the backend answered HEAD and GET of one resource differently: what GET shows counts, and where HEAD \
+                 would refuse a write, the backend gets a second request. Let the backend answer HEAD as GET"
+            }
+            Self::WeakTags => {
+                "the backend's tags are weak, and If-Match never matches a weak tag: no client can write with one. If \
+                 a weak tag of this backend changes with each state, set compare = \"opaque\""
+            }
+            Self::BackendJudges => {
+                "the backend itself refused a write with 412 or 428, but the preconditions do not reach it, because \
+                 they name tags of ifmatch: set etag = \"upstream\" or \"delegate\""
+            }
+        }
+    }
+}
+
+/// What a warning is about.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum About {
+    Untagged(usize, Untagged),
+    Unsuited(Unsuited),
+}
+
 /// The warnings that were already logged: at most a few per route.
 #[derive(Debug, Default)]
-pub(crate) struct WarnOnce(Mutex<HashSet<(String, usize, Untagged)>>);
+pub(crate) struct WarnOnce(Mutex<HashSet<(String, About)>>);
 
 impl WarnOnce {
     /// Logs why a response got no tag of its bytes, once per route and reason.
@@ -37,8 +75,19 @@ impl WarnOnce {
         }
     }
 
+    /// Logs that a backend and its route do not suit each other, once per route and reason.
+    pub(crate) fn tell_of_backend(&self, route: &Route, why: Unsuited) {
+        if self.is_first(&route.name, About::Unsuited(why)) {
+            tracing::warn!(route = %route.name, "{}; this is logged once", why.text());
+        }
+    }
+
     fn is_new(&self, route: &str, rules: &GuardRules, why: Untagged) -> bool {
+        self.is_first(route, About::Untagged(rules.max_hash_size_bytes, why))
+    }
+
+    fn is_first(&self, route: &str, about: About) -> bool {
         // A panic under the lock leaves the set intact.
-        self.0.lock().insert((route.to_owned(), rules.max_hash_size_bytes, why))
+        self.0.lock().insert((route.to_owned(), about))
     }
 }

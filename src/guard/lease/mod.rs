@@ -8,12 +8,13 @@ use super::{
     answer::Answer,
     claim::{Claims, queue::Queues},
     knowledge::Knowledge,
-    probe::{Aim, Probed, Probes},
+    probe::{Probed, Probes},
     request::Request,
 };
 use crate::{
     body::Client,
     core::{
+        head_answer::Aim,
         lease::{Action, Done, LeaseId, PrincipalName},
         policy::{AbsentLease, LeaseAuth, LeaseRules},
         record::{Revision, Snapshot},
@@ -131,7 +132,7 @@ impl Leases {
             return Ok(None);
         }
         let snapshot = self.knowledge.record(request).await?;
-        let aim = if needs.tag { Aim::Tag } else { Aim::Verdict };
+        let aim = if needs.tag { Aim::Tag } else { Aim::Right };
         match self.probes.probe(request, &snapshot, aim).await {
             Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
                 if needs.presence =>

@@ -9,6 +9,7 @@ use crate::{
     core::{
         cause::Reason,
         delete_steps::judge_late_delete,
+        head_answer::Aim,
         lease::{
             Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, field_names::FENCING_TOKEN, judge_use,
         },
@@ -19,13 +20,7 @@ use crate::{
         validators::Representation,
         verdict::failed_read,
     },
-    guard::{
-        answer::Answer,
-        knowledge::evidence::match_rule,
-        probe::{Aim, Probed},
-        refusals,
-        request::Request,
-    },
+    guard::{answer::Answer, knowledge::evidence::match_rule, probe::Probed, refusals, request::Request},
     store::StoreError,
 };
 

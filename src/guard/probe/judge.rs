@@ -3,12 +3,13 @@
 
 use tokio::time::Instant;
 
-use super::{Aim, Probed, Probes, variants::OpenQuestion};
+use super::{Probed, Probes, variants::OpenQuestion};
 use crate::{
     core::{
         bare_tags::{Before, ShortName},
         coarse_tag::Spelling,
         entity_tag::EntityTag,
+        head_answer::Aim,
         http_date::HttpDate,
         policy::TagSource,
         precondition::{MatchRule, TagCondition},

@@ -9,14 +9,16 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     answer::{Answer, withhold_foreign_tag},
     cors::Origins,
-    knowledge::{Knowledge, derived_tag::stated_tag, evidence::match_rule, selection::Selection},
+    knowledge::{Knowledge, derived_tag::stated_tag, evidence::match_rule, selection::Selection, warn_once::Unsuited},
     refusals,
     request::Request,
 };
 use crate::{
     body::{Body, BodyBudget, MemoryUse},
     core::{
+        credentials::are_bound_to_request,
         entity_tag::EntityTag,
+        head_answer::{Aim, first_method, head_decides},
         policy::{GuardRules, ProbeAuth, TagSource},
         precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
@@ -29,7 +31,7 @@ use crate::{
 use body_tag::Tagged;
 use collection::PlainBackends;
 use head::probe_head;
-use unreadable::{answered, timed_out, too_large, unreadable};
+use unreadable::{answered, bound_credentials, timed_out, too_large, unreadable};
 
 pub(crate) mod affinity;
 pub(crate) mod authorization;
@@ -60,15 +62,6 @@ pub(crate) struct Probes {
     /// The proxy's own credentials.
     signer: ArcSwapOption<Signer>,
     plain: PlainBackends,
-}
-
-/// The purpose of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aim {
-    /// The verdict on the conditions of the request. Some conditions need no tag.
-    Verdict,
-    /// The tag, if there is one to learn.
-    Tag,
 }
 
 /// The result of a probe.
@@ -102,6 +95,29 @@ impl Probed {
             Self::Unreadable(_) => "unreadable",
             Self::Refused(_) => "failed",
         }
+    }
+
+    /// What is seen of the state: the name of the result, and the tag.
+    fn shown(&self) -> (&'static str, Option<EntityTag>) {
+        let tag = match self {
+            Self::Current { representation: Representation::Present(validators), .. } => validators.tag.clone(),
+            _ => None,
+        };
+        (self.word(), tag)
+    }
+
+    /// Ends the exchange that the result holds.
+    async fn discard(self) {
+        if let Self::Current { missing: Some(exchange), .. } | Self::Answer(exchange) = self {
+            exchange.discard().await;
+        }
+    }
+
+    /// Whether this result of a HEAD needs no confirmation.
+    fn is_decided_by_head(&self, aim: Aim, request: &Request) -> bool {
+        let Self::Current { representation, rule, status, .. } = self else { return false };
+        let asked = (&request.method, &request.conditions);
+        head_decides(aim, &request.rules, asked, (*status, representation, *rule))
     }
 }
 
@@ -141,20 +157,36 @@ impl Probes {
         (aim, selection): (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
-        let needs_body = request.rules.etag.needs_body();
-        let method = if needs_body { Method::GET } else { Method::HEAD };
-        let mut asked = timeout_at(end, self.ask(request, method, needs_body, selection)).await;
-        if let Ok(Ok(asked_for)) = &asked
-            && !needs_body
-            && matches!(asked_for.exchange.head().status.as_u16(), 405 | 501)
-        {
-            asked = timeout_at(end, self.ask(request, Method::GET, needs_body, selection)).await;
-        }
-        match asked {
-            Ok(Ok(asked)) => self.understand(request, snapshot, asked, (aim, end)).await,
-            Ok(Err(refusal)) => Probed::Refused(refusal),
-            Err(_) => Probed::Refused(timed_out()),
-        }
+        let method = first_method(aim, &request.rules, &request.conditions);
+        let by_head = method == Method::HEAD;
+        let probed = match self.probe_by(request, snapshot, (method, selection), (aim, end)).await {
+            Ok(probed) if by_head && !probed.is_decided_by_head(aim, request) => {
+                let by_head = probed.shown();
+                // Its connection may be the only one.
+                probed.discard().await;
+                // Boxed, because it is rare.
+                let probed = Box::pin(self.probe_by(request, snapshot, (Method::GET, selection), (aim, end))).await;
+                if probed.as_ref().is_ok_and(|by_get| by_get.shown() != by_head) {
+                    self.knowledge.is_unsuited(request, Unsuited::HeadIsNotGet);
+                }
+                probed
+            }
+            probed => probed,
+        };
+        probed.unwrap_or_else(Probed::Refused)
+    }
+
+    /// Asks by one method. The error says that no answer came.
+    async fn probe_by(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        (method, selection): (Method, Option<&Selection>),
+        (aim, end): (Aim, Instant),
+    ) -> Result<Probed, Refusal> {
+        let asked = timeout_at(end, self.ask(request, method, request.rules.etag.needs_body(), selection));
+        let asked = asked.await.map_err(|_elapsed| timed_out())??;
+        Ok(self.understand(request, snapshot, asked, (aim, end)).await)
     }
 
     /// Requests the resource of a write. With `for_bytes` the request accepts no content coding, so that the bytes
@@ -202,6 +234,7 @@ impl Probes {
                 let rule = match_rule(&request.rules);
                 return Probed::Current { representation: Representation::Absent, rule, missing, status };
             }
+            401 | 403 if lends_bound_credentials(request) => return Probed::Refused(bound_credentials(status)),
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
             504 => return Probed::Refused(timed_out()),
             300..500 => return Probed::Unreadable(answered(status)),
@@ -224,6 +257,7 @@ impl Probes {
             TagSource::Version => version(),
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // The head alone shows whether there is a representation.
+            TagSource::Content | TagSource::Json(_) if aim == Aim::Right => None,
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
                 match self.tag_of_probed(&request.rules, &mut exchange, selection.number(request), end).await {
@@ -298,12 +332,20 @@ impl Probes {
         else {
             return Ok(unreadable("its answer broke off").into());
         };
+        // Its client must see that the upstream has answered the proxy, and not the request.
+        let mark = format!("ifmatch; received-status={}; details=\"probe\"", head.status.as_u16());
+        head.append_header("Proxy-Status", mark)?;
         // The answer to a HEAD states the length of a body that it does not have.
         if matches!(whole, BufferedBody::Complete(_)) {
             head.remove_header(&header::CONTENT_LENGTH);
         }
         Answer::read_so_far(head, whole, exchange).await
     }
+}
+
+/// Whether a probe carries credentials of the client that hold for the client's own request alone.
+fn lends_bound_credentials(request: &Request) -> bool {
+    request.rules.probe_auth == ProbeAuth::Client && are_bound_to_request(&request.head.headers)
 }
 
 /// Whether a write names tags, so that the verdict needs the current one.

@@ -26,6 +26,22 @@ pub(super) fn answered(status: StatusCode) -> Refusal {
     refusal
 }
 
+/// The refusal if the upstream denies a probe that had the client's credentials, and these hold for one request alone.
+pub(super) fn bound_credentials(status: StatusCode) -> Refusal {
+    let mut refusal = Refusal::new(
+        Code::ValidatorUnavailable,
+        format!(
+            "the proxy asked the upstream for the current state of the resource, and got {}: the client's credentials \
+             hold for its own method or request, so a request of the proxy cannot use them. Nothing was written. Set \
+             probe_auth = \"none\" or \"sigv4\" on this route, or a source of tags that asks for no state: etag = \
+             \"delegate\", or \"version\" with other_writers = false",
+            status.as_u16()
+        ),
+    );
+    refusal.cause_mut().probe_status = Some(status.as_u16());
+    refusal
+}
+
 /// The refusal if the state cannot be read, for this reason.
 pub(super) fn unreadable(reason: &str) -> Refusal {
     Refusal::new(

@@ -9,15 +9,18 @@
 //! *Why do the upstream's own tags count only within one target?* The content tags of the proxy name their variant. A
 //! strong tag of the upstream is unique among the representations of one URI (RFC 9110 section 8.8.1), not among
 //! those of several URIs that one key covers. It could be an old tag of the write's own target. This cannot happen if
-//! that target cannot be read at all, with a 400 or a redirect. But 404 is a state, and one that If-Match must not
-//! overwrite.
+//! that target cannot be read at all, with a 400 or a redirect. But 404 is a state, and one that the If-Match of a PUT
+//! must not overwrite. Any other method creates nothing there: such a target may act on the resource, as `/orders/1/send`
+//! does, and answer POST alone.
 
+use http::Method;
 use tokio::time::Instant;
 
-use super::{Aim, Probed, Probes};
+use super::{Probed, Probes};
 use crate::{
     core::{
         entity_tag::EntityTag,
+        head_answer::Aim,
         precondition::{ConditionField, Judgement, Preconditions, TagCondition, judge},
         record::Snapshot,
         refusal::Refusal,
@@ -74,7 +77,7 @@ impl Probes {
         for tag in tags_of(request) {
             let Some(selection) = self.knowledge.selection_of(request, tag, snapshot.version()) else { continue };
             let is_own = selection.is_that_of(&request.head);
-            if is_own || !names_variant(request, &selection) && open != OpenQuestion::Unreadable {
+            if is_own || !names_variant(request, &selection) && !is_read_elsewhere(request, open) {
                 continue;
             }
             // Boxed, because it is rare.
@@ -115,6 +118,12 @@ impl Probes {
         }
         Ok(false)
     }
+}
+
+/// Whether the write's own target shows no state of the resource. Only PUT creates what is absent, so to any other method
+/// a target without a representation is one that acts on the resource.
+fn is_read_elsewhere(request: &Request, open: OpenQuestion) -> bool {
+    open == OpenQuestion::Unreadable || open == OpenQuestion::Absent && request.method != Method::PUT
 }
 
 /// The tag that a probe has found.

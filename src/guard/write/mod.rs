@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{
     answer::{Answer, set_tag},
     claim::Claims,
-    knowledge::{Knowledge, untrue_statements::Statement},
+    knowledge::{Knowledge, untrue_statements::Statement, warn_once::Unsuited},
     lease::{
         Leases,
         usage::{conditions_go_first, judge_write_by_lease},
@@ -28,7 +28,7 @@ use crate::{
         delete_steps::outcome_of_late_delete,
         lease::Standing,
         steps::Outcome,
-        validators::Validators,
+        validators::{Validators, judges_preconditions},
         verdict::Verdict,
     },
     routing::{door::Door, table::RoutingTable},
@@ -243,12 +243,15 @@ impl Writes {
             None => (claim, end),
         };
         attempt.answered(status);
+        if judges_preconditions(status) && !request.rules.etag.is_upstreams_own() {
+            self.knowledge.is_unsuited(request, Unsuited::BackendJudges);
+        }
         let Ok(whole) = whole else {
             claim.settle_shown(outcome, None, None, end).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_write_window).into());
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
-        let learned = if may_learn { self.new_state(request, exchange.head(), body).await } else { None };
+        let learned = if may_learn { self.new_state(request, (exchange.head(), &whole), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request));
         let tags = [admitted.judged.tag.as_ref(), learned.as_ref().and_then(NewState::entity_tag)];
         let shown = self.knowledge.follows(request, tags).map(|purpose| Shown {

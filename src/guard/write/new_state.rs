@@ -16,11 +16,16 @@ use crate::{
     },
     guard::{
         claim::Settled,
-        knowledge::{derived_tag::stated_tag, responses::is_shareable, selection::Selection},
+        knowledge::{
+            derived_tag::{stated_tag, tag_of},
+            responses::is_shareable,
+            selection::Selection,
+        },
         probe::{body_tag::Tagged, is_selected_by_name},
         read::label::too_large,
         request::Request,
     },
+    upstream::BufferedBody,
 };
 
 /// The state after an applied write.
@@ -78,17 +83,25 @@ pub(crate) fn describes_target(method: &Method) -> bool {
     matches!(*method, Method::PUT | Method::PATCH)
 }
 
+/// The tag in the body of the answer to a write, if the route's tags come from a member of JSON texts.
+fn version_in_body(request: &Request, whole: &BufferedBody) -> Option<EntityTag> {
+    match (&request.rules.etag, whole) {
+        (TagSource::Json(_), BufferedBody::Complete(body)) => tag_of(&request.rules, body, None),
+        _ => None,
+    }
+}
+
 impl Writes {
     /// Learns the new state of a resource: from the response to the write, else by reading it again. Returns `None` if
     /// it must not be learned, or could not be.
     pub(crate) async fn new_state(
         &self,
         request: &Request,
-        response: &ResponseHeader,
+        (response, whole): (&ResponseHeader, &BufferedBody),
         body: &Body,
     ) -> Option<NewState> {
         if describes_target(&request.method) {
-            let tag = stated_tag(request, &response.headers);
+            let tag = stated_tag(request, &response.headers).or_else(|| version_in_body(request, whole));
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
                 return Some(NewState {
@@ -105,16 +118,15 @@ impl Writes {
         self.read_again(request, body).await
     }
 
-    /// Reads the resource again. The bytes are needed if the tag comes from them, and to check that the backend stores
-    /// the bytes that a PUT sent.
+    /// Reads the resource again, always by GET, since HEAD may show another tag (rule 19). The bytes are needed if the
+    /// tag comes from them, and to check that the backend stores the bytes that a PUT sent.
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
         let must_be_verbatim = request.method == Method::PUT
             && request.rules.tag_after_write == TagAfterWrite::Verbatim
             && !request.content.metadata.is_alone();
         let needs_body = must_be_verbatim || request.rules.etag.needs_body();
         let end = Instant::now() + request.rules.probe_timeout;
-        let method = if needs_body { Method::GET } else { Method::HEAD };
-        let asked = timeout_at(end, self.probes.ask(request, method, needs_body, None)).await.ok()?.ok()?;
+        let asked = timeout_at(end, self.probes.ask(request, Method::GET, needs_body, None)).await.ok()?.ok()?;
         let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
         let may_keep =
@@ -131,25 +143,33 @@ impl Writes {
             return None;
         }
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
-        let tag_read = stated_tag(request, &exchange.head().headers);
-        let wait = end.saturating_duration_since(Instant::now());
-        let tagged = self.probes.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?;
-        let Tagged::Whole { tag, digest } = tagged else {
-            // Without other writers the tag of such a body is its version.
-            if matches!(tagged, Tagged::TooLarge) && request.rules.etag.needs_body() && request.rules.other_writers {
-                self.knowledge.was_left_untagged(request, too_large(&exchange));
-            }
-            return None;
-        };
-        exchange.finish().await;
-        validators.tag = tag_read.or(tag);
+        validators.tag = stated_tag(request, &exchange.head().headers);
+        let mut is_verbatim = true;
+        if needs_body {
+            let wait = end.saturating_duration_since(Instant::now());
+            let tagged =
+                self.probes.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?;
+            let Tagged::Whole { tag, digest } = tagged else {
+                // Without other writers the tag of such a body is its version.
+                if matches!(tagged, Tagged::TooLarge) && request.rules.etag.needs_body() && request.rules.other_writers
+                {
+                    self.knowledge.was_left_untagged(request, too_large(&exchange));
+                }
+                return None;
+            };
+            exchange.finish().await;
+            validators.tag = validators.tag.or(tag);
+            is_verbatim = digest == body.digest();
+        } else {
+            exchange.discard().await;
+        }
         if !request.content.metadata.leaves_none() {
             validators.modified = self.probes.last_change(request, validators.modified, end).await.ok()?;
         }
         if validators.tag.is_some() {
             self.knowledge.is_tagged(request);
         }
-        let may_answer = !must_be_verbatim || digest == body.digest();
+        let may_answer = !must_be_verbatim || is_verbatim;
         let representation = Representation::Present(validators);
         Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })
     }

@@ -75,7 +75,7 @@ async fn a_list_with_metadata_shows_what_a_read_of_each_blob_shows() {
     for (name, body) in [("", "x"), ("mine", "four"), ("mine.meta", r#"{"owner":"alice"}"#)] {
         backend.put(&format!("/photos/{name}?sig=a%2Bb"), body);
     }
-    backend.always("HEAD", "/photos/secret?sig=a%2Bb", |_| Answer::status(403));
+    backend.always("*", "/photos/secret?sig=a%2Bb", |_| Answer::status(403));
     let (target, alice) = (format!("{LIST}&include=metadata&sig=a%2Bb"), ("Authorization", "Bearer alice"));
     // The lease of the container, which is not that of its blobs.
     let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "60"), ("x-ms-proposed-lease-id", IDS[0])];
@@ -96,7 +96,15 @@ async fn a_list_with_metadata_shows_what_a_read_of_each_blob_shows() {
     }
     assert!(!listed.text().contains("gone") && !listed.text().contains(".meta"), "{listed:?}");
 
-    backend.once("HEAD", "/photos/mine?sig=a%2Bb", Answer::status(500));
+    backend.once("HEAD", "/photos/mine?sig=a%2Bb", Answer::status(404));
+    let listed = send(addr, "GET", &target, &[alice], "").await;
+    assert!(
+        listed.text().contains("<Metadata><owner>alice</owner></Metadata>"),
+        "HEAD alone hides nothing: {listed:?}"
+    );
+    for method in ["HEAD", "GET"] {
+        backend.once(method, "/photos/mine?sig=a%2Bb", Answer::status(500));
+    }
     assert_error(&send(addr, "GET", &target, &[alice], "").await, 500, "InternalError");
 }
 

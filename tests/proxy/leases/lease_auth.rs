@@ -27,12 +27,13 @@ async fn the_upstreams_refusal_is_relayed_and_nothing_is_granted() {
         let proxy = setup.start().await;
         for (status, operation) in [(401, "POST"), (403, "POST"), (401, "GET"), (403, "PUT")] {
             let challenge = Answer::status(status).header("WWW-Authenticate", "Basic realm=\"docs\"");
-            backend.once("*", DOC, challenge);
+            backend.always("*", DOC, move |_| challenge.clone());
             let refused = lease(proxy.addr(), operation, DOC, &[("Lease-Id", IDS[0])]).await;
             assert_eq!(refused.status, status, "{operation}: {refused:?}");
             assert_eq!(refused.header("www-authenticate"), Some("Basic realm=\"docs\""));
             assert!(!refused.headers.contains("lease-id"), "{refused:?}");
         }
+        backend.always("*", DOC, |_| Answer::stored());
         assert_eq!(view(proxy.addr(), DOC).await["state"], "available");
     }
 }

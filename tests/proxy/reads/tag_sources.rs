@@ -72,6 +72,45 @@ async fn a_text_without_the_field_has_no_tag() {
     .await;
 }
 
+/// What is no version is said to be none, since to read it again would help nobody.
+#[tokio::test]
+async fn a_member_that_is_no_version_is_named_in_the_refusal() {
+    for value in ["null", "true", "[1]", "{}"] {
+        let (_backend, proxy) = json("/version", true, &format!("{{\"version\": {value}}}")).await;
+        let refused = put_if_match(proxy.addr(), "/doc", "\"1\"", "lost").await;
+        let problem = refused.refused(412, "precondition-failed");
+        assert!(problem.detail.contains("its member /version"), "{value}: {problem:?}");
+        assert!(!problem.detail.contains("read it again"), "{value}: {problem:?}");
+    }
+}
+
+/// A backend that makes the versions itself tells the new one in its answer.
+#[tokio::test]
+async fn the_member_in_the_answer_to_a_write_is_the_tag() {
+    all_at_once(OTHER_WRITERS.map(|other_writers| {
+        (format!("other_writers = {other_writers}"), async move {
+            let (backend, proxy) = json("/v", other_writers, r#"{"v": 1}"#).await;
+            let addr = proxy.addr();
+            let tag = get(addr, "/doc").await.etag();
+            let stored = Answer::status(200).body(r#"{"text": "two", "v": 2}"#);
+            let held = backend.hold("PUT", "/doc");
+            let (written, ()) = tokio::join!(put_if_match(addr, "/doc", &tag, r#"{"text": "two"}"#), async {
+                let held = held.arrived().await;
+                let shown = stored.clone();
+                backend.always("GET", "/doc", move |_| shown.clone());
+                held.answer(stored).await;
+            });
+            assert_eq!((written.status, written.etag()), (200, "\"2\"".to_owned()));
+            assert_eq!(written.text(), r#"{"text": "two", "v": 2}"#);
+            put_if_match(addr, "/doc", &tag, "lost").await.refused(412, "precondition-failed");
+            backend.once("PUT", "/doc", Answer::status(204));
+            let silent = put_if_match(addr, "/doc", "\"2\"", r#"{"text": "three"}"#).await;
+            assert_eq!((silent.status, silent.header("etag")), (204, None), "the stored bytes are not the sent ones");
+        })
+    }))
+    .await;
+}
+
 /// The size of a text that is looked at is capped as it is for content: above the cap a response streams with the
 /// version as its tag where that is known, else with none.
 #[tokio::test]
@@ -216,7 +255,7 @@ async fn a_delegate_gets_the_fence_where_it_was_asked() {
         let modified = Answer::status(200).header("ETag", "\"seen\"").header("Last-Modified", date);
         modified.body("one")
     };
-    backend.always("HEAD", "/doc", dated);
+    backend.always("GET", "/doc", dated);
     assert_eq!(put(addr, "/doc", &[("If-Unmodified-Since", date)], "two").await.status, 204);
     let seen = backend.seen("PUT", "/doc").pop().unwrap();
     assert_eq!(seen.headers.all("if-match"), ["\"seen\""]);

@@ -68,6 +68,17 @@ async fn allow_any_lets_a_star_satisfy() {
     }
 }
 
+/// An asterisk names no version, and its sender is told so.
+#[tokio::test]
+async fn an_asterisk_that_does_not_satisfy_is_named_in_the_refusal() {
+    for source in source::ALL {
+        let (_backend, proxy) = start(source, "").await;
+        let refused = write(proxy.addr(), "PUT", "/doc", &[("If-Match", "*")]).await;
+        let problem = refused.refused(428, "precondition-required");
+        assert!(problem.detail.contains("asterisk") && problem.detail.contains("allow_any"), "{source}: {problem:?}");
+    }
+}
+
 /// `require = "existing"`: creating is free, changing is not. Preconditions are judged all the same.
 #[tokio::test]
 async fn only_what_exists_needs_a_precondition() {
