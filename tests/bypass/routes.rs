@@ -19,7 +19,7 @@ pub fn configuration(backends: &[Backend]) -> String {
 fn of_backend(backend: &Backend) -> String {
     let (name, host) = (backend.name, host(backend));
     // The application of Express finds documents without regard to case.
-    let options = "";
+    let options = if name == "Express" { "ignore_case = true\n" } else { "" };
     let upstream = format!("[upstreams.{name}]\nservers = [\"{}\"]\n{options}", backend.addr);
     let route = |part: &str, path: &str, lines: &str| {
         format!(

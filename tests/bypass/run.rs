@@ -120,7 +120,7 @@ impl Worker {
             unseen.push(bytes);
             if !is_refused || number % BATCH == 0 || number == requests {
                 let effect = self.effect(response.as_ref()).await;
-                if effect != Effect::Nothing {
+                if effect != Effect::Nothing && excuse(self.backend.name, unseen.last().expect("one")).is_none() {
                     self.tell(&effect, &unseen, response.as_ref());
                 }
                 unseen.clear();
@@ -177,6 +177,14 @@ impl Worker {
         let mut tally = self.tally.lock().expect("nobody panics with it");
         note(tally.servers.entry(self.backend.name).or_default());
     }
+}
+
+/// What is known and has its reason (docs/http.md).
+fn excuse(server: &str, request: &[u8]) -> Option<&'static str> {
+    let line = request.split(|&octet| octet == b'\r').next().unwrap_or_default();
+    let path = line.split(|&octet| octet == b'?').next().unwrap_or_default().to_ascii_lowercase();
+    let has_mark = path.windows(3).any(|window| window == b"%3f");
+    (server == "moto" && has_mark).then_some("moto takes an encoded question mark for the beginning of a query")
 }
 
 /// Whether the proxy has refused.

@@ -6,8 +6,9 @@
 //! whose resources all end with one. Only the first answers that name with a page, or not at all.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use percent_encoding::percent_decode;
 
-use crate::core::target::split_query;
+use crate::core::target::{Kept, normalize, split_query};
 
 /// The field in which a WebDAV server tells what it supports (RFC 4918 section 10.1).
 const DAV: HeaderName = HeaderName::from_static("dav");
@@ -31,11 +32,21 @@ pub fn is_collection(multistatus: &[u8]) -> Option<bool> {
     Some(tags.take_while(|name| *name != "/resourcetype").any(|name| name == "collection"))
 }
 
-/// Returns the target without the slash at the end of its path; `None` if it has none, or names the root.
-pub fn without_slash(target: &[u8]) -> Option<Vec<u8>> {
+/// Returns the path that a target names a folder by, in normal form without the slash at its end. `None` if the target
+/// ends with no slash and no dot segment, or names the root.
+pub fn named_folder(target: &[u8]) -> Option<Vec<u8>> {
     let (path, _) = split_query(target);
-    let shorter = path.strip_suffix(b"/").filter(|path| !path.is_empty())?;
-    Some(shorter.to_vec())
+    let normal = normalize(path, Kept::ALL).ok()?;
+    let last = path.rsplit(|&octet| octet == b'/').next().unwrap_or_default();
+    let last: Vec<u8> = percent_decode(last).collect();
+    let is_named = matches!(&*last, b"" | b"." | b"..");
+    Some(normal.as_str().trim_end_matches('/')).filter(|path| is_named && !path.is_empty()).map(|path| path.into())
+}
+
+/// Whether the answer to OPTIONS is that of a server without WebDAV. An absent resource, or a path that the server does not
+/// take, says nothing of the server.
+pub fn denies_webdav(status: StatusCode, headers: &HeaderMap) -> bool {
+    !speaks_webdav(headers) && (status.is_success() || matches!(status.as_u16(), 405 | 501))
 }
 
 /// Whether an answer leads from a path to the same path with a slash.
@@ -135,8 +146,34 @@ mod tests {
         ] {
             assert_eq!(may_be_folder(status, headers), may_be, "{status} {headers:?}");
         }
-        assert_eq!(without_slash(b"/d/folder/?a=1").as_deref(), Some(&b"/d/folder"[..]));
-        assert_eq!(without_slash(b"/d/folder"), None);
-        assert_eq!(without_slash(b"/"), None);
+    }
+
+    /// Rule 18: a server that resolves a path reads all of these as the folder.
+    #[test]
+    fn a_folder_is_named_by_a_slash_or_a_dot_segment() {
+        for target in ["/d/folder/", "/d/folder/?a=1", "/d/folder//", "/d/folder/.", "/d/folder/%2e", "/d/folder/x/.."]
+        {
+            assert_eq!(named_folder(target.as_bytes()).as_deref(), Some(&b"/d/folder"[..]), "{target}");
+        }
+        for target in ["/d/folder", "/", "/d/..", "//", "/d/x/../folder"] {
+            assert_eq!(named_folder(target.as_bytes()), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn only_an_answer_about_the_server_denies_webdav() {
+        for (status, fields_, denies) in [
+            (200, &[][..], true),
+            (204, &[("allow", "GET, DELETE")], true),
+            (405, &[], true),
+            (501, &[], true),
+            (200, &[("dav", "1")], false),
+            (404, &[], false),
+            (400, &[], false),
+            (301, &[], false),
+        ] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            assert_eq!(denies_webdav(status, &fields(fields_)), denies, "{status} {fields_:?}");
+        }
     }
 }

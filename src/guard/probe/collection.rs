@@ -26,7 +26,7 @@ use crate::{
         lease::Usage,
         policy::Collections,
         readings::collection::{
-            TYPE_OF_RESOURCE, is_collection, leads_to_slash, may_be_folder, speaks_webdav, without_slash,
+            TYPE_OF_RESOURCE, denies_webdav, is_collection, leads_to_slash, may_be_folder, named_folder, speaks_webdav,
         },
         refusal::{Code, Refusal},
     },
@@ -91,9 +91,8 @@ impl Probes {
             _ if speaks => {}
             401 | 407 | 429 => return Err(self.upstreams_own(request, exchange).await?),
             500 | 502..=599 => return Err(unknown(&answered(status)).into()),
-            // It may be told to nobody.
-            403 => {}
-            _ => self.plain.note(&request.route),
+            _ if denies_webdav(status, &exchange.head().headers) => self.plain.note(&request.route),
+            _ => {}
         }
         exchange.discard().await;
         Ok(speaks)
@@ -140,14 +139,15 @@ impl Probes {
 
     /// Whether the target, with a slash at its end, is a folder of a file server.
     async fn is_folder(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
-        let Some(file) = without_slash(request.head.raw_path()) else { return Ok(false) };
+        let Some(file) = named_folder(request.head.raw_path()) else { return Ok(false) };
         let exchange = self.put(request, Method::GET, (Some(&file), &Body::empty()), end).await?;
         let leads = leads_to_slash(exchange.head().status, &exchange.head().headers, &file);
         exchange.discard().await;
         if !leads {
             return Ok(false);
         }
-        let exchange = self.put(request, Method::GET, (None, &Body::empty()), end).await?;
+        let folder = [&file[..], b"/"].concat();
+        let exchange = self.put(request, Method::GET, (Some(&folder), &Body::empty()), end).await?;
         let may_be = may_be_folder(exchange.head().status, &exchange.head().headers);
         exchange.discard().await;
         Ok(may_be)
