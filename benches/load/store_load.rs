@@ -118,7 +118,7 @@ impl Work {
             }
             _ => {
                 let config = config::load(Path::new(place)).expect("a configuration").config;
-                let store = store::open(&config.store).await.expect("the store opens").store;
+                let store = store::open(&config).await.expect("the store opens").store;
                 if kind == "marks" {
                     return Self::Marks(store);
                 }

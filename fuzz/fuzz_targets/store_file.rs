@@ -44,7 +44,7 @@ static SOUND: LazyLock<Sound> = LazyLock::new(|| {
     let path = path("sound");
     let _ = fs::remove_file(&path);
     RUNTIME.block_on(async {
-        let (store, _left) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY).await.unwrap();
+        let (store, _hold) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY, Owed::NONE).await.unwrap();
         let (mut bytes, mut commits) = (fs::read(&path).unwrap(), Vec::new());
         for (name, fence) in LEASES {
             let key = ResourceKey::from_text(name);
@@ -93,7 +93,7 @@ fuzz_target!(|input: &[u8]| {
     let path = path("damaged");
     fs::write(&path, &bytes).unwrap();
     RUNTIME.block_on(async {
-        let Ok((store, _left)) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY).await else { return };
+        let Ok((store, _hold)) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY, Owed::NONE).await else { return };
         // Damage at the end is that of a crash for all that the file tells. Before a sound commit it cannot be one, and is
         // refused.
         let first_damaged = is_sound.iter().position(|is_sound| !is_sound).unwrap_or(LEASES.len());

@@ -1,6 +1,6 @@
 //! `ifmatch run`: serves until asked to stop.
 
-use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc};
+use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use tokio::{
     runtime::{Handle, Runtime},
@@ -11,13 +11,14 @@ use super::{Exit, RunOptions, admin_listener::BoundAdmin, complain, report};
 use crate::{
     admin,
     config::{Config, Listen, Loaded, StoreKind},
+    core::owed::Owed,
     entropy::random_u64,
     generation::{Live, Serving},
     guard::Guard,
     proxy::Gateway,
     reload::{self, Hangups, Reloader, control},
     server::{self, Listeners, Stop, signals},
-    store::{self, Opened},
+    store::{self, Opened, Store},
     telemetry::{self, activity::Activity},
     tls::{Downstream, FileError, stamp::FileStamp},
     upstream::{Signer, Upstreams},
@@ -143,10 +144,11 @@ fn serve(
 ) -> Result<(), Box<dyn Error>> {
     let Doors { runtime, stop, hangups, control, admin_listener, listeners } = doors;
     runtime.block_on(async {
-        let store = store::open(&config.store).await?;
+        let store = store::open(config).await?;
         let activity = admin_listener.as_ref().map(|_| Arc::<Activity>::default());
         let live = live(config, &store, signer, activity.clone()).await?;
         let counting = tokio::spawn(store::census::count_records(Arc::clone(&store.store)));
+        let holding = tokio::spawn(end_hold(Arc::clone(&store.store), store.hold));
         let store_for_reloads = Arc::clone(&store.store);
         let path = file.as_ref().map(|(path, _)| path.to_path_buf());
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), path));
@@ -168,10 +170,20 @@ fn serve(
         let gateway = Gateway::new(live).noting(activity);
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         counting.abort();
+        holding.abort();
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
     })
+}
+
+/// Notes when the hold is over that only the writes of this process are owed.
+async fn end_hold(store: Arc<dyn Store>, hold: Duration) {
+    if !hold.is_zero() {
+        tokio::time::sleep(hold).await;
+        // If this cannot be written, the next process holds back for longer than it must.
+        let _ = store.owe(Owed::NONE).await;
+    }
 }
 
 /// Builds the first generation: a configuration with its guard and its store.
@@ -181,7 +193,7 @@ pub(super) async fn live(
     signer: Option<Signer>,
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
-    let held_until = opened.store.now().await?.plus(opened.left.hold(config));
+    let held_until = opened.store.now().await?.plus(config.store.start_grace.max(opened.hold));
     // This runtime carries no requests, and lives as long as requests come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let guards = Guard::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
@@ -203,20 +215,20 @@ mod tests {
     use std::time::Duration;
 
     use crate::{
+        core::owed::Owed,
         proxy::testing::{config, route},
-        store::Left,
+        store::owed,
     };
 
     /// The upstream of a test's route has `timeout` and `late_write_window` of 5 s each.
     #[test]
-    fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
-        let mut config = config(vec![route("/doc", None, &[])]);
+    fn a_process_owes_the_longest_time_that_a_write_on_any_route_may_come_late() {
         let seconds = Duration::from_secs;
-        for (left, late) in [(Left::InOrder, 0), (Left::ByDeath, 5), (Left::ByPowerLoss, 10)] {
-            config.store.start_grace = Duration::ZERO;
-            assert_eq!(left.hold(&config), seconds(late), "{left:?}");
-            config.store.start_grace = seconds(7);
-            assert_eq!(left.hold(&config), seconds(late.max(7)), "{left:?}");
-        }
+        assert_eq!(owed(&config(vec![])), Owed::NONE);
+        let mut config = config(vec![route("/doc", None, &[]), route("/other", None, &[])]);
+        assert_eq!(owed(&config), Owed::by_writes(seconds(5), seconds(5)));
+        let other = config.routes.get_mut(1).and_then(std::sync::Arc::get_mut).expect("a route");
+        std::sync::Arc::make_mut(&mut other.upstream).late_write_window = seconds(7);
+        assert_eq!(owed(&config), Owed::by_writes(seconds(5), seconds(7)));
     }
 }

@@ -33,6 +33,7 @@ pub mod issued_tag;
 pub mod json;
 pub mod lease;
 pub mod metadata;
+pub mod owed;
 pub mod parts_hash;
 pub mod path_mapping;
 pub mod pending_delete;

@@ -31,7 +31,7 @@ use crate::{
     core::policy::ProbeAuth,
     drain::{Gate, Gates},
     generation::{Live, Serving, status},
-    store::{Store, StoreError},
+    store::{Store, StoreError, owed},
     supervisor,
     telemetry::metrics::{Gauged, LoadState},
     tls::{Downstream, FileError},
@@ -175,6 +175,7 @@ impl Reloader {
         if let Some(tls) = self.tls.as_ref().filter(|_| !config.server.tls.certificates.is_empty()) {
             tls.replace(&config.server.tls)?;
         }
+        self.store.owe(owed(&config)).await?;
         self.swap(&old, config.beside(&old.config), signer, &plan, closed);
         let warnings = warnings.iter().map(ToString::to_string).collect();
         Ok(Reloaded { plan, warnings })

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use crate::{
     core::{
         counts::Counts,
+        owed::Owed,
         record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
@@ -38,7 +39,7 @@ mod shared;
 #[path = "without_shared.rs"]
 mod shared;
 
-pub use open::{Left, OpenError, Opened, PASSWORD_VARIABLE, open};
+pub use open::{OpenError, Opened, PASSWORD_VARIABLE, open, owed};
 pub use recent::Sighting;
 pub use records::{Records, Updated};
 pub use shared::SHARED_KINDS;
@@ -146,6 +147,12 @@ pub trait Store: Send + Sync {
             Ok(_) | Err(StoreError::Full) => Ok(()),
             Err(error @ (StoreError::Unavailable | StoreError::LostWrites)) => Err(error),
         }
+    }
+
+    /// Notes what the writes of this process leave from now on, besides what its earlier ones do. Once this returns, a
+    /// later process holds back for as long. A store that keeps the marks of dead processes has no need of it.
+    async fn owe(&self, _owed: Owed) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Ends the use of the store by this process in an orderly way.

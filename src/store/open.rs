@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     clock::BootClock,
-    config::{self, Config, StoreKind, Upstream},
+    config::{Config, StoreKind, Upstream},
+    core::owed::Owed,
     entropy::random_u64,
 };
 
@@ -66,38 +67,14 @@ pub enum OpenError {
 pub struct Opened {
     /// The store itself.
     pub store: Arc<dyn Store>,
-    /// How the previous process left the store.
-    pub left: Left,
+    /// How long writes of earlier processes may still be applied of which the store has no record.
+    pub hold: Duration,
 }
 
-/// How the previous process left a store: whether writes may still be in progress that the store has no record of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// The process left no writes in progress.
-    InOrder,
-    /// The process died, and its connections were closed with it.
-    ByDeath,
-    /// The machine has restarted since, or was another one: the connections may never have been closed.
-    ByPowerLoss,
-}
-
-impl Left {
-    /// Returns how long writes and grants are held back after the start: until no write of an earlier process can
-    /// arrive any more.
-    pub fn hold(self, config: &Config) -> Duration {
-        let late = |upstream: &Upstream| match self {
-            Self::InOrder => Duration::ZERO,
-            Self::ByDeath => upstream.late_write_window,
-            // The upstream may still wait for the rest of a write, or process it, as if its client were connected.
-            Self::ByPowerLoss => upstream.timeout.saturating_add(upstream.late_write_window),
-        };
-        let late = config.routes.iter().map(|route| late(&route.upstream)).max().unwrap_or_default();
-        let hold = config.store.start_grace.max(late);
-        if self != Self::InOrder {
-            tracing::warn!(?hold, left = ?self, "the store was not closed cleanly: writes and grants are held back");
-        }
-        hold
-    }
+/// What writes under this configuration leave when the process ends.
+pub fn owed(config: &Config) -> Owed {
+    let by_writes = |upstream: &Upstream| Owed::by_writes(upstream.timeout, upstream.late_write_window);
+    config.routes.iter().map(|route| by_writes(&route.upstream)).fold(Owed::NONE, Owed::and)
 }
 
 /// Adds the address of a shared store to the reason why it cannot be used.
@@ -105,19 +82,23 @@ fn at(address: String, error: OpenError) -> OpenError {
     OpenError::Shared { address, error: Box::new(error) }
 }
 
-/// Opens the configured store. Its background tasks run on the runtime of the caller.
-pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError> {
+/// Opens the store of this configuration. Its background tasks run on the runtime of the caller.
+pub async fn open(config: &Config) -> Result<Opened, OpenError> {
+    let settings = &config.store;
     let (clock, idle_ttl) = (Arc::new(BootClock), settings.idle_ttl);
     let room = Room { records: settings.capacity, bytes: settings.max_bytes };
-    let clean = |store: Arc<dyn Store>| Opened { store, left: Left::InOrder };
+    let clean = |store: Arc<dyn Store>| Opened { store, hold: Duration::ZERO };
     Ok(match &settings.kind {
         StoreKind::Memory => {
             let incarnation = Incarnation(random_u64()?);
             clean(Arc::new(MemoryStore::new(clock, incarnation, room, idle_ttl)))
         }
         StoreKind::Disk { path } => {
-            let (store, left) = DiskStore::open(path, clock, room, idle_ttl).await?;
-            Opened { store: Arc::new(store), left }
+            let (store, hold) = DiskStore::open(path, clock, room, idle_ttl, owed(config)).await?;
+            if !hold.is_zero() {
+                tracing::warn!(?hold, "writes of an earlier process may still come: writes and grants are held back");
+            }
+            Opened { store: Arc::new(store), hold }
         }
         // The store holds the marks of a dead process, with their deadlines, so nothing needs to be held back.
         StoreKind::Etcd(etcd) => {

@@ -10,7 +10,7 @@ use syn::{
 use super::{assert_none, sources};
 
 /// The rules of DESIGN, section 3. The design stands elsewhere, so a new rule there needs a new number here.
-const RULES: RangeInclusive<u32> = 1..=19;
+const RULES: RangeInclusive<u32> = 1..=21;
 
 /// The rules that the tests of a file name.
 #[derive(Default)]

@@ -213,6 +213,7 @@ fn assemble(
         keeping,
         remembers,
         proxies,
+        successors: Vec::new(),
         other: None,
         reload_changes_tags: false,
         prologue,

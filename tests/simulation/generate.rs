@@ -20,7 +20,12 @@ pub fn setting(random: &mut Rng) -> Setting {
         1..8 => Keeping::Memory,
         _ => Keeping::Shared,
     };
-    let options = options(random, keeping);
+    setting_of(random, keeping, |options| options).1
+}
+
+/// Builds a setting with such a store and adapted options, and returns the options too.
+pub fn setting_of(random: &mut Rng, keeping: Keeping, adapt: fn(Options) -> Options) -> (Options, Setting) {
+    let options = adapt(options(random, keeping));
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
@@ -39,12 +44,13 @@ pub fn setting(random: &mut Rng) -> Setting {
     let prologue = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
     let other = (random.u32(..4) == 0).then(|| options.reloaded(random, proxies == 1));
     let has = |source| options.source == source || other.is_some_and(|other| other.source == source);
-    Setting {
+    let setting = Setting {
         config: config(&options.text()),
         style: Style { tag_in_body: has(Source::Json), ..options.style() },
         keeping,
         remembers: remembers(random),
         proxies,
+        successors: Vec::new(),
         other: other.map(|other| other.text()),
         reload_changes_tags: other.is_some_and(|other| other.source != options.source),
         prologue,
@@ -58,7 +64,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         has_metadata: false,
         settled_reads: options.settled && other.is_none_or(|other| other.settled),
         keeps_keys: options.idempotent && other.is_none_or(|other| other.idempotent),
-    }
+    };
+    (options, setting)
 }
 
 /// Builds a setting of resources with metadata from a seed.
@@ -86,6 +93,7 @@ pub fn setting_with_metadata(random: &mut Rng) -> Setting {
         keeping,
         remembers: remembers(random),
         proxies,
+        successors: Vec::new(),
         other: None,
         reload_changes_tags: false,
         prologue,

@@ -84,6 +84,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         keeping,
         remembers: remembers(random),
         proxies,
+        successors: Vec::new(),
         other: None,
         reload_changes_tags: false,
         prologue,

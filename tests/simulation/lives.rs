@@ -1,18 +1,34 @@
-//! Deaths of processes, their successors, and reloads.
+//! The ends of processes, their successors, and reloads.
 
 use std::{sync::Arc, time::Duration};
 
+use ifmatch::config::Config;
 use tokio::runtime::Handle;
 
 use crate::{
     backend::Tags,
     process::{Keeping, Process},
     run::{FILE, Run},
+    schedule::Event,
 };
 
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It dies: nothing of it runs any more.
+    Death,
+    /// It stops in good order, and does not wait for its requests.
+    Stop,
+}
+
 impl Run {
-    /// Kills a process and starts another in its place.
-    pub fn kill(&mut self, process: usize) {
+    /// Returns the ends of processes that can happen, busy or not, in a run about chains of them.
+    pub fn restarts(&self) -> impl Iterator<Item = Event> + '_ {
+        self.processes.iter().flat_map(|(process, _)| [Event::Kill(*process), Event::End(*process)])
+    }
+
+    /// Ends a process and starts another in its place, with the next of the configurations if there are several.
+    pub fn end_process(&mut self, process: usize, ending: Ending) {
         let place = self.processes.iter().position(|(number, _)| *number == process).unwrap();
         let dead = {
             let mut inner = self.world.lock();
@@ -48,10 +64,22 @@ impl Run {
         for (_, reload) in self.reloads.iter().filter(|(of, _)| *of == process) {
             reload.abort();
         }
-        let config = Arc::clone(&self.processes[place].1.live.serving().config);
-        let hold = self.cellar.restart(&self.world).hold(&config);
+        if ending == Ending::Stop {
+            self.cellar.close();
+        }
+        let config = self.successor(place);
+        let hold = config.store.start_grace.max(self.cellar.restart(&self.world, &config));
         let file = self.directory.as_ref().map(|directory| directory.path().join(FILE));
         self.processes[place] = Process::start(&self.world, &config, &self.cellar, hold, file.as_deref());
+    }
+
+    fn successor(&self, place: usize) -> Arc<Config> {
+        let successors = &self.setting.successors;
+        let started = self.world.lock().alive.len();
+        match successors.get(started % successors.len().max(1)) {
+            Some(config) => Arc::clone(config),
+            None => Arc::clone(&self.processes[place].1.live.serving().config),
+        }
     }
 
     /// Makes a process load the other configuration.

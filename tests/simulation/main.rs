@@ -36,6 +36,7 @@ mod own;
 mod process;
 mod random;
 mod reloads;
+mod restarts;
 mod retries;
 mod run;
 mod scenarios;
@@ -159,6 +160,12 @@ fn random_schedules_keep_the_promise_for_retries_that_differ() {
 #[test]
 fn random_schedules_keep_the_promise_before_a_backend_whose_head_is_not_get() {
     random_runs(heads::setting);
+}
+
+/// Rule 20: what a process owes outlives it, through any chain of restarts.
+#[test]
+fn random_schedules_keep_the_promise_over_chains_of_restarts() {
+    random_runs(restarts::setting);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

@@ -9,14 +9,15 @@ use std::{
 
 use ifmatch::{
     config::Config,
-    core::{record::Snapshot, resource::ResourceKey, time::StoreTime},
+    core::{owed::Owed, record::Snapshot, resource::ResourceKey, time::StoreTime},
     generation::{Live, Serving},
     guard::Guard,
     reload::Reloader,
     store::{
-        Incarnation, Left, Store,
+        Incarnation, Store,
         disk::DiskStore,
         memory::{MemoryStore, Room},
+        owed,
     },
 };
 use tempfile::TempDir;
@@ -65,7 +66,7 @@ pub struct Cellar {
 }
 
 impl Cellar {
-    pub fn new(keeping: Keeping, remembers: Remembers, world: &World) -> Self {
+    pub fn new(keeping: Keeping, remembers: Remembers, world: &World, config: &Config) -> Self {
         let disk = (keeping == Keeping::Disk).then(|| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             let path = directory.path().join("leases");
@@ -74,7 +75,7 @@ impl Cellar {
         });
         let mut cellar = Self { keeping, remembers, store: memory(remembers, world, 1), disk, starts: 1 };
         if cellar.disk.is_some() {
-            let _ = cellar.open(world);
+            let _ = cellar.open(world, config);
         }
         cellar
     }
@@ -84,8 +85,13 @@ impl Cellar {
         complete(self.store.scan(None, 100)).unwrap()
     }
 
-    /// Returns what a process finds when it starts after another has died.
-    pub fn restart(&mut self, world: &World) -> Left {
+    /// Ends the use of the store in good order.
+    pub fn close(&self) {
+        complete(self.store.close());
+    }
+
+    /// Opens the store for a process that starts after another has ended. Returns how long it must hold back.
+    pub fn restart(&mut self, world: &World, config: &Config) -> Duration {
         self.starts += 1;
         match self.keeping {
             Keeping::Memory => self.store = memory(self.remembers, world, self.starts),
@@ -95,20 +101,20 @@ impl Cellar {
                 let next = directory.path().join(format!("leases{}", self.starts));
                 fs::copy(&*path, &next).unwrap();
                 *path = next;
-                return self.open(world);
+                return self.open(world, config);
             }
             Keeping::Shared => {}
         }
-        Left::InOrder
+        Duration::ZERO
     }
 
-    fn open(&mut self, world: &World) -> Left {
+    fn open(&mut self, world: &World, config: &Config) -> Duration {
         let (_, path) = self.disk.as_ref().unwrap();
         let clock = Arc::new(VirtualClock(world.begun));
         let Remembers { room, idle_ttl } = self.remembers;
-        let (store, left) = complete(DiskStore::open(path, clock, room, idle_ttl)).unwrap();
+        let (store, hold) = complete(DiskStore::open(path, clock, room, idle_ttl, owed(config))).unwrap();
         self.store = Arc::new(store);
-        left
+        hold
     }
 }
 
@@ -121,7 +127,7 @@ static SMALL_FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let directory = tempfile::tempdir_in(memory_directory()).unwrap();
     let path = directory.path().join("leases");
     let clock = Arc::new(VirtualClock(Instant::now()));
-    drop(complete(DiskStore::open(&path, clock, ALL.room, ALL.idle_ttl)).unwrap());
+    drop(complete(DiskStore::open(&path, clock, ALL.room, ALL.idle_ttl, Owed::NONE)).unwrap());
     let mut bytes = fs::read(&path).unwrap();
     // The header: what the file is and its incarnation, the size of a region, a checksum.
     bytes[20..28].copy_from_slice(&(REGION_BYTES as u64).to_le_bytes());

@@ -126,7 +126,7 @@ impl Choose for Chance {
             return Some(self.fault(&aimed));
         }
         // A run that aims saves its faults for writes.
-        let odds = if self.temper.aims { 64 } else { 8 };
+        let odds = if self.temper.aims && run.setting.successors.is_empty() { 64 } else { 8 };
         if !faults.is_empty() && self.random.u32(..odds) == 0 || usual.is_empty() {
             return Some(self.fault(&faults));
         }

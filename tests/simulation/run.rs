@@ -32,6 +32,8 @@ pub struct Setting {
     pub keeping: Keeping,
     pub remembers: Remembers,
     pub proxies: usize,
+    /// The configurations of the processes that take the place of ended ones; none if each has that of the one before.
+    pub successors: Vec<Arc<Config>>,
     /// Another configuration that a process may load.
     pub other: Option<String>,
     /// Whether that configuration changes the source of tags.
@@ -133,7 +135,7 @@ pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outc
 impl Run {
     fn new(setting: &Arc<Setting>, story: bool) -> Self {
         let world = Shared::new(Backend::new(setting.style), story);
-        let cellar = Cellar::new(setting.keeping, setting.remembers, &world);
+        let cellar = Cellar::new(setting.keeping, setting.remembers, &world, &setting.config);
         world.lock().backend.incarnation = cellar.store.incarnation().0;
         let directory = setting.other.as_ref().map(|text| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();

@@ -136,6 +136,7 @@ impl Scenario {
             keeping,
             remembers: process::ALL,
             proxies,
+            successors: Vec::new(),
             other: None,
             reload_changes_tags: false,
             prologue,

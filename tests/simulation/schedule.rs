@@ -13,6 +13,7 @@ use ifmatch::{
 use tokio::time::{Instant, advance};
 
 use crate::{
+    lives::Ending,
     run::Run,
     store::complete,
     world::{Inner, Late, Pending, Response, Sent, What},
@@ -43,6 +44,8 @@ pub enum Event {
     GiveUp(usize),
     /// A process dies, and another one takes its place.
     Kill(usize),
+    /// A process ends in good order, and another one takes its place.
+    End(usize),
     /// A process loads the other configuration.
     Reload(usize),
     /// A moment passes, so that dates differ.
@@ -112,8 +115,10 @@ impl Run {
                 }
             }
             events.extend(Self::running(&inner).map(Event::GiveUp));
-            if self.faults.kills {
-                events.extend(Self::living(&inner).map(Event::Kill));
+            if self.setting.successors.is_empty() {
+                events.extend(Self::living(&inner).filter(|_| self.faults.kills).map(Event::Kill));
+            } else {
+                events.extend(self.restarts());
             }
         }
         if !self.is_over(&inner) || !inner.late.is_empty() {
@@ -149,7 +154,8 @@ impl Run {
                 self.world.lock().ledger.requests[request].is_given_up = true;
                 self.tasks[request].abort();
             }
-            Event::Kill(process) => self.kill(process),
+            Event::Kill(process) => self.end_process(process, Ending::Death),
+            Event::End(process) => self.end_process(process, Ending::Stop),
             Event::Reload(place) => self.reload(place),
             Event::Tick => self.tick().await,
             Event::WriteDirectly => self.write_directly(),
@@ -263,7 +269,8 @@ impl Run {
     }
 
     fn arrived(&self, sent: &Sent) {
-        if let (true, Some(request)) = (sent.writes(), sent.request) {
+        let is_own = sent.writes() && !sent.is_late_delete;
+        if let (true, Some(request)) = (is_own, sent.request) {
             self.world.lock().ledger.requests[request].arrived = true;
         }
     }

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use ifmatch::{
     clock::Clock,
     core::{
+        owed::Owed,
         record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
@@ -77,6 +78,10 @@ impl Store for SeamStore {
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.store.changed(key, seen).await;
+    }
+
+    async fn owe(&self, owed: Owed) -> Result<(), StoreError> {
+        complete(self.store.owe(owed))
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {

@@ -7,10 +7,11 @@ use ifmatch::{
     core::{
         bare_tags::BareTags,
         lease::LeaseState,
+        owed::Owed,
         record::{Record, Snapshot, Stamp},
     },
     store::{
-        Left, Store,
+        Store,
         disk::{DiskError, DiskStore},
         memory::Room,
     },
@@ -22,6 +23,7 @@ use crate::{
     contract::{Fixture, MOMENT, busy, fill, idle, leased, put, read, shared},
 };
 
+const OWED: Owed = Owed::by_writes(Duration::from_secs(30), Duration::from_secs(5));
 const IDLE_TTL: Duration = Duration::from_secs(1);
 
 struct Disk {
@@ -34,9 +36,9 @@ fn room(records: usize) -> Room {
     Room { records, bytes: 1 << 30 }
 }
 
-async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, Left), DiskError> {
+async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, Duration), DiskError> {
     let clock: Arc<dyn Clock> = Arc::<StillClock>::clone(clock);
-    DiskStore::open(&path, clock, room(1_000), IDLE_TTL).await
+    DiskStore::open(&path, clock, room(1_000), IDLE_TTL, OWED).await
 }
 
 impl Disk {
@@ -52,14 +54,14 @@ impl Disk {
         }
         let (path, clock, directory) = (self.path(), Arc::new(StillClock::default()), self.directory);
         drop(self.store);
-        let (store, left) = loop {
+        let (store, hold) = loop {
             // The thread that writes lets go of the file a little later.
             match open(path.clone(), &clock).await {
                 Err(DiskError::InUse(_)) => tokio::task::yield_now().await,
                 opened => break opened.expect("it can be opened again"),
             }
         };
-        (Self { clock, store: Arc::new(store), directory }, left != Left::InOrder)
+        (Self { clock, store: Arc::new(store), directory }, !hold.is_zero())
     }
 }
 
@@ -70,8 +72,8 @@ impl Fixture for Disk {
         clock.pass(Duration::from_secs(1_000_000));
         let path = directory.path().join("leases");
         let ticking: Arc<dyn Clock> = Arc::<StillClock>::clone(&clock);
-        let (store, left) = DiskStore::open(&path, ticking, room(capacity), IDLE_TTL).await.expect("a new file");
-        assert_eq!(left, Left::InOrder, "a new file is in good order");
+        let (store, hold) = DiskStore::open(&path, ticking, room(capacity), IDLE_TTL, OWED).await.expect("a new file");
+        assert_eq!(hold, Duration::ZERO, "a new file is in good order");
         Self { clock, store: Arc::new(store), directory }
     }
 
@@ -231,6 +233,7 @@ async fn a_process_that_ends_with_a_write_in_flight_leaves_disorder() {
     put(&*disk.store, "a", busy(disk.store.now().await.unwrap())).await;
     let (disk, unclean) = disk.restart(true).await;
     assert!(unclean, "closing in the middle of a write is no good order");
+    disk.pass(OWED.after_death).await;
     let (_disk, unclean) = disk.restart(true).await;
     assert!(!unclean);
 }

@@ -7,6 +7,7 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -15,10 +16,7 @@ use rustix::{
 };
 use tempfile::NamedTempFile;
 
-use super::{
-    frame::Numbers,
-    log::{self, Log, Medium, REGION_BYTES},
-};
+use super::log::{self, Log, Medium, REGION_BYTES};
 use crate::{
     clock::boot,
     core::{
@@ -29,7 +27,7 @@ use crate::{
         told_dates::FirstDate,
     },
     entropy::random_u64,
-    store::{Incarnation, Left, encoding},
+    store::{Incarnation, encoding},
 };
 
 /// The mode bits that allow others than its owner to write to a file.
@@ -80,8 +78,8 @@ pub(super) struct Contents {
     pub(super) incarnation: Incarnation,
     /// The greatest revision that any earlier user of the file may have given.
     pub(super) reserved: Revision,
-    /// How the last user left the file.
-    pub(super) left: Left,
+    /// How long writes of earlier users may still be applied.
+    pub(super) hold: Duration,
     pub(super) records: Vec<(ResourceKey, Record)>,
 }
 
@@ -156,11 +154,7 @@ pub(super) fn read(
     let contents = Contents {
         incarnation: Incarnation(found.incarnation),
         reserved: Revision(found.numbers.reserved),
-        left: match found.numbers {
-            Numbers { in_use: false, .. } => Left::InOrder,
-            Numbers { boot: last, .. } if Some(last) == boot => Left::ByDeath,
-            Numbers { .. } => Left::ByPowerLoss,
-        },
+        hold: found.numbers.owed.hold(boot == Some(found.numbers.boot)),
         records: found.leases.iter().map(record).collect::<Result<_, String>>()?,
     };
     Ok((Log::new(medium, &found, boot.unwrap_or_default()), contents))

@@ -6,15 +6,19 @@
 //! | 4 to 7 | the number of bytes of entries |
 //! | 8 to 15 | the sequence number: one more than that of the previous frame |
 //! | 16 to 23 | the greatest revision that may have been given |
-//! | 24 | 1 while a process uses the file |
-//! | 25 to 31 | 0 |
+//! | 24 to 31 | what the process owes if it dies now, in milliseconds |
 //! | 32 to 47 | the boot of the machine that the frame was written under; 0 if unknown |
-//! | 48 to 63 | 0 |
+//! | 48 to 55 | what the process owes if the machine restarts now, in milliseconds |
+//! | 56 to 63 | 0 |
 //! | 64 to the end | entries: the lengths of a key and of a text, as two numbers; the key; the text |
 //! | after the end | 0, up to a multiple of 64 bytes, so that another frame can be found without this one |
 //!
 //! Numbers are little-endian. A text is the record with the lease of that resource. If the resource has no lease, there
 //! is no text, and its length is [`NONE`].
+
+use std::time::Duration;
+
+use crate::core::{owed::Owed, time::StoreTime};
 
 /// The offset of the entries. The length of a frame is a multiple of it.
 pub(super) const HEAD_BYTES: usize = 64;
@@ -27,7 +31,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Numbers {
     pub(super) sequence: u64,
     pub(super) reserved: u64,
-    pub(super) in_use: bool,
+    /// How long the next process must hold writes and grants back, if this is the last frame.
+    pub(super) owed: Owed,
     pub(super) boot: u128,
 }
 
@@ -87,8 +92,9 @@ pub(super) fn encode(numbers: Numbers, entries: &Entries) -> Result<Vec<u8>, Too
     put(&mut head, 4, &entries.to_le_bytes());
     put(&mut head, 8, &numbers.sequence.to_le_bytes());
     put(&mut head, 16, &numbers.reserved.to_le_bytes());
-    put(&mut head, 24, &[u8::from(numbers.in_use)]);
+    put(&mut head, 24, &milliseconds(numbers.owed.after_death).to_le_bytes());
     put(&mut head, 32, &numbers.boot.to_le_bytes());
+    put(&mut head, 48, &milliseconds(numbers.owed.after_power_loss).to_le_bytes());
     put(&mut bytes, 0, &head);
     let sum = crc32fast::hash(bytes.get(4..).unwrap_or_default());
     put(&mut bytes, 0, &sum.to_le_bytes());
@@ -119,19 +125,23 @@ pub(super) fn decode(bytes: &[u8]) -> Option<LogFrame<'_>> {
         sequence: u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
         reserved: u64::from_le_bytes(*bytes.get(16..)?.first_chunk()?),
         boot: u128::from_le_bytes(*bytes.get(32..)?.first_chunk()?),
-        in_use: match bytes.get(24..32)? {
-            [0, rest @ ..] if rest.iter().all(|byte| *byte == 0) => false,
-            [1, rest @ ..] if rest.iter().all(|byte| *byte == 0) => true,
-            _ => return None,
+        owed: Owed {
+            after_death: Duration::from_millis(u64::from_le_bytes(*bytes.get(24..)?.first_chunk()?)),
+            after_power_loss: Duration::from_millis(u64::from_le_bytes(*bytes.get(48..)?.first_chunk()?)),
         },
     };
-    if bytes.get(48..HEAD_BYTES)?.iter().any(|byte| *byte != 0) {
+    if bytes.get(56..HEAD_BYTES)?.iter().any(|byte| *byte != 0) {
         return None;
     }
     let length = usize::try_from(number(bytes.get(4..)?)?).ok()?;
     let entries = bytes.get(HEAD_BYTES..HEAD_BYTES.checked_add(length)?)?;
     let sum = crc32fast::hash(bytes.get(4..HEAD_BYTES + length)?);
     (number(bytes)? == sum).then_some(LogFrame { numbers, entries })
+}
+
+/// Returns a time in milliseconds, rounded up: a wait is never shortened.
+fn milliseconds(time: Duration) -> u64 {
+    StoreTime::default().plus(time).milliseconds()
 }
 
 fn number(bytes: &[u8]) -> Option<u32> {
@@ -172,7 +182,8 @@ fn read(mut left: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
 mod tests {
     use super::*;
 
-    const NUMBERS: Numbers = Numbers { sequence: 7, reserved: 1 << 40, in_use: true, boot: 1 << 100 };
+    const NUMBERS: Numbers = Numbers { sequence: 7, reserved: 1 << 40, owed: OWED, boot: 1 << 100 };
+    const OWED: Owed = Owed::by_writes(Duration::from_secs(3_600), Duration::from_millis(1_500));
     const ENTRIES: [(&str, Option<&str>); 4] = [("a", Some("one")), ("b", None), ("", Some("")), ("ü", Some("zwei"))];
 
     fn frame() -> Vec<u8> {

@@ -20,9 +20,10 @@
 use std::{collections::HashMap, io};
 
 use super::frame::{self, Entries, HEAD_BYTES, LogFrame, Numbers};
+use crate::core::owed::Owed;
 
 /// The number of this file layout. Each layout has a different one.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const MAGIC: &[u8; 8] = b"ifmatch\n";
 /// The offset of the first region. It is large enough that no write into the region touches the header.
 const HEADER_BYTES: usize = 4_096;
@@ -103,7 +104,7 @@ pub(super) struct Log {
 
 /// Returns the first bytes of a file without leases, with regions of this size, and the length of the file.
 pub(super) fn new(incarnation: u64, region_bytes: usize) -> io::Result<(Vec<u8>, u64)> {
-    let numbers = Numbers { sequence: 1, reserved: 0, in_use: false, boot: 0 };
+    let numbers = Numbers { sequence: 1, reserved: 0, owed: Owed::NONE, boot: 0 };
     let mut bytes = header(incarnation, region_bytes);
     bytes.extend(frame::encode(numbers, &Entries::default()).map_err(io::Error::other)?);
     Ok((bytes, file_bytes(region_bytes)))
@@ -206,19 +207,19 @@ impl Log {
         Self { medium, incarnation, boot, last: numbers, end, is_half_begun: false }
     }
 
-    /// Writes the changes and the state of the file, and waits until they would survive a loss of power. A failed
+    /// Writes the changes and what the process owes, and waits until they would survive a loss of power. A failed
     /// commit may be in the file or not, until another commit is made.
-    pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
-        self.commit_before(0, changes, reserved, in_use)
+    pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, owed: Owed) -> Result<(), NotMade> {
+        self.commit_before(0, changes, reserved, owed)
     }
 
     /// Like [`Self::commit`], but leaves room for more after the commit. Fails if that room must be made and cannot be.
-    pub(super) fn commit_with_room(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
-        self.commit_before(self.end.region_bytes / SPARE_PART, changes, reserved, in_use)
+    pub(super) fn commit_with_room(&mut self, changes: &Entries, reserved: u64, owed: Owed) -> Result<(), NotMade> {
+        self.commit_before(self.end.region_bytes / SPARE_PART, changes, reserved, owed)
     }
 
-    fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
-        let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use, boot: self.boot };
+    fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, owed: Owed) -> Result<(), NotMade> {
+        let numbers = Numbers { sequence: self.last.sequence + 1, reserved, owed, boot: self.boot };
         let bytes = frame::encode(numbers, changes).map_err(io::Error::other)?;
         let kept = spare.max(self.end.room_for_renewals());
         if self.is_half_begun || bytes.len() + kept > self.end.region_bytes - self.end.position {

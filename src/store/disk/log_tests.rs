@@ -1,12 +1,15 @@
 //! The records that a log returns after damage, and after a disk that failed and recovered.
 
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, io, time::Duration};
 
 use super::{
     frame::{Entries, HEAD_BYTES},
     log::{Log, new, read},
     testing::{Disk, REGION_BYTES, Random, place},
 };
+use crate::core::owed::Owed;
+
+const OWED: Owed = Owed::by_writes(Duration::from_secs(30), Duration::from_secs(5));
 
 /// Creates a new log on a new disk.
 fn begin() -> (Disk, Log) {
@@ -29,7 +32,7 @@ fn entry(name: &str, text: Option<&str>) -> Entries {
 }
 
 fn grant(log: &mut Log, name: &str, text: &str) -> io::Result<()> {
-    log.commit(&entry(name, Some(text)), 1, true).map_err(|failed| failed.error)
+    log.commit(&entry(name, Some(text)), 1, Owed::NONE).map_err(|failed| failed.error)
 }
 
 #[test]
@@ -37,13 +40,13 @@ fn a_log_goes_on_where_it_ended() {
     let (disk, mut log) = begin();
     grant(&mut log, "a", "one").unwrap();
     let mut log = go_on(&disk);
-    log.commit(&entry("a", None), 2, true).unwrap();
+    log.commit(&entry("a", None), 2, Owed::NONE).unwrap();
     grant(&mut log, "b", "two").unwrap();
-    log.commit(&Entries::default(), 3, false).unwrap();
+    log.commit(&Entries::default(), 3, OWED).unwrap();
     let bytes = disk.platter().synced.clone();
     let found = read(&bytes).unwrap();
     assert_eq!(found.leases, [("b", "two")].into());
-    assert_eq!((found.incarnation, found.numbers.reserved, found.numbers.in_use), (7, 3, false));
+    assert_eq!((found.incarnation, found.numbers.reserved, found.numbers.owed), (7, 3, OWED));
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn what_failed_is_made_good_by_what_follows() {
             let power = random.below(6);
             // The disk fails in this commit, or in none.
             disk.platter().power = (power < 2).then_some(power);
-            let committed = log.commit(&changes, 1, true).is_ok();
+            let committed = log.commit(&changes, 1, Owed::NONE).is_ok();
             disk.platter().power = None;
             let bytes = disk.after_crash(&mut random);
             let there = read(&bytes).unwrap_or_else(|error| panic!("seed {seed}, round {round}: {error}")).leases;

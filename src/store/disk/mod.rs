@@ -18,22 +18,19 @@
 //! a larger one. So the holder of a lease can renew it and release it, whatever else fills the disk.
 //!
 //! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Marks are
-//! not written down. Instead the file records whether its last user closed it cleanly. If not,
-//! [`Opened::left`](super::Opened::left) reports that, and writes and grants are held back for as long as a write may
-//! come late. If the machine has restarted since, the upstream may not have learned that the connection is gone. It may
-//! then continue for as long as the write could last.
+//! not written down. Instead each commit records what the process owes ([`Owed`]): for how long the next one must hold
+//! writes and grants back. While the process runs, that is the time for which its writes may come late, or what is left
+//! of its own hold if that is longer. When it ends in good order, only the rest of its hold is left.
 //!
 //! *How does time pass while no process runs?* It does not. The file keeps how long each lease had left at its last
 //! change, and the lease has that time again after a restart. It may end late, but never early.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-use super::{
-    Left,
-    memory::{Inheritance, MemoryStore, Room},
-};
-use crate::clock::Clock;
+use super::memory::{Inheritance, MemoryStore, Room};
+use crate::{clock::Clock, core::owed::Owed};
 
+mod debt;
 mod file;
 mod frame;
 mod lasting;
@@ -41,6 +38,7 @@ mod log;
 mod queue;
 mod writer;
 
+use debt::Debt;
 use file::Contents;
 pub use file::DiskError;
 use log::Log;
@@ -50,24 +48,33 @@ pub use writer::DiskWriter;
 pub type DiskStore = MemoryStore<DiskWriter>;
 
 impl MemoryStore<DiskWriter> {
-    /// Opens the store in this file, which is created if it does not exist. Also returns how its last user left it.
+    /// Opens the store in this file, which is created if it does not exist. Also returns how long
+    /// writes of its earlier users may still be applied. Writes of this process leave what is `owed`.
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
         room: Room,
         idle_ttl: Duration,
-    ) -> Result<(Self, Left), DiskError> {
+        owed: Owed,
+    ) -> Result<(Self, Duration), DiskError> {
         let (log, contents) = file::open(path, clock.now())?;
-        let left = contents.left;
-        let store = Self::begin(log, contents, clock, (room, idle_ttl)).await;
-        Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, left))
+        let hold = contents.hold;
+        let store = Self::begin(log, contents, clock, (room, idle_ttl), owed).await;
+        Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, hold))
     }
 
     /// Continues from the contents of a file.
-    async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (Room, Duration)) -> io::Result<Self> {
-        let Contents { incarnation, reserved, records, .. } = contents;
-        let writer = DiskWriter::start(log, reserved.0)?;
-        if !writer.reserve_next().is_made().await {
+    async fn begin(
+        log: Log,
+        contents: Contents,
+        clock: Arc<dyn Clock>,
+        limits: (Room, Duration),
+        owed: Owed,
+    ) -> io::Result<Self> {
+        let Contents { incarnation, reserved, records, hold } = contents;
+        let now = clock.now();
+        let writer = DiskWriter::start(log, reserved.0, Debt::new(owed, now.plus(hold)))?;
+        if !writer.begin(now).is_made().await {
             return Err(io::Error::other("it cannot be written"));
         }
         let inheritance = Inheritance { revision: reserved, records };
@@ -77,6 +84,8 @@ impl MemoryStore<DiskWriter> {
 
 #[cfg(test)]
 mod log_tests;
+#[cfg(test)]
+mod owed_tests;
 #[cfg(test)]
 mod refused_tests;
 #[cfg(test)]

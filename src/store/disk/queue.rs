@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use super::{frame::Entries, lasting::EarlierRecord};
+use crate::core::owed::Owed;
 
 /// The words to be written.
 #[derive(Debug, Default)]
@@ -29,8 +30,8 @@ pub(super) struct Words {
     pub(super) earlier: Vec<EarlierRecord>,
     /// The last revision that may be given.
     pub(super) reserve: u64,
-    /// Whether the process ends its use of the file, and leaves it in good order.
-    pub(super) gives_back: bool,
+    /// What the process owes from this commit on; `None` if as before.
+    pub(super) owed: Option<Owed>,
     /// Whether the commit checks that there is room for more.
     pub(super) tries: bool,
 }

@@ -25,7 +25,7 @@ async fn begin(disk: &Disk) -> DiskStore {
     let clock: Arc<dyn Clock> = Arc::new(BootClock);
     let bytes = disk.platter().synced.clone();
     let (log, contents) = read(Box::new(disk.clone()), &bytes, clock.now(), BOOT).unwrap();
-    DiskStore::begin(log, contents, clock, (ROOM, Duration::ZERO)).await.unwrap()
+    DiskStore::begin(log, contents, clock, (ROOM, Duration::ZERO), Owed::NONE).await.unwrap()
 }
 
 fn empty_disk() -> Disk {
@@ -233,20 +233,6 @@ async fn a_refused_grant_leaves_a_record_as_absent_as_any_other() {
     assert_eq!(granting.await, Err(StoreError::Unavailable));
     let (refused, absent) = (store.read(&resource).await.unwrap(), store.read(&key("b")).await.unwrap());
     assert_eq!((refused.revision, refused.record), (absent.revision, absent.record));
-}
-
-#[tokio::test]
-async fn a_file_tells_how_its_last_user_left_it() {
-    let disk = empty_disk();
-    let left = |boot| {
-        let bytes = disk.platter().synced.clone();
-        read(Box::new(Disk::default()), &bytes, BootClock.now(), boot).unwrap().1.left
-    };
-    assert_eq!((left(BOOT), left(Some(8))), (Left::InOrder, Left::InOrder), "nobody has used it");
-    let store = begin(&disk).await;
-    assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::ByDeath, Left::ByPowerLoss, Left::ByPowerLoss));
-    store.close().await;
-    assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::InOrder, Left::InOrder, Left::InOrder));
 }
 
 /// Clients continue to send requests while a disk fails. Each attempted commit once held all words refused before.

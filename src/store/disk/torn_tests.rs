@@ -17,6 +17,9 @@ use crate::{
     store::{Incarnation, Store as _, Swapped},
 };
 
+/// What a process owes from its first commit on, however its last one was torn.
+const OWED: Owed = Owed::by_writes(Duration::from_secs(30), Duration::from_secs(5));
+
 /// A number of operations that the power never lasts for.
 const OPERATIONS_MAX: usize = 1_000;
 
@@ -51,20 +54,27 @@ async fn what_was_told_is_there_after_any_loss_of_power() {
         let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
         let (mut bytes, length) = new(seed, REGION_BYTES).unwrap();
         bytes.resize(place(length), 0);
-        let (mut told, mut greatest) = (Told::new(), Revision(0));
+        let (mut told, mut greatest, mut owed) = (Told::new(), Revision(0), false);
         for crash in 0..4 {
             let disk = Disk::holding(bytes.clone());
             let (log, contents) = read(Box::new(disk.clone()), &bytes, clock.now(), BOOT)
                 .unwrap_or_else(|error| panic!("seed {seed}, crash {crash}: {error}"));
             assert_eq!(contents.incarnation, Incarnation(seed));
+            assert_eq!(
+                contents.hold,
+                if owed { OWED.after_death } else { Duration::ZERO },
+                "seed {seed}, crash {crash}"
+            );
             assert!(contents.reserved >= greatest, "seed {seed}, crash {crash}: a fence could be given twice");
             let there: BTreeMap<_, _> = contents.records.iter().map(|(key, record)| (key.as_str(), record)).collect();
             for (name, fence) in &told {
                 let kept = there.get(name.as_str()).map(|record| record.fence);
                 assert_eq!(kept, fence.map(Stamp::At), "seed {seed}, crash {crash}: {name}");
             }
-            let store =
-                DiskStore::begin(log, contents, Arc::clone(&clock), (ROOM, Duration::from_secs(60))).await.unwrap();
+            let store = DiskStore::begin(log, contents, Arc::clone(&clock), (ROOM, Duration::from_secs(60)), OWED)
+                .await
+                .unwrap();
+            owed = true;
             disk.platter().power = Some(random.below(200));
             let unanswered = work(&store, &mut random, &mut told).await;
             greatest = told.values().flatten().copied().max().unwrap_or_default().max(greatest);

@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{
+    debt::Debt,
     frame::Entries,
     lasting::{EarlierRecord, LastingPart},
     log::{Log, NotMade},
@@ -20,6 +21,7 @@ use super::{
 };
 use crate::{
     core::{
+        owed::Owed,
         record::{Record, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
@@ -40,6 +42,7 @@ pub struct DiskWriter {
     reserved: Arc<AtomicU64>,
     /// The last revision whose reservation was requested.
     requested: AtomicU64,
+    debt: Debt,
 }
 
 /// The state of the writer's thread: the words that are not in the file yet, and the revisions reserved there.
@@ -54,7 +57,7 @@ struct Backlog {
     is_full_since: Option<Instant>,
     /// The reservation that the next commit writes.
     reserve: u64,
-    in_use: bool,
+    owed: Owed,
     reserved: Arc<AtomicU64>,
 }
 
@@ -63,7 +66,7 @@ struct Closing(Arc<CommitQueue>);
 
 impl DiskWriter {
     /// Starts the thread, which ends after this handle is dropped.
-    pub(super) fn start(log: Log, reserved: u64) -> io::Result<Self> {
+    pub(super) fn start(log: Log, reserved: u64, debt: Debt) -> io::Result<Self> {
         let (queue, requested) = (Arc::new(CommitQueue::default()), AtomicU64::new(reserved));
         let reserved = Arc::new(AtomicU64::new(reserved));
         let mut backlog = Backlog {
@@ -73,15 +76,26 @@ impl DiskWriter {
             is_failing: false,
             is_full_since: None,
             reserve: requested.load(Ordering::Relaxed),
-            in_use: true,
+            owed: Owed::NONE,
             reserved: Arc::clone(&reserved),
         };
         let closing = Closing(Arc::clone(&queue));
         thread::Builder::new().name("ifmatch-store".to_owned()).spawn(move || backlog.write_all(&closing.0))?;
-        Ok(Self { queue, reserved, requested })
+        Ok(Self { queue, reserved, requested, debt })
     }
 
-    /// Requests a commit that reserves the next revisions, and marks the file as in use.
+    /// Requests the first commit, without which no write may begin: it says what the process owes.
+    pub(super) fn begin(&self, now: StoreTime) -> Arc<Commit> {
+        drop(self.owe_at(now));
+        self.reserve_next()
+    }
+
+    /// Requests a commit that says what the process owes now. Whichever of several is written last, it says enough.
+    fn owe_at(&self, now: StoreTime) -> Arc<Commit> {
+        self.queue.ask(|words| words.owed = Some(self.debt.at(now)))
+    }
+
+    /// Requests a commit that reserves the next revisions.
     pub(super) fn reserve_next(&self) -> Arc<Commit> {
         let next = self.requested.fetch_add(RESERVED_AT_ONCE, Ordering::Relaxed) + RESERVED_AT_ONCE;
         self.queue.ask(|words| words.reserve = words.reserve.max(next))
@@ -144,9 +158,15 @@ impl Journal for DiskWriter {
         self.queue.ask(|words| words.tries = true).is_made().await
     }
 
-    async fn close(&self, has_no_pending_writes: bool) {
+    async fn owe(&self, owed: Owed, now: StoreTime) -> bool {
+        self.debt.add(owed);
+        self.owe_at(now).is_made().await
+    }
+
+    async fn close(&self, has_no_pending_writes: bool, now: StoreTime) {
         if has_no_pending_writes {
-            self.queue.ask(|words| words.gives_back = true).is_made().await;
+            let owed = self.debt.without_writes(now);
+            self.queue.ask(|words| words.owed = Some(owed)).is_made().await;
         } else {
             tracing::warn!("the process ends with writes in flight or in doubt: the next start waits for them");
         }
@@ -193,7 +213,7 @@ impl Backlog {
         // Words that must be written may take the last room.
         self.tries = (words.tries || taken.callers == 0) && words.leases.length() + self.holding.length() == 0;
         self.reserve = self.reserve.max(words.reserve);
-        self.in_use &= !words.gives_back;
+        self.owed = words.owed.unwrap_or(self.owed);
     }
 
     /// Whether a commit would only add leases to a file that could not grow a moment ago. Another attempt would cost as
@@ -249,9 +269,9 @@ impl Backlog {
             words = Cow::Owned(both);
         }
         if self.tries {
-            self.log.commit_with_room(&words, self.reserve, self.in_use)?;
+            self.log.commit_with_room(&words, self.reserve, self.owed)?;
         } else {
-            self.log.commit(&words, self.reserve, self.in_use)?;
+            self.log.commit(&words, self.reserve, self.owed)?;
         }
         self.reserved.fetch_max(self.reserve, Ordering::Release);
         Ok(())

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use crate::core::{
+    owed::Owed,
     record::{Record, Snapshot},
     resource::ResourceKey,
     time::StoreTime,
@@ -31,8 +32,12 @@ pub trait Journal: Send + Sync {
     /// Returns whether a change that must be written down could be, now.
     fn try_out(&self) -> impl Future<Output = bool> + Send;
 
+    /// Notes what the writes of this process leave from now on, besides what its earlier ones do. Returns whether that
+    /// is written down.
+    fn owe(&self, owed: Owed, now: StoreTime) -> impl Future<Output = bool> + Send;
+
     /// Ends the journal, after the last change.
-    fn close(&self, has_no_pending_writes: bool) -> impl Future<Output = ()> + Send;
+    fn close(&self, has_no_pending_writes: bool, now: StoreTime) -> impl Future<Output = ()> + Send;
 
     /// Reports that an idle record was forgotten.
     fn forgotten(&self, key: &ResourceKey, record: &Record);
@@ -66,7 +71,12 @@ impl Journal for NoJournal {
         true
     }
 
-    async fn close(&self, _has_no_pending_writes: bool) {}
+    /// Its records end with the process.
+    async fn owe(&self, _owed: Owed, _now: StoreTime) -> bool {
+        true
+    }
+
+    async fn close(&self, _has_no_pending_writes: bool, _now: StoreTime) {}
 
     fn forgotten(&self, _key: &ResourceKey, _record: &Record) {}
 }

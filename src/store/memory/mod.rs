@@ -46,6 +46,7 @@ use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};
 use crate::{
     clock::Clock,
     core::{
+        owed::Owed,
         record::{Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
         time::StoreTime,
@@ -296,8 +297,13 @@ impl<J: Journal> Store for MemoryStore<J> {
         if self.journal.try_out().await { Ok(()) } else { Err(StoreError::Unavailable) }
     }
 
+    async fn owe(&self, owed: Owed) -> Result<(), StoreError> {
+        let is_written = self.journal.owe(owed, self.clock.now()).await;
+        if is_written { Ok(()) } else { Err(StoreError::Unavailable) }
+    }
+
     async fn close(&self) {
-        self.journal.close(self.has_no_pending_writes()).await;
+        self.journal.close(self.has_no_pending_writes(), self.clock.now()).await;
     }
 
     fn count(&self) -> Option<Counts> {

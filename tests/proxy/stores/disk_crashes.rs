@@ -45,7 +45,7 @@ struct Item {
     told: Told,
 }
 
-fn setup(backend: &Backend, file: &Path, late_write_window: &str) -> Setup {
+pub fn setup(backend: &Backend, file: &Path, late_write_window: &str) -> Setup {
     let mut leases = String::from("policy = \"pessimistic\"\netag = \"version\"\nother_writers = false\n");
     leases.push_str("[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\ninfinite = true\nmax_per_principal = 1000\n");
     let mut store = String::from("kind = \"disk\"\n");
@@ -56,7 +56,7 @@ fn setup(backend: &Backend, file: &Path, late_write_window: &str) -> Setup {
         .route(&leases)
 }
 
-async fn start(backend: &Backend, file: &Path, late_write_window: &str) -> Proxy {
+pub async fn start(backend: &Backend, file: &Path, late_write_window: &str) -> Proxy {
     setup(backend, file, late_write_window).start().await
 }
 

@@ -1,6 +1,7 @@
 //! Stores: leases on disk, proxies that share a store, and a store that fails.
 
 mod disk_crashes;
+mod disk_restarts;
 mod retries;
 pub mod shared_store;
 mod store_outage;

@@ -1,0 +1,75 @@
+//! What the process owes at each moment.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::core::{owed::Owed, time::StoreTime};
+
+/// What the process owes: for its own writes, and for those of earlier processes that it holds its own back for.
+#[derive(Debug)]
+pub(super) struct Debt {
+    by_writes: Mutex<Owed>,
+    held_until: StoreTime,
+}
+
+impl Debt {
+    /// The debt of a process whose writes leave `by_writes`, and which holds them back until then.
+    pub(super) const fn new(by_writes: Owed, held_until: StoreTime) -> Self {
+        Self { by_writes: Mutex::new(by_writes), held_until }
+    }
+
+    /// Adds what writes under another configuration leave. Earlier writes may still be in flight, so nothing ends.
+    pub(super) fn add(&self, by_writes: Owed) {
+        let mut own = self.by_writes.lock();
+        *own = own.and(by_writes);
+    }
+
+    /// What the process owes if it ends now, with its writes in flight.
+    pub(super) fn at(&self, now: StoreTime) -> Owed {
+        self.by_writes.lock().and(Owed::by_hold(self.left(now)))
+    }
+
+    /// What the process owes if it ends now, without a write in flight or in doubt.
+    pub(super) fn without_writes(&self, now: StoreTime) -> Owed {
+        Owed::by_hold(self.left(now))
+    }
+
+    fn left(&self, now: StoreTime) -> Duration {
+        now.until(self.held_until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn at(seconds: u64) -> StoreTime {
+        StoreTime::from_milliseconds(1_000 * seconds)
+    }
+
+    #[test]
+    fn the_rest_of_the_hold_is_owed_until_it_is_over() {
+        let debt = Debt::new(Owed::by_writes(seconds(10), seconds(5)), at(60));
+        assert_eq!(debt.at(at(0)), Owed::by_hold(seconds(60)));
+        assert_eq!(debt.without_writes(at(20)), Owed::by_hold(seconds(40)));
+        let both = Owed { after_death: seconds(10), after_power_loss: seconds(15) };
+        assert_eq!(debt.at(at(50)), both, "the longer one counts, in each case");
+        assert_eq!(debt.at(at(60)), Owed::by_writes(seconds(10), seconds(5)));
+        assert_eq!(debt.without_writes(at(60)), Owed::NONE);
+    }
+
+    #[test]
+    fn another_configuration_shortens_nothing() {
+        let debt = Debt::new(Owed::by_writes(seconds(10), seconds(5)), at(0));
+        debt.add(Owed::by_writes(seconds(1), seconds(1)));
+        assert_eq!(debt.at(at(0)), Owed::by_writes(seconds(10), seconds(5)));
+        debt.add(Owed::by_writes(seconds(10), seconds(20)));
+        assert_eq!(debt.at(at(0)), Owed::by_writes(seconds(10), seconds(20)));
+        assert_eq!(debt.without_writes(at(0)), Owed::NONE, "its own writes have ended");
+    }
+}
