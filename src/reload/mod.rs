@@ -172,10 +172,10 @@ impl Reloader {
             old.config.routes.iter().cloned().zip(old.guards.gates().iter().cloned()).chain(lingering).collect();
         let closed = Closed::close(before, &plan);
         self.settle(&closed, &config, force).await?;
+        self.store.owe(owed(&config)).await?;
         if let Some(tls) = self.tls.as_ref().filter(|_| !config.server.tls.certificates.is_empty()) {
             tls.replace(&config.server.tls)?;
         }
-        self.store.owe(owed(&config)).await?;
         self.swap(&old, config.beside(&old.config), signer, &plan, closed);
         let warnings = warnings.iter().map(ToString::to_string).collect();
         Ok(Reloaded { plan, warnings })

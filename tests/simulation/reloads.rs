@@ -57,6 +57,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         keeping,
         remembers: process::ALL,
         proxies: 1,
+        successors: Vec::new(),
         other: Some(after.text()),
         reload_changes_tags: false,
         prologue: steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect(),
