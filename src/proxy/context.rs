@@ -36,6 +36,8 @@ pub struct Context {
     pub server: Option<usize>,
     /// The slot that the request occupies on this server.
     pub(crate) slot: Option<Slot>,
+    /// The declared bytes of the response's body that have not arrived.
+    pub(super) response_bytes_left: Option<u64>,
     /// The addresses of that server that have not been tried, in reverse order.
     pub untried: Vec<Address>,
     /// The telemetry of the exchange with the last address.
@@ -49,6 +51,21 @@ impl Context {
     pub fn end_write(&mut self) {
         if let Some(mut pass) = self.pass.take() {
             pass.is_known();
+        }
+    }
+
+    /// Notes the head of the final response, whose body has this declared length.
+    pub(super) fn response_begins(&mut self, declared: Option<u64>) {
+        self.response_bytes_left = declared;
+        self.response_arrives(0, false);
+    }
+
+    /// Notes a part of the response's body. Leaves the server to the next request at the last one, before that reaches
+    /// the client: its next request finds the slot free. HTTP/2 may end a response later than its last byte.
+    pub(super) fn response_arrives(&mut self, bytes: usize, is_end: bool) {
+        self.response_bytes_left = self.response_bytes_left.map(|left| left.saturating_sub(bytes as u64));
+        if is_end || self.response_bytes_left == Some(0) {
+            self.slot = None;
         }
     }
 
@@ -71,6 +88,7 @@ impl Context {
             servers: None,
             server: None,
             slot: None,
+            response_bytes_left: None,
             untried: Vec::new(),
             watch: ExchangeWatch::nothing(),
             connected: false,

@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -30,6 +30,7 @@ use pingora::{
 };
 
 use crate::{
+    body::content_length,
     generation::Live,
     telemetry::activity::Activity,
     upstream::{
@@ -199,8 +200,9 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
-        if is_bodiless(&session.req_header().method, response) {
-            context.slot = None;
+        if !response.status.is_informational() {
+            let is_bodiless = is_bodiless(&session.req_header().method, response);
+            context.response_begins(if is_bodiless { Some(0) } else { content_length(&response.headers) });
         }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
@@ -218,18 +220,25 @@ impl ProxyHttp for Gateway {
         pass::response_from_upstream(session.req_header(), context, response)
     }
 
-    /// Frees the slot before the end of the response reaches the client, so that its next request finds the slot free.
     fn upstream_response_body_filter(
         &self,
         _session: &mut Session,
-        _body: &mut Option<Bytes>,
+        body: &mut Option<Bytes>,
         end_of_stream: bool,
         context: &mut Context,
     ) -> pingora::Result<Option<Duration>> {
-        if end_of_stream {
-            context.slot = None;
-        }
+        context.response_arrives(body.as_ref().map_or(0, Bytes::len), end_of_stream);
         Ok(None)
+    }
+
+    fn upstream_response_trailer_filter(
+        &self,
+        _session: &mut Session,
+        _trailers: &mut HeaderMap,
+        context: &mut Context,
+    ) -> pingora::Result<()> {
+        context.response_arrives(0, true);
+        Ok(())
     }
 
     fn error_while_proxy(

@@ -24,6 +24,8 @@ pub struct Exchange {
     head: Box<ResponseHeader>,
     /// The length of the body as declared in the head.
     declared: Option<u64>,
+    /// The bytes of the body that have arrived.
+    arrived: u64,
     is_stream: bool,
     server: usize,
     /// The first failure of the body. A body that failed once never reaches an orderly end.
@@ -36,7 +38,17 @@ impl Exchange {
     pub fn of(wire: Box<dyn Wire>, head: Box<ResponseHeader>, server: usize) -> Self {
         let declared = content_length(&head.headers);
         let is_stream = is_stream(&head.headers);
-        Self { wire, head, declared, is_stream, server, failure: None }
+        let mut exchange = Self { wire, head, declared, arrived: 0, is_stream, server, failure: None };
+        exchange.leave_slot_at_end();
+        exchange
+    }
+
+    /// Leaves the server to the next request once the last byte of the body is here, even if the protocol has not ended
+    /// the response yet. A client that has read an answer to its end never meets the slot of its own last request.
+    fn leave_slot_at_end(&mut self) {
+        if self.declared == Some(self.arrived) || self.wire.is_complete() {
+            self.wire.leave_slot();
+        }
     }
 
     /// Returns the head of the final response as it came, or without fields once it has been taken.
@@ -70,7 +82,10 @@ impl Exchange {
         }
         let chunk = self.wire.next_chunk().await;
         match &chunk {
-            Ok(Some(_)) => {}
+            Ok(Some(bytes)) => {
+                self.arrived += bytes.len() as u64;
+                self.leave_slot_at_end();
+            }
             Ok(None) => self.wire.leave_slot(),
             Err(failure) => self.failure = Some(*failure),
         }

@@ -1,13 +1,16 @@
 //! Response bodies in every framing of RFC 9112 section 6.3.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use http::Method;
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::oneshot};
 
 use super::*;
 use crate::{
-    body::Body,
+    body::{Body, BoxFuture},
     config::Upstream,
     upstream::{
         Exchanger, Purpose,
@@ -269,5 +272,57 @@ fn a_part_is_cut_across_chunks() {
         let cut = whole.part(part.clone());
         assert_eq!((cut.chunks().concat(), cut.len()), (expected.as_bytes().to_vec(), expected.len()), "{part:?}");
         assert_eq!(cut.is_empty(), expected.is_empty());
+    }
+}
+
+/// A body whose end the protocol does not tell.
+struct Endless {
+    chunks: Vec<&'static str>,
+    has_left: Arc<AtomicBool>,
+}
+
+impl Wire for Endless {
+    fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>> {
+        let chunk = self.chunks.pop().map(|chunk| Bytes::from_static(chunk.as_bytes()));
+        Box::pin(async move { Ok(Some(chunk.expect("no more is asked for"))) })
+    }
+
+    fn is_complete(&mut self) -> bool {
+        false
+    }
+
+    fn leave_slot(&mut self) {
+        self.has_left.store(true, Ordering::SeqCst);
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// A client that has read the last byte may send its next request at once. That must not meet the slot of this one.
+#[tokio::test]
+async fn the_server_is_left_with_the_last_declared_byte() {
+    for (declared, chunks, left_after) in [
+        (Some("0"), vec![], Some(0)),
+        (Some("5"), vec!["hello"], Some(1)),
+        (Some("5"), vec!["llo", "he"], Some(2)),
+        (None, vec!["llo", "he"], None),
+    ] {
+        let has_left = Arc::new(AtomicBool::new(false));
+        let mut head = ResponseHeader::build(200, None).unwrap();
+        if let Some(declared) = declared {
+            head.insert_header(header::CONTENT_LENGTH, declared).unwrap();
+        }
+        let count = chunks.len();
+        let wire = Box::new(Endless { chunks, has_left: Arc::clone(&has_left) });
+        let mut exchange = Exchange::of(wire, Box::new(head), 0);
+        for read in 0..=count {
+            let is_due = left_after.is_some_and(|after| read >= after);
+            assert_eq!(has_left.load(Ordering::SeqCst), is_due, "{declared:?}, {read} chunks");
+            if read < count {
+                exchange.next_chunk().await.unwrap();
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     support::{
         backend::{Answer, Backend},
         proxy::Proxy,
-        raw::{get, put_if_match, send},
+        raw::{Connection, get, put_if_match, send},
         wait::until,
     },
 };
@@ -147,4 +147,25 @@ async fn where_servers_take_turns_a_busy_one_is_passed_over() {
     assert_eq!((one.count("*", "/open"), other.count("*", "/open")), (0, 4));
     request.answer(Answer::status(200)).await;
     assert_eq!(slow.await.unwrap().status, 200);
+}
+
+/// The number of requests that a client sends one after another: each could meet the place of the one before it.
+const REQUESTS_IN_TURN: usize = 200;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_never_meets_the_place_of_its_own_last_request() {
+    let server = backend().await;
+    server.put("/guarded/a", "one");
+    server.put("/open/a", &"many bytes ".repeat(20_000));
+    let limits = "max_connections = 1\nqueue = { max_waiters = 0 }";
+    let proxy = Proxy::start(&configuration(&[server.addr()], limits, "")).await;
+    let mut connection = Connection::open(proxy.addr()).await;
+    for number in 0..REQUESTS_IN_TURN {
+        for (method, target, status) in
+            [("GET", "/open", 404), ("GET", "/open/a", 200), ("HEAD", "/open/a", 200), ("GET", "/guarded/a", 200)]
+        {
+            let answer = connection.exchange(method, target, &[], "").await;
+            assert_eq!(answer.status, status, "{method} {target} after {number} others: {answer:?}");
+        }
+    }
 }
