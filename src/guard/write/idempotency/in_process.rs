@@ -28,12 +28,12 @@ const WRITE_BYTES: usize = 256;
 
 /// The writes that came with a key.
 pub(crate) struct InProcess {
-    writes: Mutex<Writes>,
+    writes: Mutex<KnownWrites>,
     bytes_max: usize,
 }
 
 #[derive(Default)]
-struct Writes {
+struct KnownWrites {
     /// Those in flight are at most as many as requests.
     known: HashMap<KeyName, KnownWrite>,
     /// The ended writes, by the time at which they are forgotten.
@@ -118,7 +118,7 @@ impl InProcess {
     }
 }
 
-impl Writes {
+impl KnownWrites {
     fn forget_past(&mut self, now: Instant) {
         while let Some((until, name)) = self.ends.first().copied().filter(|(until, _)| *until <= now) {
             self.ends.remove(&(until, name));
