@@ -189,7 +189,7 @@ impl Code {
                 Facts("idempotency-in-flight", 409, "The first attempt of this write has not ended", DENIED)
             }
             Self::IdempotencyKeyInUse => {
-                Facts("idempotency-key-in-use", 409, "The idempotency key belongs to somebody else's write", DENIED)
+                Facts("idempotency-key-in-use", 409, "The idempotency key belongs to another client's write", DENIED)
             }
             Self::IdempotencyOutcomeUnknown => {
                 Facts("idempotency-outcome-unknown", 409, "The first attempt may have been applied", DENIED)
