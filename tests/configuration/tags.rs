@@ -79,7 +79,7 @@ fn tags_of_the_backend_may_repeat_unless_a_route_says_otherwise() {
     ] {
         let config = config(&format!("{BASE}{added}\n"));
         let guard = config.routes[0].guard.as_ref().expect("a guarded route");
-        assert_eq!(guard.has_coarse_tags(), is_coarse, "{added}");
+        assert_eq!(guard.has_coarse_tags(false), is_coarse, "{added}");
         assert_eq!(guard.dialect == Dialect::S3, added.contains("s3"), "{added}");
     }
 }
