@@ -100,7 +100,7 @@ fn a_captured_name_is_not_the_same_under_another_path() {
     assert_eq!(planned(&[old], &[old, new]).must_settle, [0]);
 }
 
-/// DESIGN rule 20: an item's write marks its project under the key that the project's route gives it.
+/// Rule 20: an item's write marks its project under the key that the project's route gives it.
 #[test]
 fn writes_settle_where_what_they_touch_is_marked_elsewhere() {
     let item = "name = \"items\"\npath = \"/docs/{id}/items/{item}\"\npolicy = \"optimistic\"";
@@ -151,7 +151,7 @@ const THREE: &str = "127.0.0.1:3";
 /// The subject, the old upstreams, the new ones, and the expected indexes among the old ones.
 type ServedCase<'a> = (&'a str, Upstreams<'a>, Upstreams<'a>, &'a [usize]);
 
-/// DESIGN rule 20: a server that changes its identity may still be at work on writes that were marked under the old one.
+/// Rule 20: a server that changes its identity may still be at work on writes that were marked under the old one.
 #[test]
 fn writes_settle_at_servers_that_another_identity_gets() {
     let cases: [ServedCase<'_>; 7] = [
@@ -178,7 +178,7 @@ fn writes_settle_at_servers_that_another_identity_gets() {
     }
 }
 
-/// DESIGN rule 21: a retry is recognised by the key of its resource.
+/// Rule 21: a retry is recognised by the key of its resource.
 #[test]
 fn retries_are_forgotten_where_resources_get_other_keys() {
     let keyed = with(DOCS, "idempotency = \"accept\"");

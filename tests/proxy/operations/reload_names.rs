@@ -27,7 +27,7 @@ fn file_of_projects(backend: &Backend, key: &str) -> String {
     format!("{tables}{projects}{items}")
 }
 
-/// DESIGN rule 20: an item that is uploaded across the change would mark its project where nobody looks for it any more.
+/// Rule 20: an item that is uploaded across the change would mark its project where nobody looks for it any more.
 #[tokio::test]
 async fn an_upload_across_a_change_of_the_key_of_what_it_touches_is_refused_untouched() {
     let backend = Backend::start().await;
@@ -43,7 +43,7 @@ async fn an_upload_across_a_change_of_the_key_of_what_it_touches_is_refused_unto
     assert_eq!(put(proxy.addr(), ITEM, &[], "whole").await.status, 201);
 }
 
-/// DESIGN rule 20: the item in flight has marked its project under the old key.
+/// Rule 20: the item in flight has marked its project under the old key.
 #[tokio::test]
 async fn a_change_of_the_key_of_what_is_touched_waits_for_the_writes_that_touch_it() {
     let backend = Backend::start().await;
@@ -75,7 +75,7 @@ fn file_of_two(backend: &Backend, [blue, green]: [&Backend; 2]) -> String {
     format!("{head}{}", upstreams.concat())
 }
 
-/// DESIGN rule 20: after the swap the other route leads to the server that is still at work on the write.
+/// Rule 20: after the swap the other route leads to the server that is still at work on the write.
 #[tokio::test]
 async fn servers_that_change_places_wait_for_the_writes_under_way() {
     let [one, two] = [Backend::start().await, Backend::start().await];
@@ -93,7 +93,7 @@ async fn servers_that_change_places_wait_for_the_writes_under_way() {
     assert_eq!((one.count("PUT", "/green/1"), two.count("PUT", "*")), (1, 0));
 }
 
-/// DESIGN rule 21: the retry would have another resource key, and be applied again.
+/// Rule 21: the retry would have another resource key, and be applied again.
 #[tokio::test]
 async fn another_key_where_retries_are_recognised_has_to_be_forced() {
     let keyed = |route: &str| format!("{route}\nidempotency = \"accept\"\nrequire = \"never\"");
