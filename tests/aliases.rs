@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ifmatch::core::target::{Kept, NormalPath, PathParameters, normalize, split_query};
+use ifmatch::core::target::{KeptInNames, NormalPath, PathParameters, normalize, split_query};
 use proptest::{
     collection::vec,
     prelude::*,
@@ -63,7 +63,7 @@ const FILES: &[&[u8]] = &[
 ];
 
 /// nginx decodes slashes, and has no path parameters.
-const KEPT: Kept = Kept { path_params: PathParameters::Keep, ..Kept::NOTHING };
+const KEPT: KeptInNames = KeptInNames { path_params: PathParameters::Keep, ..KeptInNames::NOTHING };
 
 /// How many of [`FILES`] have a spelling that is accepted.
 const FILES_WITH_A_KEY: usize = FILES.len() - 4;

@@ -46,7 +46,7 @@ use crate::{
         policy::{GuardRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern, WritesTo},
-        target::Kept,
+        target::KeptInNames,
     },
     tls::UpstreamTls,
 };
@@ -348,6 +348,7 @@ impl Upstream {
 
 /// One `[[routes]]` table with `[defaults]` filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another fact about the routes beside it")]
 pub struct Route {
     /// The name in logs.
     pub name: String,
@@ -370,7 +371,7 @@ pub struct Route {
     /// The resource that the body of a write names (`writes_to`).
     pub writes_to: Option<WritesTo>,
     /// What the backend takes as ordinary parts of names (`path_params`, `encoded_slash`).
-    pub kept: Kept,
+    pub kept: KeptInNames,
     /// Whether a guarded route (this one included) that does not only observe sends to the same upstream. A target with
     /// two readings could then reach the resources of that route through this one.
     pub beside_guarded: bool,

@@ -1,7 +1,7 @@
 //! The credentials in a request: whether there are any, and the signer of a request in schemes whose signature covers
 //! the time, so that every request has other credentials.
 
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::readings::query;
 
@@ -53,12 +53,12 @@ pub fn signer_of(credentials: &[u8]) -> Option<&[u8]> {
 /// have `HMAC` in their names.
 const BOUND_SCHEMES: [&[u8]; 5] = [b"digest", b"dpop", b"hawk", b"oauth", b"signature"];
 
-/// Fields that prove the right to one request: DPoP (RFC 9449) and HTTP Message Signatures (RFC 9421).
+/// Fields that prove the right to one request: `DPoP` (RFC 9449) and HTTP Message Signatures (RFC 9421).
 static BOUND_FIELDS: [HeaderName; 2] = [HeaderName::from_static("dpop"), HeaderName::from_static("signature")];
 
 /// Whether the credentials of a request hold for its method, or for that request alone. No other request can carry them.
 pub fn are_bound_to_request(headers: &HeaderMap) -> bool {
-    let scheme = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let scheme = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let scheme = scheme.and_then(|value| value.split(|&octet| octet == b' ').next()).unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
     BOUND_SCHEMES.contains(&scheme.as_slice())

@@ -9,7 +9,7 @@
 //! removes octets. In another spelling the same octets would mean something else. [`PathMapping::agrees`] compares the
 //! path that the upstream would read with the one that was meant, dot segments included.
 
-use super::target::{Kept, NormalPath, normalize, split_authority, split_query};
+use super::target::{KeptInNames, NormalPath, normalize, split_authority, split_query};
 
 /// How paths are changed on their way to an upstream. Both prefixes are empty or in normal form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,14 +58,14 @@ impl PathMapping {
         if self.is_identity() {
             return Some(path.clone());
         }
-        normalize(&self.to_upstream(path.as_str().as_bytes())?, Kept::ALL).ok()
+        normalize(&self.to_upstream(path.as_str().as_bytes())?, KeptInNames::ALL).ok()
     }
 
     /// Whether a path as received and its normal form lead the upstream to the same path.
     pub fn agrees(&self, received: &[u8], normal: &NormalPath) -> bool {
         self.is_identity()
             || self.to_upstream(received).is_some_and(|mapped| {
-                normalize(&mapped, Kept::ALL).ok().as_ref() == self.upstream_path(normal).as_ref()
+                normalize(&mapped, KeptInNames::ALL).ok().as_ref() == self.upstream_path(normal).as_ref()
             })
     }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn normal(path: &str) -> NormalPath {
-        normalize(path.as_bytes(), Kept::ALL).unwrap()
+        normalize(path.as_bytes(), KeptInNames::ALL).unwrap()
     }
 
     fn mapping(strip: &str, add: &str) -> PathMapping {

@@ -15,7 +15,7 @@ use crate::{
         client_address::ClientAddress,
         refusal::Code,
         resource::KeyTemplate,
-        target::{EncodedSlash, Kept, decode_slashes, normalize},
+        target::{EncodedSlash, KeptInNames, decode_slashes, normalize},
     },
     proxy::testing::{config, guard, route},
 };
@@ -52,13 +52,13 @@ fn table(patterns: &[(&str, bool)], ignore_case: bool) -> RoutingTable {
 
 /// What the door makes of a path.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum Meant {
     Refused(Code),
     Passed(usize),
     Guarded(String),
 }
 
-fn outcome(table: &RoutingTable, path: &str) -> Outcome {
+fn outcome(table: &RoutingTable, path: &str) -> Meant {
     let headers = HeaderMap::new();
     let head = Head {
         method: &Method::PUT,
@@ -69,9 +69,9 @@ fn outcome(table: &RoutingTable, path: &str) -> Outcome {
         client: ClientAddress::Local,
     };
     match decide(table, &head) {
-        Door::Refuse { refusal, .. } => Outcome::Refused(refusal.code),
-        Door::Pass { route_index, .. } => Outcome::Passed(route_index),
-        Door::Guarded(request) => Outcome::Guarded(request.key.to_string()),
+        Door::Refuse { refusal, .. } => Meant::Refused(refusal.code),
+        Door::Pass { route_index, .. } => Meant::Passed(route_index),
+        Door::Guarded(request) => Meant::Guarded(request.key.to_string()),
         other => panic!("{path}: {other:?}"),
     }
 }
@@ -101,7 +101,7 @@ fn respell(character: char, choice: u8) -> String {
         },
         _ => character.to_lowercase().to_string(),
     };
-    let encode = |text: String| text.bytes().map(|octet| format!("%{octet:02X}")).collect::<String>();
+    let encode = |text: String| text.bytes().fold(String::new(), |text, octet| text + &format!("%{octet:02X}"));
     if character != '/' && choice >= 128 && !character.is_ascii() { encode(other) } else { other }
 }
 
@@ -127,7 +127,7 @@ proptest! {
         let at = letters[at.index(letters.len())];
         let encoded = format!("{}%{:02x}{}", &path[..at], path.as_bytes()[at].to_ascii_uppercase(), &path[at + 1..]);
         let found = outcome(&table, &encoded);
-        if found != Outcome::Refused(Code::AmbiguousTarget) {
+        if found != Meant::Refused(Code::AmbiguousTarget) {
             prop_assert_eq!(found, outcome(&table, &path), "{} and {}", encoded, path);
         }
     }
@@ -136,9 +136,9 @@ proptest! {
     #[test]
     fn without_the_key_letter_case_counts(path in path()) {
         let table = table(&[("/{*rest}", true)], false);
-        let normal = |path: &str| normalize(path.as_bytes(), Kept::NOTHING).expect("a path").as_str().to_owned();
+        let normal = |path: &str| normalize(path.as_bytes(), KeptInNames::NOTHING).expect("a path").as_str().to_owned();
         for spelled in [path.clone(), path.to_uppercase()] {
-            prop_assert_eq!(outcome(&table, &spelled), Outcome::Guarded(format!("backend:{}", normal(&spelled))));
+            prop_assert_eq!(outcome(&table, &spelled), Meant::Guarded(format!("backend:{}", normal(&spelled))));
         }
     }
 
@@ -148,7 +148,7 @@ proptest! {
         let table = table(&PATTERNS, false);
         let path = format!("/api/{name}");
         let key = outcome(&table, &path);
-        prop_assume!(matches!(key, Outcome::Guarded(_)) && !name.ends_with(".json") && name != "open");
+        prop_assume!(matches!(key, Meant::Guarded(_)) && name.strip_suffix(".json").is_none() && name != "open");
         let with_format = outcome(&table, &format!("{path}.json"));
         prop_assert_eq!(with_format, key);
     }
@@ -161,11 +161,11 @@ proptest! {
     ) {
         let table = table(&patterns, false);
         let path = format!("/{}", pieces.concat());
-        if let Outcome::Passed(_) = outcome(&table, &path) {
+        if let Meant::Passed(_) = outcome(&table, &path) {
             let decoded = decode_slashes(path.as_bytes());
             let readings = [
-                normalize(&decoded, Kept::NOTHING),
-                normalize(path.as_bytes(), Kept { encoded_slash: EncodedSlash::Keep, ..Kept::NOTHING }),
+                normalize(&decoded, KeptInNames::NOTHING),
+                normalize(path.as_bytes(), KeptInNames { encoded_slash: EncodedSlash::Keep, ..KeptInNames::NOTHING }),
             ];
             let is_protected = table.routes().iter().any(|route| route.guard.is_some());
             for normal in readings {

@@ -38,7 +38,7 @@ use crate::{
         resource::KeyParts,
         route::RouteMatch,
         target::{
-            AmbiguousTarget, EncodedSlash, Kept, NormalPath, decode_slashes, holds_encoded_slash, normalize,
+            AmbiguousTarget, EncodedSlash, KeptInNames, NormalPath, decode_slashes, holds_encoded_slash, normalize,
             split_query,
         },
     },
@@ -125,7 +125,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
     // The route decides what is kept, and it is not found yet.
-    let normal = match normalize(path, Kept::ALL) {
+    let normal = match normalize(path, KeptInNames::ALL) {
         Ok(normal) => normal,
         Err(what) => {
             let spelled = spelled();
@@ -200,13 +200,13 @@ fn check_readings(
         return Err(Refusal::new(Code::AmbiguousTarget, detail));
     }
     if route.is_protected() && route.enforced().is_none() {
-        return check_kept(path, normal, Kept { encoded_slash: EncodedSlash::Keep, ..route.kept });
+        return check_kept(path, normal, KeptInNames { encoded_slash: EncodedSlash::Keep, ..route.kept });
     }
     Ok(())
 }
 
 /// Refuses a path with a part of a name that the route does not keep.
-fn check_kept(path: &[u8], normal: &NormalPath, kept: Kept) -> Result<(), Refusal> {
+fn check_kept(path: &[u8], normal: &NormalPath, kept: KeptInNames) -> Result<(), Refusal> {
     if !normal.as_str().contains(';') && !holds_encoded_slash(path) {
         return Ok(());
     }
@@ -226,7 +226,7 @@ fn check_decoded(
         return Ok(());
     }
     let decoded = decode_slashes(path);
-    let normal = normalize(&decoded, Kept::ALL).map_err(ambiguous)?;
+    let normal = normalize(&decoded, KeptInNames::ALL).map_err(ambiguous)?;
     let is_same = table.find(host, &normal).is_some_and(|found| found.index == index)
         && table.find_raw(host, &decoded) == Some(index)
         && route.mapping.agrees(&decoded, &normal);
@@ -305,7 +305,7 @@ fn judge_lease(
         return Err(misspelled());
     }
     let resource = normal.as_str().get(rules.prefix.len()..).filter(|path| !path.is_empty()).unwrap_or("/");
-    let resource = normalize(resource.as_bytes(), Kept::ALL).map_err(|_cause| misspelled())?;
+    let resource = normalize(resource.as_bytes(), KeptInNames::ALL).map_err(|_cause| misspelled())?;
     let (path, _) = split_query(head.target.get(rules.prefix.len()..).unwrap_or_default());
     let path = if path.is_empty() { b"/" } else { path };
     if !taken.route.mapping.agrees(path, &resource) {

@@ -8,7 +8,7 @@ use crate::{
         policy::LeaseRules,
         request_line::{host, method_and_target},
         route::{HostPattern, PathPattern, RouteMatch, RouteTable},
-        target::{Kept, NormalPath, normalize, split_query},
+        target::{KeptInNames, NormalPath, normalize, split_query},
     },
 };
 
@@ -126,5 +126,5 @@ fn lease_rules(route: &Route) -> Option<&LeaseRules> {
 }
 
 fn normal_prefix(prefix: &str) -> Option<NormalPath> {
-    normalize(prefix.as_bytes(), Kept::ALL).ok()
+    normalize(prefix.as_bytes(), KeptInNames::ALL).ok()
 }

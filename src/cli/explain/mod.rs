@@ -14,7 +14,7 @@ use crate::{
     core::{
         client_address::ClientAddress,
         policy::{Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, ProbeAuth},
-        target::{EncodedSlash, Kept, NormalPath, PathParameters, normalize, split_query},
+        target::{EncodedSlash, KeptInNames, NormalPath, PathParameters, normalize, split_query},
     },
     routing::{
         door::{Door, Head, decide},
@@ -77,7 +77,7 @@ fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let table = RoutingTable::new(&config.routes);
     let (path, _) = split_query(request.target.as_bytes());
-    let normal = normalize(path, Kept::ALL);
+    let normal = normalize(path, KeptInNames::ALL);
     let head = Head {
         method: &request.method,
         version: Version::HTTP_11,

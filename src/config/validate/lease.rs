@@ -13,7 +13,7 @@ use crate::{
     },
     core::{
         policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
-        target::{Kept, normalize},
+        target::{KeptInNames, normalize},
     },
 };
 
@@ -84,7 +84,7 @@ fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
     const HINT: &str = "write lease.prefix = \"/.leases\"";
     let Some(value) = value else { return DEFAULT_PREFIX.to_owned() };
     let text = value.get_ref();
-    match normalize(text.as_bytes(), Kept::NOTHING) {
+    match normalize(text.as_bytes(), KeptInNames::NOTHING) {
         Err(ambiguous) => check.hinted(value.span(), format!("lease.prefix is {text:?}: {ambiguous}"), HINT),
         Ok(normal) if normal.as_str() == "/" => {
             check.hinted(value.span(), "lease.prefix is \"/\", where the resources themselves are", HINT);

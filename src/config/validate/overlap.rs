@@ -10,7 +10,7 @@ use crate::{
     },
     core::{
         route::{HostPattern, PathPattern, Relation, RouteTable, relation},
-        target::{Kept, normalize},
+        target::{KeptInNames, normalize},
     },
 };
 
@@ -85,7 +85,7 @@ impl<'a> LeasePrefix<'a> {
     fn of(route: &'a Placed) -> Option<Self> {
         let guard = route.route.as_ref()?.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?;
         let rules = guard.lease.as_ref()?;
-        let prefix = normalize(rules.prefix.as_bytes(), Kept::NOTHING).ok()?;
+        let prefix = normalize(rules.prefix.as_bytes(), KeptInNames::NOTHING).ok()?;
         Some(Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
     }
 

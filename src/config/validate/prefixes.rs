@@ -7,7 +7,7 @@ use crate::{
         path_mapping::PathMapping,
         policy::{GuardRules, ProbeAuth},
         route::PathPattern,
-        target::{Kept, NormalPath, normalize},
+        target::{KeptInNames, NormalPath, normalize},
     },
 };
 
@@ -51,10 +51,10 @@ pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upst
 
 /// Returns a prefix, by default the root; `None` if a problem with it was reported.
 fn prefix(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<NormalPath> {
-    let root = normalize(b"/", Kept::NOTHING).ok();
+    let root = normalize(b"/", KeptInNames::NOTHING).ok();
     let Some(value) = value.filter(|text| !text.get_ref().is_empty()) else { return root };
     let text = value.get_ref();
-    match normalize(text.as_bytes(), Kept::NOTHING) {
+    match normalize(text.as_bytes(), KeptInNames::NOTHING) {
         Ok(normal) if normal.as_str() == text && text != "/" && !text.contains(['{', '}']) => Some(normal),
         Ok(normal) if normal.as_str() != "/" && !text.contains(['{', '}']) => {
             let message = format!("{key} is {text:?}, which is not in normal form");

@@ -23,7 +23,7 @@ use crate::{
         policy::{GuardRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
-        target::{EncodedSlash, Kept, PathParameters},
+        target::{EncodedSlash, KeptInNames, PathParameters},
     },
 };
 
@@ -174,12 +174,12 @@ fn route(
 }
 
 /// Reads what the backend takes as ordinary parts of names.
-fn kept(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Kept {
+fn kept(check: &mut Check<'_>, keys: RouteKeys<'_>) -> KeptInNames {
     let path_params = check.word("path_params", keys.get(|raw| &raw.path_params));
     let encoded_slash = check.word("encoded_slash", keys.get(|raw| &raw.encoded_slash));
-    Kept {
-        path_params: path_params.unwrap_or(Kept::NOTHING.path_params),
-        encoded_slash: encoded_slash.unwrap_or(Kept::NOTHING.encoded_slash),
+    KeptInNames {
+        path_params: path_params.unwrap_or(KeptInNames::NOTHING.path_params),
+        encoded_slash: encoded_slash.unwrap_or(KeptInNames::NOTHING.encoded_slash),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::core::{
     parts_hash::half,
-    target::{Kept, normalize, split_query},
+    target::{KeptInNames, normalize, split_query},
 };
 
 /// The first half of the hash of a target whose path is in normal form.
@@ -14,7 +14,7 @@ impl TargetName {
     /// but another query is another target. If the upstream ignores letter case, so does the path.
     pub fn of(target: &[u8], ignore_case: bool) -> Self {
         let (path, query) = split_query(target);
-        let normal = normalize(path, Kept::ALL);
+        let normal = normalize(path, KeptInNames::ALL);
         let normal = normal.map(|normal| if ignore_case { normal.folded() } else { normal });
         let path = normal.as_ref().map_or(path, |normal| normal.as_str().as_bytes());
         let mut hasher = blake3::Hasher::new();

@@ -8,7 +8,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use percent_encoding::percent_decode;
 
-use crate::core::target::{Kept, normalize, split_query};
+use crate::core::target::{KeptInNames, normalize, split_query};
 
 /// The field in which a WebDAV server tells what it supports (RFC 4918 section 10.1).
 const DAV: HeaderName = HeaderName::from_static("dav");
@@ -36,14 +36,14 @@ pub fn is_collection(multistatus: &[u8]) -> Option<bool> {
 /// ends with no slash and no dot segment, or names the root.
 pub fn named_folder(target: &[u8]) -> Option<Vec<u8>> {
     let (path, _) = split_query(target);
-    let normal = normalize(path, Kept::ALL).ok()?;
+    let normal = normalize(path, KeptInNames::ALL).ok()?;
     let last = path.rsplit(|&octet| octet == b'/').next().unwrap_or_default();
     let last: Vec<u8> = percent_decode(last).collect();
     let is_named = matches!(&*last, b"" | b"." | b"..");
-    Some(normal.as_str().trim_end_matches('/')).filter(|path| is_named && !path.is_empty()).map(|path| path.into())
+    Some(normal.as_str().trim_end_matches('/')).filter(|path| is_named && !path.is_empty()).map(Into::into)
 }
 
-/// Whether the answer to OPTIONS is that of a server without WebDAV. An absent resource, or a path that the server does not
+/// Whether the answer to OPTIONS is that of a server without `WebDAV`. An absent resource, or a path that the server does not
 /// take, says nothing of the server.
 pub fn denies_webdav(status: StatusCode, headers: &HeaderMap) -> bool {
     !speaks_webdav(headers) && (status.is_success() || matches!(status.as_u16(), 405 | 501))

@@ -5,8 +5,6 @@
 //! *Why is a form of several parts only searched?* Servers differ in where its parts begin. So each line that could be
 //! the beginning of such a part counts, and no method is taken from it.
 
-use std::io::{self, BufReader, Read};
-
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode;
 
@@ -34,14 +32,10 @@ pub fn may_be_form(headers: &HeaderMap) -> bool {
     ["application/x-www-form-urlencoded", "multipart/"].iter().any(|form| content_type::may_be(headers, form))
 }
 
-/// Returns the method that a form names, in either encoding.
-///
-/// # Errors
-///
-/// The body cannot be read.
-pub fn named_method(body: impl Read) -> io::Result<NamedMethod> {
+/// Returns the method that a form names, in either encoding, or the error of the first octet that cannot be read.
+pub fn named_method<E>(body: impl IntoIterator<Item = Result<u8, E>>) -> Result<NamedMethod, E> {
     let mut search = Search::default();
-    for octet in BufReader::new(body).bytes() {
+    for octet in body {
         search.take(octet?);
     }
     search.end_parameter();
@@ -114,13 +108,15 @@ fn is_part(parameter: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use http::{HeaderValue, header};
     use proptest::prelude::*;
 
     use super::*;
 
     fn named(body: &str) -> NamedMethod {
-        named_method(body.as_bytes()).expect("memory can be read")
+        named_method(body.bytes().map(Ok::<_, Infallible>)).expect("no octet is an error")
     }
 
     /// Rule 18: Rails, Symfony and Laravel take the method of a POST from its form.

@@ -3,7 +3,7 @@
 use super::{
     super::{
         route::{HostPattern, PathPattern, RouteTable},
-        target::{Kept, normalize},
+        target::{KeptInNames, normalize},
     },
     KeyTemplate, ResourceKey,
     template::TemplatePart,
@@ -22,7 +22,7 @@ impl KeyTemplate {
 /// Whether a path in normal form matches a pattern.
 fn matches(pattern: &PathPattern, path: &str) -> bool {
     let table = RouteTable::new(vec![(HostPattern::Any, pattern.clone())]);
-    normalize(path.as_bytes(), Kept::ALL).is_ok_and(|path| table.find("any", &path).is_some())
+    normalize(path.as_bytes(), KeptInNames::ALL).is_ok_and(|path| table.find("any", &path).is_some())
 }
 
 /// Whether the literals of a template occur in a text in their order. No value holds the beginning of the literal that

@@ -22,7 +22,7 @@ fn key_at(
     let template = KeyTemplate::parse(template, &pattern.names().collect::<Vec<_>>()).unwrap();
     let table = RouteTable::new(vec![(HostPattern::Any, pattern)]);
     let (path, query) = split_query(target);
-    let path = normalize(path, Kept::ALL).unwrap();
+    let path = normalize(path, KeptInNames::ALL).unwrap();
     let captures = table.find(host, &path).unwrap().captures;
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
@@ -65,7 +65,7 @@ fn the_host_counts_without_case_port_and_trailing_dot() {
 
 #[test]
 fn the_identity_ends_at_the_first_colon() {
-    let path = normalize(b"/b", Kept::NOTHING).unwrap();
+    let path = normalize(b"/b", KeptInNames::NOTHING).unwrap();
     let table = RouteTable::new(vec![(HostPattern::Any, PathPattern::parse("/b").unwrap())]);
     let captures = table.find("h", &path).unwrap().captures;
     let parts = KeyParts { host: "h", path: &path, captures: &captures, query: None, headers: &HeaderMap::new() };

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
-    super::target::{Kept, NormalPath, normal_segment, normalize},
+    super::target::{KeptInNames, NormalPath, normal_segment, normalize},
     PatternProblem,
     segment::{LiteralText, Segment},
 };
@@ -123,7 +123,7 @@ impl PathPattern {
             }
         }
         let path = if path.is_empty() { "/" } else { &path };
-        normalize(path.as_bytes(), Kept::ALL).ok()
+        normalize(path.as_bytes(), KeptInNames::ALL).ok()
     }
 
     pub(super) fn segments(&self) -> &[Segment] {
@@ -190,7 +190,7 @@ fn parse_segment(part: &str) -> Result<Segment, PatternProblem> {
 
 /// Reads literal text.
 fn literal(spelled: &str) -> Result<LiteralText, PatternProblem> {
-    let normal = normal_segment(spelled.as_bytes(), Kept::ALL);
+    let normal = normal_segment(spelled.as_bytes(), KeptInNames::ALL);
     Ok(LiteralText::exact(normal.map_err(|ambiguity| PatternProblem::new(ambiguity.to_string()))?))
 }
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_pattern_can_be_put_below_a_path() {
-        let prefix = normalize(b"/.leases/v1", Kept::NOTHING).unwrap();
+        let prefix = normalize(b"/.leases/v1", KeptInNames::NOTHING).unwrap();
         for (spelled, shown) in [("/", "/.leases/v1"), ("/documents/{id}", "/.leases/v1/documents/{id}")] {
             assert_eq!(PathPattern::parse(spelled).unwrap().under(&prefix).to_string(), shown);
         }
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_pattern_can_be_taken_from_below_a_path() {
-        let prefix = normalize(b"/api", Kept::NOTHING).unwrap();
+        let prefix = normalize(b"/api", KeptInNames::NOTHING).unwrap();
         let without = |spelled| PathPattern::parse(spelled).unwrap().without(&prefix).map(|left| left.to_string());
         assert_eq!(without("/api/documents/{id}").as_deref(), Some("/documents/{id}"));
         assert_eq!(without("/api").as_deref(), Some("/"));

@@ -4,7 +4,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{
-    super::target::{Kept, NormalPath, normalize},
+    super::target::{KeptInNames, NormalPath, normalize},
     *,
 };
 
@@ -31,7 +31,7 @@ fn sequences(words: &[&str], longest: usize) -> Vec<String> {
 }
 
 fn paths() -> Vec<NormalPath> {
-    let normal = |path: &String| normalize(format!("{path}/").as_bytes(), Kept::NOTHING).unwrap();
+    let normal = |path: &String| normalize(format!("{path}/").as_bytes(), KeptInNames::NOTHING).unwrap();
     sequences(&["a", "b", "c"], 3).iter().map(normal).collect()
 }
 

@@ -4,7 +4,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{
-    super::target::{Kept, NormalPath, normalize},
+    super::target::{KeptInNames, NormalPath, normalize},
     *,
 };
 
@@ -17,7 +17,7 @@ fn paths() -> Vec<NormalPath> {
     let one = WORDS.map(|word| format!("/{word}"));
     let two = one.iter().flat_map(|first| one.iter().map(move |second| format!("{first}{second}")));
     let all = std::iter::once("/".to_owned()).chain(one.iter().cloned()).chain(two);
-    all.map(|path| normalize(path.as_bytes(), Kept::NOTHING).expect("a path")).collect()
+    all.map(|path| normalize(path.as_bytes(), KeptInNames::NOTHING).expect("a path")).collect()
 }
 
 fn patterns() -> Vec<PathPattern> {

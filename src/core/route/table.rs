@@ -156,7 +156,7 @@ impl<'a> Captures<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::target::{Kept, normalize};
+    use crate::core::target::{KeptInNames, normalize};
 
     fn table(patterns: &[(&str, &str)]) -> RouteTable {
         let parse =
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn normal(path: &str) -> NormalPath {
-        normalize(path.as_bytes(), Kept::ALL).unwrap()
+        normalize(path.as_bytes(), KeptInNames::ALL).unwrap()
     }
 
     const ROUTES: [(&str, &str); 9] = [

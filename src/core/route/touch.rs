@@ -63,7 +63,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
-    use crate::core::target::{Kept, normalize};
+    use crate::core::target::{KeptInNames, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")
@@ -73,7 +73,7 @@ mod tests {
     fn touched(route: &str, path: &str, template: &str) -> String {
         let route = pattern(route);
         let template = TouchTemplate::parse(template, &route).expect("a template");
-        let path = normalize(path.as_bytes(), Kept::ALL).expect("a path");
+        let path = normalize(path.as_bytes(), KeptInNames::ALL).expect("a path");
         let table = RouteTable::new(vec![(HostPattern::Any, route)]);
         let captures = table.find("h", &path).expect("it matches").captures;
         template.path(&captures).expect("a path").as_str().to_owned()

@@ -132,7 +132,7 @@ fn literal_of(text: &[u8]) -> LiteralText {
     LiteralText::exact(str::from_utf8(text).unwrap_or_default())
 }
 
-impl<'p> Relative<'p> {
+impl Relative<'_> {
     /// The first segment, and the rest if there is one.
     fn split_first(self) -> (Self, Option<Self>) {
         let [spelled, folded] = [self.spelled, self.folded].map(cut);

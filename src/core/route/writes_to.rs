@@ -109,7 +109,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
-    use crate::core::target::{Kept, normalize};
+    use crate::core::target::{KeptInNames, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")
@@ -119,7 +119,7 @@ mod tests {
     fn named(route: &str, path: &str, template: &str, values: &[&str]) -> Option<String> {
         let route = pattern(route);
         let template = WritesTo::parse(template, &route).expect("a template");
-        let path = normalize(path.as_bytes(), Kept::ALL).expect("a path");
+        let path = normalize(path.as_bytes(), KeptInNames::ALL).expect("a path");
         let table = RouteTable::new(vec![(HostPattern::Any, route)]);
         let captures = table.find("h", &path).expect("the route matches").captures;
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();

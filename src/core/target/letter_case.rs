@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
-use super::{super::readings::folding::fold, ENCODED, Kept, NormalPath, normal_segment};
+use super::{super::readings::folding::fold, ENCODED, KeptInNames, NormalPath, normal_segment};
 
 impl NormalPath {
     /// The same path with the case of its letters folded: paths that differ only in case get one form.
@@ -58,7 +58,7 @@ fn encoded_len(text: &str) -> usize {
 pub(in crate::core) fn fold_spelled(raw_path: &[u8]) -> Vec<u8> {
     let fold_segment = |segment: &[u8]| {
         let encodes_ascii = segment.split(|&octet| octet == b'%').skip(1).any(|text| matches!(text, [b'0'..=b'7', ..]));
-        match normal_segment(segment, Kept::ALL) {
+        match normal_segment(segment, KeptInNames::ALL) {
             Ok(normal) if !encodes_ascii => fold_normal(&normal).into_owned().into_bytes(),
             _ => segment.to_ascii_lowercase(),
         }
@@ -130,11 +130,11 @@ mod tests {
         fn names_that_differ_in_case_have_one_form(name in "[a-zA-Zäß€ЖжΣσςKſ/%.;~ ]{1,8}") {
             let path = |name: &str| {
                 let encoded: String = utf8_percent_encode(name, ENCODED).collect();
-                normalize(format!("/{encoded}").as_bytes(), Kept::ALL).ok()
+                normalize(format!("/{encoded}").as_bytes(), KeptInNames::ALL).ok()
             };
             if let Some(normal) = path(&name) {
                 let folded = normal.folded();
-                prop_assert_eq!(normalize(folded.as_str().as_bytes(), Kept::ALL), Ok(folded.clone()));
+                prop_assert_eq!(normalize(folded.as_str().as_bytes(), KeptInNames::ALL), Ok(folded.clone()));
                 prop_assert_eq!(folded.folded(), folded.clone());
                 for other in [name.to_uppercase(), name.to_lowercase()] {
                     // Some capitals are several characters.

@@ -64,14 +64,14 @@ pub enum EncodedSlash {
 
 /// What a backend takes as ordinary parts of names, although other servers give it a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptInNames {
     /// The treatment of `;`.
     pub path_params: PathParameters,
     /// The treatment of `%2F`.
     pub encoded_slash: EncodedSlash,
 }
 
-impl Kept {
+impl KeptInNames {
     /// Nothing: the reading of a path in a configuration, and of a route without a word on it.
     pub const NOTHING: Self = Self { path_params: PathParameters::Refuse, encoded_slash: EncodedSlash::Refuse };
     /// All of it: the reading of a path whose route is not known, or has been asked already.
@@ -176,7 +176,7 @@ pub fn join_query(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
 }
 
 /// The normal form of a path as received, without its query.
-pub fn normalize(raw_path: &[u8], kept: Kept) -> Result<NormalPath, AmbiguousTarget> {
+pub fn normalize(raw_path: &[u8], kept: KeptInNames) -> Result<NormalPath, AmbiguousTarget> {
     let relative = raw_path.strip_prefix(b"/").ok_or(AmbiguousTarget::NotAPath)?;
     if relative.starts_with(b"/") {
         return Err(AmbiguousTarget::LeadingSlashes);
@@ -202,7 +202,7 @@ pub fn normalize(raw_path: &[u8], kept: Kept) -> Result<NormalPath, AmbiguousTar
 }
 
 /// The normal form of one segment, which is not empty and not a raw dot segment.
-pub(super) fn normal_segment(spelled: &[u8], kept: Kept) -> Result<Cow<'_, str>, AmbiguousTarget> {
+pub(super) fn normal_segment(spelled: &[u8], kept: KeptInNames) -> Result<Cow<'_, str>, AmbiguousTarget> {
     if spelled.iter().copied().all(is_plain)
         && let Ok(plain) = str::from_utf8(spelled)
     {
@@ -249,7 +249,7 @@ pub(super) fn has_bad_encoding(spelled: &[u8]) -> bool {
 }
 
 /// Checks for decoded names that some server takes for something else.
-fn check_name(name: &str, kept: Kept) -> Result<(), AmbiguousTarget> {
+fn check_name(name: &str, kept: KeptInNames) -> Result<(), AmbiguousTarget> {
     for octet in name.bytes() {
         match octet {
             b'/' if kept.encoded_slash == EncodedSlash::Refuse => return Err(AmbiguousTarget::EncodedSlash),

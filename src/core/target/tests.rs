@@ -4,12 +4,12 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{AmbiguousTarget::*, *};
 
-const NOTHING: Kept = Kept::NOTHING;
-const PARAMETERS: Kept = Kept { path_params: PathParameters::Keep, ..Kept::NOTHING };
-const SLASHES: Kept = Kept { encoded_slash: super::EncodedSlash::Keep, ..Kept::NOTHING };
+const NOTHING: KeptInNames = KeptInNames::NOTHING;
+const PARAMETERS: KeptInNames = KeptInNames { path_params: PathParameters::Keep, ..KeptInNames::NOTHING };
+const SLASHES: KeptInNames = KeptInNames { encoded_slash: super::EncodedSlash::Keep, ..KeptInNames::NOTHING };
 
 /// A spelling, what a route keeps, and the normal form or the refusal.
-type Spelling = (&'static [u8], Kept, Result<&'static str, AmbiguousTarget>);
+type Spelling = (&'static [u8], KeptInNames, Result<&'static str, AmbiguousTarget>);
 
 const SPELLINGS: &[Spelling] = &[
     // Already normal.
@@ -67,7 +67,7 @@ const SPELLINGS: &[Spelling] = &[
     (b"/a%2F..", SLASHES, Err(EncodedDotSegment)),
     (b"/..%2Fa", SLASHES, Err(EncodedDotSegment)),
     (b"/a%2F.%2Fb", SLASHES, Err(EncodedDotSegment)),
-    (b"/a%2F%2e%2E;x%2Fb", Kept::ALL, Err(EncodedDotSegment)),
+    (b"/a%2F%2e%2E;x%2Fb", KeptInNames::ALL, Err(EncodedDotSegment)),
     (b"/a%5Cb", SLASHES, Err(Backslash)),
     (b"/a%2Fb;c", SLASHES, Err(PathParameter)),
     // Refused.
@@ -197,7 +197,7 @@ fn spelling() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn kept() -> impl Strategy<Value = Kept> {
-    select(&[NOTHING, PARAMETERS, SLASHES, Kept::ALL][..])
+    select(&[NOTHING, PARAMETERS, SLASHES, KeptInNames::ALL][..])
 }
 
 proptest! {
@@ -223,8 +223,8 @@ proptest! {
 fn encoding_an_octet_changes_no_accepted_name() {
     // An encoded percent sign or slash differs from a raw one, whatever stands around it.
     for octet in (0..=u8::MAX).filter(|octet| !b"%/".contains(octet)) {
-        if let Ok(raw) = normalize(&[b'/', b'x', octet], Kept::ALL) {
-            assert_eq!(normalize(format!("/x%{octet:02x}").as_bytes(), Kept::ALL), Ok(raw), "{octet:#x}");
+        if let Ok(raw) = normalize(&[b'/', b'x', octet], KeptInNames::ALL) {
+            assert_eq!(normalize(format!("/x%{octet:02x}").as_bytes(), KeptInNames::ALL), Ok(raw), "{octet:#x}");
         }
     }
 }

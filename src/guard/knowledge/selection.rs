@@ -8,7 +8,7 @@ use crate::{
     core::{
         parts_hash::PartsHasher,
         policy::GuardRules,
-        target::{Kept, normalize, split_query},
+        target::{KeptInNames, normalize, split_query},
     },
     guard::request::Request,
 };
@@ -47,7 +47,7 @@ impl Selection {
         let (path, query) = split_query(&self.target);
         let own = request.key.as_str().strip_prefix(request.upstream().identity.as_str());
         let own = own.and_then(|key| key.strip_prefix(':')).unwrap_or_default();
-        let normal = (path != own.as_bytes()).then(|| normalize(path, Kept::ALL).ok()).flatten();
+        let normal = (path != own.as_bytes()).then(|| normalize(path, KeptInNames::ALL).ok()).flatten();
         let normal = normal.map(|normal| if request.upstream().ignore_case { normal.folded() } else { normal });
         let path = normal.as_ref().map_or(path, |normal| normal.as_str().as_bytes());
         if path == own.as_bytes() && query.is_none() && self.fields.is_empty() {

@@ -165,7 +165,7 @@ impl Probes {
         if let Some(target) = target {
             head.set_raw_path(target).map_err(|_error| refusals::of_field())?;
         }
-        if body.len() > 0 {
+        if !body.is_empty() {
             let fields = [
                 (header::CONTENT_LENGTH, HeaderValue::from(body.len())),
                 (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),

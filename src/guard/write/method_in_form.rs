@@ -1,6 +1,8 @@
 //! Writes whose form names their method (`_method`): the body is received first, and then the request is judged by that
 //! method too.
 
+use std::io::{BufReader, Read};
+
 use http::Method;
 
 use super::Writes;
@@ -36,7 +38,7 @@ impl Writes {
     ) -> Result<(ReceivedClient<'a>, GuardedRequest), Answer> {
         let (head, has_content) = (client.head().clone(), client.has_content());
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let named = body.read_with(|text| named_method(text)).await.and_then(|named| named);
+        let named = body.read_with(|text| named_method(BufReader::new(text).bytes())).await.and_then(|named| named);
         let methods = match named.map_err(|error| refusals::of_spool(&error))? {
             NamedMethod::None => guarded.methods.clone(),
             NamedMethod::One(method) if rules.method_override == MethodOverride::Judge => {

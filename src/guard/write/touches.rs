@@ -23,7 +23,7 @@ use crate::{
         resource::{KeyParts, ResourceKey},
         route::WritesTo,
         steps::touch,
-        target::{Kept, join_query, normalize, same_origin_target, split_query},
+        target::{KeptInNames, join_query, normalize, same_origin_target, split_query},
         told_dates::WriteEnd,
     },
     guard::request::Request,
@@ -54,7 +54,7 @@ impl Related {
     /// Returns the target that a template makes of these values of a body, with the query of the request.
     pub(super) fn written_to(&self, template: &WritesTo, head: &RequestHeader, values: &[String]) -> Option<Vec<u8>> {
         let (path, query) = split_query(head.raw_path());
-        let path = normalize(path, Kept::ALL).ok()?;
+        let path = normalize(path, KeptInNames::ALL).ok()?;
         let found = self.table.find(host(head), &path)?;
         let path = template.path(&found.captures, values)?;
         Some(join_query(path.as_str().as_bytes(), query))
@@ -63,7 +63,7 @@ impl Related {
     /// Returns the key of a target under the request's own host, or `None` if no route enforces its guard.
     fn key(&self, host: &str, target: &[u8], headers: &HeaderMap) -> Option<ResourceKey> {
         let (path, query) = split_query(target);
-        let path = normalize(path, Kept::ALL).ok()?;
+        let path = normalize(path, KeptInNames::ALL).ok()?;
         let found = self.table.find(host, &path)?;
         let TablePlace::Resource(_, route) = self.table.place(found.index) else { return None };
         route.enforced()?;
@@ -76,7 +76,7 @@ impl Related {
     fn touched(&self, request: &Request) -> Vec<ResourceKey> {
         let target = client_target(request);
         let (path, _) = split_query(&target);
-        let Ok(path) = normalize(path, Kept::ALL) else { return Vec::new() };
+        let Ok(path) = normalize(path, KeptInNames::ALL) else { return Vec::new() };
         let host = host(&request.head);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
         let paths = request.rules.also_changes.iter().filter_map(|template| template.path(&found.captures));
