@@ -121,8 +121,9 @@ async fn the_tag_after_a_write_is_that_of_get() {
         for (name, lie) in lies() {
             let backend = lying(lie).await;
             shows(&backend, "a");
-            let proxy =
-                Proxy::to(backend.addr()).route(source).route("on_write = \"probe\"\netag_after_write = \"always\"");
+            let proxy = Proxy::to(backend.addr())
+                .route(source)
+                .route("on_write = \"probe\"\netag_after_write = \"always\"\nunique_tags = true");
             let proxy = proxy.start().await;
             let tag = get(proxy.addr(), "/doc").await.etag();
             let held = backend.hold("PUT", "/doc");
@@ -168,12 +169,15 @@ async fn a_get_confirms_refusals_alone() {
     let asked = || [backend.count("HEAD", "/doc"), backend.count("GET", "/doc")];
     assert_eq!(put_if_match(proxy.addr(), "/doc", "\"a\"", "two").await.status, 204);
     assert_eq!(asked(), [1, 0]);
+    shows(&backend, "b");
+    backend.always("HEAD", "/doc", |_| Answer::status(200).header("ETag", "\"b\""));
     put_if_match(proxy.addr(), "/doc", "\"old\"", "lost").await.refused(412, "precondition-failed");
     assert_eq!(asked(), [2, 1]);
     assert!(!proxy.log().contains("answered HEAD and GET"), "they agree");
     backend.always("HEAD", "/doc", |_| Answer::status(404));
-    for _ in 0..2 {
-        assert_eq!(put_if_match(proxy.addr(), "/doc", "\"a\"", "two").await.status, 204);
+    for tag in ["b", "c"] {
+        shows(&backend, tag);
+        assert_eq!(put_if_match(proxy.addr(), "/doc", &format!("\"{tag}\""), "two").await.status, 204);
     }
     assert_eq!(asked(), [4, 3]);
     assert_eq!(proxy.logged(&["answered HEAD and GET"]).await.len(), 1);
