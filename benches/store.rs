@@ -20,7 +20,7 @@ use ifmatch::{
         resource::{KeyParts, KeyTemplate, ResourceKey},
         route::{HostPattern, PathPattern, RouteTable},
         steps::{Outcome, Settlement, claim, settle},
-        target::{Kept, normalize},
+        target::{KeptInNames, normalize},
     },
     store::{
         Incarnation, Store as _, Swapped,
@@ -37,7 +37,7 @@ fn keys(documents: usize) -> Vec<ResourceKey> {
     let template = KeyTemplate::parse("{path}", &[]).expect("a template");
     let headers = HeaderMap::new();
     let key = |number| {
-        let path = normalize(format!("/documents/{number}").as_bytes(), Kept::NOTHING).expect("a normal form");
+        let path = normalize(format!("/documents/{number}").as_bytes(), KeptInNames::NOTHING).expect("a normal form");
         let captures = table.find("", &path).expect("a route").captures;
         let parts = KeyParts { host: "", path: &path, captures: &captures, query: None, headers: &headers };
         template.key("docs", &parts).expect("a key")

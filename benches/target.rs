@@ -9,7 +9,7 @@ use http::HeaderMap;
 use ifmatch::core::{
     resource::{KeyParts, KeyTemplate},
     route::{HostPattern, PathPattern, RouteTable},
-    target::{Kept, normalize},
+    target::{KeptInNames, normalize},
 };
 
 const HOST: &str = "docs.example.com:8080";
@@ -22,7 +22,7 @@ fn normal_form(criterion: &mut Criterion) {
         ("encoded", b"/documents/caf%c3%a9%20au%20lait/%7e0b1c2d3e-4f50"),
     ];
     for (name, path) in paths {
-        group.bench_function(name, |bencher| bencher.iter(|| normalize(black_box(path), Kept::NOTHING)));
+        group.bench_function(name, |bencher| bencher.iter(|| normalize(black_box(path), KeptInNames::NOTHING)));
     }
 }
 
@@ -36,7 +36,7 @@ fn table(routes: usize) -> RouteTable {
 
 fn route(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("route");
-    let path = normalize(b"/documents/42", Kept::NOTHING).expect("a normal form");
+    let path = normalize(b"/documents/42", KeptInNames::NOTHING).expect("a normal form");
     for routes in [1, 10, 300] {
         let table = table(routes);
         group.bench_function(format!("the last of {routes}"), |bencher| {
@@ -51,7 +51,7 @@ fn route(criterion: &mut Criterion) {
 
 fn key(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("key");
-    let path = normalize(b"/documents/42", Kept::NOTHING).expect("a normal form");
+    let path = normalize(b"/documents/42", KeptInNames::NOTHING).expect("a normal form");
     let table = table(10);
     let found = table.find(HOST, &path).expect("a route");
     let headers = HeaderMap::new();

@@ -1,7 +1,7 @@
 //! Pure decisions on where a request goes: its route, its resource, and whether it is refused, passed on or guarded.
 
 #[cfg(test)]
-mod alias_properties;
+mod alias_tests;
 pub mod door;
 mod guarded;
 #[cfg(test)]

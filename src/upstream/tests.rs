@@ -132,9 +132,9 @@ async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
     answer_all(listener);
     let connections = ConnectionLimits { max: 1, queue_max_wait: SHORT, ..ConnectionLimits::default() };
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
-    let exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
+    let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.unwrap();
     assert_eq!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.err(), Some(Failure::Full));
-    exchange.finish().await;
+    drop(connected);
     assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
 }
 

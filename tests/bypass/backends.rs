@@ -1,4 +1,4 @@
-//! The servers behind the proxy, each as a child process. Apache, nginx, WsgiDAV keep files, moto and s3rver objects; the
+//! The servers behind the proxy, each as a child process. Apache, nginx and `WsgiDAV` keep files, moto and s3rver objects; the
 //! others keep documents, in an application that is written as their users write them.
 
 use std::{
@@ -168,8 +168,8 @@ fn go(place: &Place<'_>) -> Command {
     let mut build = Command::new("go");
     build.args(["build", "-o"]).arg(&program).arg(application("documents.go"));
     build.env("GO111MODULE", "off").env("GOFLAGS", "").env("GOCACHE", &cache).env("GOPATH", cache.join("path"));
-    let built = build.output().expect("go is missing: run `make setup-test`");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let output = build.output().expect("go is missing: run `make setup-test`");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut command = Command::new(program);
     command.arg(place.addr.to_string());
     command

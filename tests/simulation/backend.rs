@@ -242,7 +242,7 @@ impl Backend {
             Tags::Precise => format!("s{}", resource.serial()),
             Tags::Seconds => format!("t{}", resource.changes.last().map_or(0, |change| change.second)),
             Tags::Alternating => format!("a{}", resource.serial() % 2),
-            Tags::LikeSuffixed if resource.serial() % 2 == 0 => "a".to_owned(),
+            Tags::LikeSuffixed if resource.serial().is_multiple_of(2) => "a".to_owned(),
             // The second number of most versions is about that of the changes.
             Tags::LikeSuffixed => format!("a~{:016x}-{}", self.incarnation, 2 * resource.serial() + 2),
         }

@@ -196,7 +196,7 @@ fn spelling() -> impl Strategy<Value = Vec<u8>> {
     pieces.prop_map(|tail| [b"/", tail.as_slice()].concat())
 }
 
-fn kept() -> impl Strategy<Value = Kept> {
+fn kept() -> impl Strategy<Value = KeptInNames> {
     select(&[NOTHING, PARAMETERS, SLASHES, KeptInNames::ALL][..])
 }
 

@@ -55,7 +55,7 @@ impl PlainBackends {
 }
 
 fn name(route: &Route) -> (String, String) {
-    (route.name.clone(), route.upstream.identity.to_string())
+    (route.name.clone(), route.upstream.identity.clone())
 }
 
 impl Probes {

@@ -156,7 +156,7 @@ const REQUESTS_IN_TURN: usize = 200;
 async fn a_client_never_meets_the_place_of_its_own_last_request() {
     let server = backend().await;
     server.put("/guarded/a", "one");
-    server.put("/open/a", &"many bytes ".repeat(20_000));
+    server.put("/open/a", "many bytes ".repeat(20_000));
     let limits = "max_connections = 1\nqueue = { max_waiters = 0 }";
     let proxy = Proxy::start(&configuration(&[server.addr()], limits, "")).await;
     let mut connection = Connection::open(proxy.addr()).await;

@@ -12,7 +12,8 @@ use crate::support::{
 
 /// A proxy with these routes and upstream lines, all to the backend.
 async fn proxy(backend: &Backend, upstream: &str, routes: &[&str]) -> Proxy {
-    let tables: String = routes.iter().map(|lines| format!("[[routes]]\nupstream = \"backend\"\n{lines}\n")).collect();
+    let table = |lines: &&str| ["[[routes]]\nupstream = \"backend\"\n", lines, "\n"].concat();
+    let tables: String = routes.iter().map(table).collect();
     Proxy::start(&format!(
         "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n\n[upstreams.backend]\nservers = [\"{}\"]\n{upstream}\n{tables}",
         backend.addr()

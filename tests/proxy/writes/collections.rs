@@ -12,7 +12,7 @@ const FREE: &str = "require = \"never\"\ncollections = \"detect\"";
 const FOLDER: &str = "/d/folder";
 const MEMBER: &str = "/d/folder/doc";
 
-/// What a server of WebDAV says of a resource.
+/// What a server of `WebDAV` says of a resource.
 fn of_type(kind: &str) -> Answer {
     let head = "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\"><D:response><D:href>/</D:href><D:propstat>";
     let end = "</D:propstat></D:response></D:multistatus>";
@@ -20,7 +20,7 @@ fn of_type(kind: &str) -> Answer {
     Answer::status(207).header("Content-Type", "application/xml").body(body)
 }
 
-/// A server of WebDAV with a folder.
+/// A server of `WebDAV` with a folder.
 async fn webdav() -> Backend {
     let backend = Backend::start().await;
     backend.put(MEMBER, "one");
