@@ -20,7 +20,7 @@ impl GuardRules {
 
     /// What is followed of the backend's tags. If others write too, they may have made states with any tag before the
     /// first write, so no tag can go out bare after it.
-    pub const fn follows(&self, repeats: bool) -> Option<Followed> {
+    pub fn follows(&self, repeats: bool) -> Option<Followed> {
         match (self.etag.is_backends(), self.has_coarse_tags(repeats)) {
             (false, _) => None,
             (true, false) => Some(Followed::Unique),

@@ -46,7 +46,7 @@ impl Owed {
     }
 
     /// How long a process that starts now must hold back, if the machine has run since, or has not.
-    pub const fn hold(self, has_run_since: bool) -> Duration {
+    pub fn hold(self, has_run_since: bool) -> Duration {
         if has_run_since { self.after_death } else { self.after_power_loss }
     }
 }

@@ -37,8 +37,11 @@ use list::{Mutant, place};
 /// The least number of mutants.
 const MUTANTS_MIN: usize = 110;
 
-/// The rules of DESIGN, section 3, that mutants must break; no file of these rooms implements the last rule.
-const RULES: std::ops::RangeInclusive<u32> = 1..=16;
+/// The rules of DESIGN, section 3, that mutants must break.
+const RULES: std::ops::RangeInclusive<u32> = 1..=21;
+
+/// The rule that no file of these rooms implements.
+const ELSEWHERE: u32 = 17;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -65,7 +68,8 @@ fn there_are_mutants_enough_and_some_for_each_rule() {
     let names: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
     assert_eq!(names.len(), mutants.len(), "a name stands twice: {:?}", doubled(&mutants));
     let rules: BTreeSet<&str> = mutants.iter().flat_map(Mutant::rules).collect();
-    let without: Vec<u32> = RULES.filter(|rule| !rules.contains(rule.to_string().as_str())).collect();
+    let without: Vec<u32> =
+        RULES.filter(|rule| *rule != ELSEWHERE && !rules.contains(rule.to_string().as_str())).collect();
     assert!(without.is_empty(), "no mutant breaks the rules {without:?}");
 }
 

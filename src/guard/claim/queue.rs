@@ -74,7 +74,7 @@ pub(crate) enum Member {
 
 impl Member {
     /// The permits of the front that the member takes.
-    const fn front(self) -> u32 {
+    fn front(self) -> u32 {
         match self {
             Self::Claim | Self::Passing => FRONT,
             Self::Touch => 1,

@@ -146,7 +146,7 @@ async fn is_not_trusted(server: &str, tls: &str, nginx: &Nginx, reason: &str) {
         assert!(response.header("proxy-status").is_some_and(|status| status.contains("tls_protocol_error")));
     }
     assert_eq!(nginx.access_lines().await, [""; 0]);
-    assert!(proxy.log().contains(reason), "{}", proxy.log());
+    proxy.logged(&[reason]).await;
 }
 
 async fn certified(files: &(PathBuf, PathBuf)) -> (Nginx, SocketAddr) {
