@@ -2,9 +2,14 @@
 //!
 //! # Design
 //!
-//! *Why does the record keep the target URI and nothing else of the request?* The DELETE is sent when its client is
-//! gone. Credentials would have to be kept for it, or the proxy would act with a right of its own. So only a DELETE
-//! without credentials waits, and what is sent later is as anonymous as what was received.
+//! *Why does the record keep the target URI, the conditions and nothing else of the request?* The DELETE is sent when
+//! its client is gone. Credentials would have to be kept for it, or the proxy would act with a right of its own. So only
+//! a DELETE without credentials waits, and what is sent later is as anonymous as what was received.
+//!
+//! *What if the state changes while it waits?* The other holders may write. A DELETE without a condition removes
+//! whatever is there, as the removal of an open file does. One with a condition means one state: the step that records a
+//! change, or that it is unknown whether there was one, withdraws it. When the late DELETE is sent, its conditions are
+//! judged again, because a writer beside ifmatch is in no record. If they are false, it is withdrawn as well.
 //!
 //! *Why can the late DELETE remove nothing that was created later?* The sign of it and the claim are in one record.
 //! While the sign is there, only clients that hold the lease already may write, and no other client gets the lease. The
@@ -56,7 +61,12 @@ pub fn defer(
     principal: Option<PrincipalName>,
 ) -> Record {
     let mut record = snapshot.draft();
-    record.pending_delete.get_or_insert_with(|| Box::new(delete));
+    record.pending_delete = Some(Box::new(match record.pending_delete.take() {
+        None => delete,
+        // One of the two clients means whatever is there, or else both mean the state that is there now.
+        Some(first) if !first.is_conditional() => *first,
+        Some(first) => PendingDelete { conditions: delete.conditions, ..*first },
+    }));
     let is_own = |lease: &&mut Lease| id.is_some_and(|id| lease.is_proved_by(id, principal));
     record.leases.iter_mut().filter(is_own).for_each(|lease| lease.term = Term::Released(snapshot.now));
     record
@@ -72,6 +82,12 @@ pub fn judge_late_delete(snapshot: &Snapshot, target: TargetName) -> Result<Stan
         Some(delete) if delete.name == target => Ok(Standing::Holder),
         _ => Err(UseDenied::NotPresent),
     }
+}
+
+/// Withdraws a DELETE whose conditions are false by now. `None` if another one waits.
+pub fn withdraw(snapshot: &Snapshot, delete: &PendingDelete) -> Option<Record> {
+    let is_it = delete.is_conditional() && snapshot.record.pending_delete.as_deref() == Some(delete);
+    is_it.then(|| Record { pending_delete: None, ..snapshot.draft() })
 }
 
 /// The outcome of a late DELETE that the upstream answered with this status: a resource that is gone is deleted.

@@ -6,7 +6,7 @@ use crate::core::{
         Action, Denied, Done, Usage, judge_use,
         testing::{Resource, TARGET, acquire, fixed, id, share},
     },
-    pending_delete::TARGET_URI_BYTES_MAX,
+    pending_delete::REQUEST_BYTES_MAX,
     policy::{LeaseGuards, LeaseRules},
     record::{Floor, Mark, Record, Revision},
     steps::{take_over, touch},
@@ -18,7 +18,26 @@ const C: u8 = 0xc;
 const OTHER: TargetName = TargetName([9; 16]);
 
 fn delete_of(name: TargetName) -> PendingDelete {
-    PendingDelete { host: (*b"docs.test").into(), target: (*b"/drawings/7?a=1").into(), name }
+    PendingDelete {
+        host: (*b"docs.test").into(),
+        target: (*b"/drawings/7?a=1").into(),
+        name,
+        conditions: Box::default(),
+    }
+}
+
+/// Returns the DELETE of the state with this tag.
+fn delete_of_state(tag: &str) -> PendingDelete {
+    let conditions = [("if-match".into(), tag.as_bytes().into())].into();
+    PendingDelete { conditions, ..delete_of(TARGET) }
+}
+
+/// Returns a resource that A has deleted in this way while B and C hold its lease too.
+fn pending_by(delete: PendingDelete) -> Resource {
+    let mut resource = shared_by([A, B, C]);
+    let record = defer(&resource.snapshot, delete, Some(id(A)), None);
+    resource.swap(record);
+    resource
 }
 
 /// Returns a resource whose lease these clients share for 60 seconds each.
@@ -32,10 +51,7 @@ fn shared_by(holders: impl IntoIterator<Item = u8>) -> Resource {
 
 /// Returns a resource that A has deleted while B and C hold its lease too.
 fn pending() -> Resource {
-    let mut resource = shared_by([A, B, C]);
-    let record = defer(&resource.snapshot, delete_of(TARGET), Some(id(A)), None);
-    resource.swap(record);
-    resource
+    pending_by(delete_of(TARGET))
 }
 
 /// The same after B and C have released the lease.
@@ -150,6 +166,60 @@ fn a_deletion_ends_the_wait_and_nothing_else_does() {
     }
 }
 
+/// The one rule for all writes beside a DELETE that waits: whether it still does after each outcome.
+#[test]
+fn a_write_withdraws_a_delete_that_means_the_state_before_it() {
+    for outcome in [Outcome::Applied, Outcome::Unclear, Outcome::Doubt, Outcome::NotApplied, Outcome::NotAppliedAsKnown]
+    {
+        let waits = |delete: PendingDelete, removes: bool| {
+            let mut resource = pending_by(delete);
+            let begun = resource.begin(Standing::Holder);
+            resource.end(begun, outcome, removes);
+            resource.snapshot.record.pending_delete.is_some()
+        };
+        let may_change = !matches!(outcome, Outcome::NotApplied | Outcome::NotAppliedAsKnown);
+        assert!(waits(delete_of(TARGET), false), "{outcome:?}: it means whatever is there");
+        assert_eq!(waits(delete_of_state("1"), false), !may_change, "{outcome:?}");
+        let is_done = outcome == Outcome::Applied;
+        assert_eq!(waits(delete_of_state("1"), true), !is_done, "{outcome:?}: it is judged again");
+    }
+}
+
+#[test]
+fn a_change_by_another_resource_or_a_dead_owner_withdraws_it_too() {
+    for (delete, stays) in [(delete_of(TARGET), true), (delete_of_state("1"), false)] {
+        let mut resource = pending_by(delete);
+        assert_eq!(touch(&resource.snapshot, None).pending_delete.is_some(), stays);
+        let now = resource.snapshot.now;
+        let dead = Mark { owner: 2, nonce: 1, deadline: now, late_write_window: Duration::ZERO, leaves_lease: true };
+        let claimed = Record { claim: Some(dead), ..resource.snapshot.draft() };
+        resource.swap(claimed);
+        let doubted = take_over(&resource.snapshot).expect("its owner is dead");
+        assert_eq!(doubted.pending_delete.is_some(), stays);
+    }
+}
+
+#[test]
+fn of_two_deletes_the_one_that_means_more_waits() {
+    for (first, second, expected) in [
+        (delete_of(TARGET), delete_of_state("2"), delete_of(TARGET)),
+        (delete_of_state("1"), delete_of(TARGET), delete_of(TARGET)),
+        (delete_of_state("1"), delete_of_state("2"), delete_of_state("2")),
+    ] {
+        let both = defer(&pending_by(first).snapshot, second, Some(id(B)), None);
+        assert_eq!(both.pending_delete.as_deref(), Some(&expected));
+    }
+}
+
+#[test]
+fn only_the_very_delete_that_is_outdated_is_withdrawn() {
+    let outdated = pending_by(delete_of_state("1")).snapshot;
+    let withdrawn = withdraw(&outdated, &delete_of_state("1")).expect("it waits");
+    assert_eq!(withdrawn, Record { pending_delete: None, ..outdated.draft() });
+    assert_eq!(withdraw(&outdated, &delete_of_state("2")), None, "another one waits by now");
+    assert_eq!(withdraw(&pending().snapshot, &delete_of(TARGET)), None, "it means every state");
+}
+
 #[test]
 fn a_resource_is_free_after_the_late_delete() {
     let mut resource = due();
@@ -199,6 +269,10 @@ fn a_late_delete_of_what_is_gone_is_done() {
 #[test]
 fn a_long_target_uri_is_not_kept() {
     let delete = |bytes: usize| PendingDelete { target: vec![b'a'; bytes].into(), ..delete_of(TARGET) };
-    assert!(delete(TARGET_URI_BYTES_MAX - b"docs.test".len()).fits());
-    assert!(!delete(TARGET_URI_BYTES_MAX - b"docs.test".len() + 1).fits());
+    let room = REQUEST_BYTES_MAX - b"docs.test".len();
+    assert!(delete(room).fits());
+    assert!(!delete(room + 1).fits());
+    let conditional = |bytes: usize| PendingDelete { conditions: delete_of_state("1").conditions, ..delete(bytes) };
+    assert!(conditional(room - b"if-match1".len()).fits());
+    assert!(!conditional(room - b"if-match".len()).fits());
 }

@@ -9,6 +9,7 @@ use super::{
     bare_tags::Shown,
     followed_tags::Followed,
     lease::{Lease, TargetName, Usage},
+    pending_delete::PendingDelete,
     recent_tags::RecentTags,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
@@ -117,6 +118,7 @@ pub fn add_touch(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 pub fn touch(snapshot: &Snapshot, end: Option<WriteEnd>) -> Record {
     let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
     record.leases.retain(|lease| lease.state(snapshot.now).is_held());
+    withdraw_if_conditional(&mut record, None);
     change_state(&mut record, None, end);
     record
 }
@@ -146,12 +148,17 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             let ends = |lease: &Lease| settlement.removes == Some(lease.target) && lease.guards.covers(Usage::Delete);
             record.leases.retain(|lease| !ends(lease));
             record.pending_delete = record.pending_delete.filter(|delete| settlement.removes != Some(delete.name));
+            withdraw_if_conditional(&mut record, None);
         }
         Outcome::Unclear => {
+            withdraw_if_conditional(&mut record, settlement.removes);
             change_state(&mut record, None, None);
             record.known = None;
         }
-        Outcome::Doubt => doubt(&mut record, snapshot.now.plus(mark.late_write_window)),
+        Outcome::Doubt => {
+            withdraw_if_conditional(&mut record, settlement.removes);
+            doubt(&mut record, snapshot.now.plus(mark.late_write_window));
+        }
     }
     Some(record)
 }
@@ -168,6 +175,7 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     record.unclaimed.retain(|mark| !is_dead(mark));
     for mark in snapshot.record.marks().copied().filter(is_dead) {
         take_ended_leases(&mut record, mark, snapshot.now);
+        withdraw_if_conditional(&mut record, None);
         doubt(&mut record, snapshot.now.plus(mark.late_write_window));
     }
     Some(record)
@@ -188,6 +196,13 @@ fn change_state(record: &mut Record, shown: Option<Shown>, end: Option<WriteEnd>
         Some(doubt) => std::mem::replace(&mut doubt.version, Stamp::Itself),
         None => Stamp::Itself,
     };
+}
+
+/// Withdraws the DELETE that waits if it means one state: a write has changed that state, or may have. A DELETE of
+/// `removed` whose outcome is open is the same request, and is judged again by its conditions.
+fn withdraw_if_conditional(record: &mut Record, removed: Option<TargetName>) {
+    let stays = |delete: &PendingDelete| !delete.is_conditional() || removed == Some(delete.name);
+    record.pending_delete = record.pending_delete.take().filter(|delete| stays(delete));
 }
 
 fn doubt(record: &mut Record, until: StoreTime) {

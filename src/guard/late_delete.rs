@@ -4,23 +4,24 @@
 //!
 //! *Who sends it?* The proxy that handles the release of the last lease, or the next request to the resource if the last
 //! lease has run out. It is an ordinary write, from the door on: under the claim, with the rules of its route, and in
-//! doubt if no answer comes. What it leaves out are the demands on its client: it was judged when it was received.
+//! doubt if no answer comes. It is judged again by its own conditions. What it leaves out are the demands on its client.
 
 use std::sync::Arc;
 
-use http::{Method, header};
+use http::{HeaderName, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::{Guard, answer::Answer, received_client::ReceivedClient, request::Request};
+use super::{Guard, answer::Answer, received_client::ReceivedClient, refusals, request::Request};
 use crate::{
     body::{Body, Client},
     core::{
-        delete_steps::outcome_of_late_delete,
+        delete_steps::{outcome_of_late_delete, withdraw},
         pending_delete::PendingDelete,
         policy::{GuardRules, Idempotency, Require},
-        record::Availability,
+        record::{Availability, Snapshot},
         refusal::{Code, Refusal},
         steps::Outcome,
+        validators::tells_absence,
     },
     dialect::Incoming,
     routing::door::Door,
@@ -46,15 +47,33 @@ impl Guard {
                     tracing::info!(key = ?request.key, "the last client has left: the resource is deleted");
                     return;
                 }
+                StatusCode::PRECONDITION_FAILED if delete.is_conditional() => {
+                    return self.withdraw(request, delete).await;
+                }
                 status => format!("the upstream answered {}", status.as_u16()),
             },
             // Another request was faster.
             Err(Answer::Refused(refusal)) if refusal.code == Code::LeaseNotPresentOnUse => return,
+            // A probe has found nothing to delete: the state that it means is gone.
+            Err(Answer::Relayed(relayed)) if delete.is_conditional() && tells_absence(relayed.head.status) => {
+                return self.withdraw(request, delete).await;
+            }
+            Err(Answer::Refused(refusal)) if refusal.code == Code::PreconditionFailed && delete.is_conditional() => {
+                return self.withdraw(request, delete).await;
+            }
             Err(Answer::Refused(refusal)) => refusal.detail.into_owned(),
             Ok(_) | Err(_) => "the upstream gave no answer".to_owned(),
         };
         if let Some(left_out) = NOT_DONE.due() {
             tracing::warn!(key = ?request.key, %why, left_out, "a DELETE that waited was not done, and waits on");
+        }
+    }
+
+    /// Gives up a DELETE that means another state than the present one. If that fails, the next request tries again.
+    async fn withdraw(&self, request: &Request, delete: &PendingDelete) {
+        let step = |snapshot: &Snapshot| withdraw(snapshot, delete);
+        if self.knowledge.records.update(&request.key, None, step).await.is_ok() {
+            tracing::info!(key = ?request.key, "the resource has changed: the DELETE that waited for its holders is withdrawn");
         }
     }
 
@@ -67,6 +86,10 @@ impl Guard {
         let mut head = RequestHeader::build(Method::DELETE, &delete.target, Some(1))?;
         if !delete.host.is_empty() {
             head.insert_header(header::HOST, &*delete.host)?;
+        }
+        for (name, value) in &delete.conditions {
+            let name = HeaderName::try_from(&**name).map_err(|_error| refusals::of_field())?;
+            head.append_header(name, &**value)?;
         }
         let door = self.writes.door(&Method::DELETE, &head, request.sender.address);
         let Door::Guarded(guarded) = door else { return Err(leads_elsewhere().into()) };

@@ -141,8 +141,11 @@ fn attempts() -> impl Strategy<Value = Box<FirstAttempt>> {
 
 fn pending_deletes() -> impl Strategy<Value = Box<PendingDelete>> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Into::into);
-    (bytes(), bytes(), any::<[u8; 16]>())
-        .prop_map(|(host, target, name)| Box::new(PendingDelete { host, target, name: TargetName(name) }))
+    let names = prop::sample::select(vec!["if-match", "if-unmodified-since"]).prop_map(Box::from);
+    let conditions = prop::collection::vec((names, bytes()), 0..3).prop_map(Vec::into_boxed_slice);
+    (bytes(), bytes(), any::<[u8; 16]>(), conditions).prop_map(|(host, target, name, conditions)| {
+        Box::new(PendingDelete { host, target, name: TargetName(name), conditions })
+    })
 }
 
 fn records() -> impl Strategy<Value = Record> {
@@ -249,7 +252,12 @@ fn a_record_has_the_earliest_format_that_can_say_it() {
         assert!(text.starts_with(r#"{"format":3,"#), "{text}");
         assert_eq!(decode(text.as_bytes(), StoreTime::default()).as_ref(), Ok(&unknown));
     }
-    let delete = PendingDelete { host: (*b"a").into(), target: (*b"/a?b").into(), name: TargetName([1; 16]) };
+    let delete = PendingDelete {
+        host: (*b"a").into(),
+        target: (*b"/a?b").into(),
+        name: TargetName([1; 16]),
+        conditions: [].into(),
+    };
     let pending = encode(&Record { pending_delete: Some(Box::new(delete)), ..record }, StoreTime::default());
     assert!(pending.starts_with(r#"{"format":4,"#), "{pending}");
     let name = "01".repeat(16);

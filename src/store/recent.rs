@@ -187,7 +187,12 @@ mod tests {
     async fn a_record_that_makes_writes_wait_is_not_kept() {
         let until = StoreTime::from_milliseconds(9_000);
         let mark = Mark { owner: 1, nonce: 1, deadline: until, late_write_window: Duration::ZERO, leaves_lease: false };
-        let delete = PendingDelete { host: Box::default(), target: Box::default(), name: TargetName::default() };
+        let delete = PendingDelete {
+            host: Box::default(),
+            target: Box::default(),
+            name: TargetName::default(),
+            conditions: [].into(),
+        };
         let attempt = FirstAttempt { sent: SentWrite::default(), until, success: None };
         for busy in [
             Record { claim: Some(mark), ..plain() },

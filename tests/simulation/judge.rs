@@ -171,7 +171,7 @@ impl Inner {
             return response;
         }
         if sent.is_late_delete
-            && let Some(how) = self.ledger.late_delete(&resource, !changed.is_empty(), now)
+            && let Some(how) = self.ledger.late_delete(&resource, (!changed.is_empty(), &before), now)
         {
             self.ledger.breaks(how);
         }
@@ -210,6 +210,7 @@ impl Inner {
             ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));
         }
         let writes = entry.operation.writes();
+        ledger.give_up(&entry, told);
         // Azure's clients get 202 for each deletion.
         if !ledger.has_metadata && is_deferred(&entry) {
             ledger.defer(&entry, moment);

@@ -27,6 +27,7 @@ mod grants;
 mod heads;
 mod judge;
 mod keys;
+mod late_deletes;
 mod lives;
 mod metadata;
 mod names;
@@ -166,6 +167,11 @@ fn random_schedules_keep_the_promise_before_a_backend_whose_head_is_not_get() {
 #[test]
 fn random_schedules_keep_the_promise_over_chains_of_restarts() {
     random_runs(restarts::setting);
+}
+
+#[test]
+fn random_schedules_keep_the_promise_for_deletes_that_wait() {
+    random_runs(late_deletes::setting);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

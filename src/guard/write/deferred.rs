@@ -1,6 +1,6 @@
 //! A DELETE that waits until no other client holds the lease of its target (`lease.delete_pending`).
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 use super::{Writes, touches::client_target};
 use crate::{
@@ -19,6 +19,10 @@ use crate::{
     store::Swapped,
     telemetry::metrics,
 };
+
+/// The fields by which a DELETE is judged.
+const CONDITION_FIELDS: [HeaderName; 4] =
+    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
 
 impl Writes {
     /// Lets a DELETE that its lease and its conditions permit wait for the other holders of the lease, and ends the
@@ -78,8 +82,14 @@ fn kept(request: &Request) -> Result<PendingDelete, Refusal> {
         return Err(cannot_wait("a DELETE with content, or with another method in its request line, cannot wait"));
     }
     let host = headers.get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
-    let delete = PendingDelete { host: host.into(), target: target.as_ref().into(), name: request.target() };
-    if delete.fits() { Ok(delete) } else { Err(cannot_wait("a DELETE with so long a target cannot wait")) }
+    let condition = |name: &HeaderName| {
+        let values = headers.get_all(name).iter().map(|value| Box::from(value.as_bytes()));
+        values.map(|value| (name.as_str().into(), value)).collect::<Vec<_>>()
+    };
+    let conditions = CONDITION_FIELDS.iter().flat_map(condition).collect();
+    let delete =
+        PendingDelete { host: host.into(), target: target.as_ref().into(), name: request.target(), conditions };
+    if delete.fits() { Ok(delete) } else { Err(cannot_wait("a DELETE with so long a target or condition cannot wait")) }
 }
 
 /// The refusal of a DELETE that can be neither sent nor kept while other clients hold the lease.

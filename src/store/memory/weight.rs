@@ -10,7 +10,7 @@ use crate::core::{
     bare_tags::{BareTags, ShortName},
     first_attempt::{FirstAttempt, Success},
     lease::Lease,
-    pending_delete::PendingDelete,
+    pending_delete::{Condition, PendingDelete},
     recent_tags::RecentTags,
     record::{Known, Mark, Record, Revision, WaitingSign},
     resource::ResourceKey,
@@ -41,7 +41,9 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     };
     let recent = |recent: &RecentTags| size_of::<RecentTags>() + recent.earlier.len() * size_of::<ShortName>();
     let lease = |lease: &Lease| size_of::<Lease>() + lease.holder.as_ref().map_or(0, |label| label.as_str().len());
-    let delete = |delete: &PendingDelete| size_of::<PendingDelete>() + delete.host.len() + delete.target.len();
+    let delete = |delete: &PendingDelete| {
+        size_of::<PendingDelete>() + delete.conditions.len() * size_of::<Condition>() + delete.bytes()
+    };
     let lists = [
         record.unclaimed.len() * size_of::<Mark>(),
         record.waiting.len() * size_of::<WaitingSign>(),
@@ -134,7 +136,10 @@ mod tests {
         for number in [1, 2] {
             shared.must(share(id(number), fixed(60)));
         }
-        let delete = PendingDelete { host: (*b"docs.test").into(), target: vec![b'a'; 1_000].into(), name: TARGET };
+        let target = vec![b'a'; 1_000].into();
+        let conditions = [("if-match".into(), (*b"1").into())].into();
+        let delete = PendingDelete { host: (*b"docs.test").into(), target, name: TARGET, conditions };
+        let pending_bytes = size_of::<PendingDelete>() + size_of::<Condition>() + 1_018;
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
@@ -142,7 +147,7 @@ mod tests {
             (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
             (Record { attempt: Some(Box::new(attempt)), ..plain.clone() }, size_of::<FirstAttempt>() + 1_000),
             (Record { leases: shared.snapshot.draft().leases, ..plain.clone() }, 2 * size_of::<Lease>()),
-            (Record { pending_delete: Some(Box::new(delete)), ..plain.clone() }, size_of::<PendingDelete>() + 1_009),
+            (Record { pending_delete: Some(Box::new(delete)), ..plain.clone() }, pending_bytes),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {
             assert_eq!(weight(&key, &heavier) - plain_bytes, bytes as u64, "{heavier:?}");

@@ -253,3 +253,42 @@ async fn an_operator_gives_a_delete_up_that_can_never_be_done() {
     assert_eq!(get(addr, DOC).await.text(), "one");
     assert_eq!(put(addr, DOC, &[], "two").await.status, 204);
 }
+
+/// A DELETE that names a state removes that state, and no later one.
+#[tokio::test]
+async fn a_delete_that_names_a_state_is_withdrawn_when_another_holder_replaces_it() {
+    for etag in ["version", "content"] {
+        let exclusive = if etag == "version" { "other_writers = false" } else { "" };
+        let (backend, proxy, admin) = start(|setup| setup.route(&format!("etag = {etag:?}\n{exclusive}"))).await;
+        let addr = proxy.addr();
+        let [ann, bob] = [share(addr, "infinite").await, share(addr, "infinite").await];
+        let tag = get(addr, DOC).await.etag();
+        assert_eq!(delete(addr, &ann, &[("If-Match", &tag)]).await.status, 202, "{etag}");
+        get(addr, DOC).await.refused(409, "delete-pending");
+        let replaced = send(addr, "PUT", DOC, &[("Lease-Id", &*bob.id), ("If-Match", &tag)], "two").await;
+        assert_eq!(replaced.status, 204, "{etag}: {replaced:?}");
+        assert_eq!(ask(admin, RECORD).await["pending_delete"], json!(null), "{etag}: it is withdrawn at once");
+        assert_eq!(get(addr, DOC).await.text(), "two", "{etag}");
+        release(addr, DOC, &bob.id).await;
+        assert_eq!((backend.count("DELETE", DOC), backend.content(DOC).as_deref()), (0, Some("two")), "{etag}");
+    }
+}
+
+/// What a writer beside ifmatch has changed is in no record: the conditions are judged again.
+#[tokio::test]
+async fn a_delete_that_names_a_state_is_judged_again_before_it_is_sent() {
+    for (changes, count, content) in [(false, 1, None), (true, 0, Some("other"))] {
+        let (backend, proxy, admin) = start(|setup| setup.route("etag = \"content\"")).await;
+        let addr = proxy.addr();
+        let [ann, bob] = [share(addr, "infinite").await, share(addr, "infinite").await];
+        let tag = get(addr, DOC).await.etag();
+        assert_eq!(delete(addr, &ann, &[("If-Match", &tag)]).await.status, 202);
+        if changes {
+            backend.put(DOC, "other");
+        }
+        release(addr, DOC, &bob.id).await;
+        assert_eq!((backend.count("DELETE", DOC), backend.content(DOC).as_deref()), (count, content));
+        assert_eq!(ask(admin, RECORD).await["pending_delete"], json!(null));
+        assert_eq!(get(addr, DOC).await.status, if changes { 200 } else { 404 });
+    }
+}
