@@ -156,7 +156,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     };
     // A path in normal form is spelled like the route that it takes.
     let other = if path == normal.as_str().as_bytes() { None } else { spelled().filter(|&index| index != found.index) };
-    let readings = check_readings(path, &normal, route, other, routes)
+    let readings = check_readings(path, route, other, routes)
         .and_then(|()| check_decoded(table, head.host, path, (found.index, route)));
     if let Err(refusal) = readings {
         return refuse(Some(route_index), refusal);
@@ -169,7 +169,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = TakenRoute { route_index, route, found: &found };
-    let judged = check_kept(path, &normal, route.kept).and_then(|()| check_own_fields(guard, route, head));
+    let judged = check_kept(path, route.kept).and_then(|()| check_own_fields(guard, route, head));
     let judged = judged.and_then(|()| match lease {
         Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
         None => judge(guard, &taken, &normal, head),
@@ -185,13 +185,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
 
 /// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route,
 /// which the path takes as spelled.
-fn check_readings(
-    path: &[u8],
-    normal: &NormalPath,
-    route: &Route,
-    spelled: Option<usize>,
-    routes: &[Arc<Route>],
-) -> Result<(), Refusal> {
+fn check_readings(path: &[u8], route: &Route, spelled: Option<usize>, routes: &[Arc<Route>]) -> Result<(), Refusal> {
     let other = spelled.and_then(|index| routes.get(index));
     if let Some(other) = other
         && (route.is_protected() || other.is_protected())
@@ -200,14 +194,16 @@ fn check_readings(
         return Err(Refusal::new(Code::AmbiguousTarget, detail));
     }
     if route.is_protected() && route.enforced().is_none() {
-        return check_kept(path, normal, KeptInNames { encoded_slash: EncodedSlash::Keep, ..route.kept });
+        return check_kept(path, KeptInNames { encoded_slash: EncodedSlash::Keep, ..route.kept });
     }
     Ok(())
 }
 
 /// Refuses a path with a part of a name that the route does not keep.
-fn check_kept(path: &[u8], normal: &NormalPath, kept: KeptInNames) -> Result<(), Refusal> {
-    if !normal.as_str().contains(';') && !holds_encoded_slash(path) {
+fn check_kept(path: &[u8], kept: KeptInNames) -> Result<(), Refusal> {
+    // Also one in a part that a dot segment removes: a server that cuts parameters off never sees the dots.
+    let holds_parameter = path.contains(&b';') || path.windows(3).any(|octets| octets.eq_ignore_ascii_case(b"%3b"));
+    if !holds_parameter && !holds_encoded_slash(path) {
         return Ok(());
     }
     normalize(path, kept).map(drop).map_err(ambiguous)

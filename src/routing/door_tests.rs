@@ -150,6 +150,7 @@ fn a_target_takes_one_route_or_none() {
         ("/open/a%5cb", Passed(OPEN)),
         // Path parameters.
         ("/docs/42;v=1", Refused(Code::AmbiguousTarget)),
+        ("/docs/41;/../42", Refused(Code::AmbiguousTarget)),
         ("/docs/42%3Bv=1", Refused(Code::AmbiguousTarget)),
         ("/beside/42;v=1", Refused(Code::AmbiguousTarget)),
         ("/open/42;v=1", Passed(OPEN)),

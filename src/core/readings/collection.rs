@@ -31,13 +31,13 @@ pub fn is_collection(multistatus: &[u8]) -> Option<bool> {
     Some(tags.take_while(|name| *name != "/resourcetype").any(|name| name == "collection"))
 }
 
-/// Returns the path that a target names a folder by, in normal form without the slash at its end. `None` if the target
-/// ends with no slash and no dot segment, or names the root.
+/// Returns the path that a target names a folder by, in normal form without the slash at its end: nothing for the root.
+/// `None` if the target ends with no slash and no dot segment.
 pub fn named_folder(target: &[u8]) -> Option<Vec<u8>> {
     let (path, _) = split_query(target);
     let normal = normalize(path, KeptInNames::ALL).ok()?;
     let is_named = path.ends_with(b"/") || path.ends_with(b"/.") || path.ends_with(b"/..");
-    Some(normal.as_str().trim_end_matches('/')).filter(|path| is_named && !path.is_empty()).map(Into::into)
+    Some(normal.as_str().trim_end_matches('/')).filter(|_| is_named).map(Into::into)
 }
 
 /// Whether the answer to OPTIONS is that of a server without `WebDAV`. An absent resource, or a path that the server does not
@@ -151,7 +151,10 @@ mod tests {
         for target in ["/d/folder/", "/d/folder/?a=1", "/d/folder//", "/d/folder/.", "/d/folder/x/.."] {
             assert_eq!(named_folder(target.as_bytes()).as_deref(), Some(&b"/d/folder"[..]), "{target}");
         }
-        for target in ["/d/folder", "/", "/d/..", "//", "/d/x/../folder"] {
+        for target in ["/", "/d/.."] {
+            assert_eq!(named_folder(target.as_bytes()).as_deref(), Some(&b""[..]), "{target}");
+        }
+        for target in ["/d/folder", "//", "/d/x/../folder"] {
             assert_eq!(named_folder(target.as_bytes()), None, "{target}");
         }
     }

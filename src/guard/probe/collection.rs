@@ -140,10 +140,8 @@ impl Probes {
     /// Whether the target, with a slash at its end, is a folder of a file server.
     async fn is_folder(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
         let Some(file) = named_folder(request.head.raw_path()) else { return Ok(false) };
-        let exchange = self.put(request, Method::GET, (Some(&file), &Body::empty()), end).await?;
-        let leads = leads_to_slash(exchange.head().status, &exchange.head().headers, &file);
-        exchange.discard().await;
-        if !leads {
+        // The root is a folder whose name has a slash already.
+        if !file.is_empty() && !self.leads_to_folder(request, &file, end).await? {
             return Ok(false);
         }
         let folder = [&file[..], b"/"].concat();
@@ -151,6 +149,14 @@ impl Probes {
         let may_be = may_be_folder(exchange.head().status, &exchange.head().headers);
         exchange.discard().await;
         Ok(may_be)
+    }
+
+    /// Whether the name of a folder without its slash leads to the one with it.
+    async fn leads_to_folder(&self, request: &Request, file: &[u8], end: Instant) -> Result<bool, Answer> {
+        let exchange = self.put(request, Method::GET, (Some(file), &Body::empty()), end).await?;
+        let leads = leads_to_slash(exchange.head().status, &exchange.head().headers, file);
+        exchange.discard().await;
+        Ok(leads)
     }
 
     /// Sends a question about the target of a request, or about another one.
