@@ -66,7 +66,7 @@ fn host_matches(pattern: &HostPattern, host: &str) -> bool {
 }
 
 /// The relation of two sets, given as the membership of each element of the universe.
-fn relation_of_sets(a: &[bool], b: &[bool]) -> Relation {
+pub(super) fn relation_of_sets(a: &[bool], b: &[bool]) -> Relation {
     let is_there = |members| a.iter().zip(b).any(|(a, b)| (*a, *b) == members);
     match (is_there((true, false)), is_there((false, true))) {
         _ if !is_there((true, true)) => Relation::Disjoint,

@@ -5,6 +5,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{
     super::target::{KeptInNames, NormalPath, normalize},
+    properties::relation_of_sets,
     *,
 };
 
@@ -45,18 +46,6 @@ fn matches(pattern: &PathPattern, path: &NormalPath) -> bool {
     };
     (if is_open { given.len() >= fixed } else { given.len() == fixed })
         && wanted.iter().take(fixed).zip(&given).all(|(part, text)| takes(part, text))
-}
-
-/// The relation of two sets, given as the membership of each path.
-fn relation_of_sets(a: &[bool], b: &[bool]) -> Relation {
-    let is_there = |members| a.iter().zip(b).any(|(a, b)| (*a, *b) == members);
-    match (is_there((true, false)), is_there((false, true))) {
-        _ if !is_there((true, true)) => Relation::Disjoint,
-        (false, false) => Relation::Same,
-        (false, true) => Relation::Narrower,
-        (true, false) => Relation::Wider,
-        (true, true) => Relation::Crossing,
-    }
 }
 
 fn relate(a: &PathPattern, b: &PathPattern) -> Relation {
