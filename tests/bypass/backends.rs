@@ -16,13 +16,9 @@ use crate::{
         child::Child,
         clients,
         nginx::Nginx,
-        ports,
         raw::{put, send},
     },
 };
-
-/// How often another process may take the port before us.
-const ATTEMPTS: usize = 5;
 
 /// What the resource holds: nobody but its holder may read it.
 pub const CONTENT: &str = "the secret of the holder";
@@ -105,15 +101,11 @@ async fn listening(name: &str, start: Start) -> (SocketAddr, Child, TempDir) {
     std::fs::set_permissions(directory.path(), everybody.clone()).expect("its own directory");
     std::fs::create_dir(directory.path().join("root")).expect("a directory");
     std::fs::set_permissions(directory.path().join("root"), everybody).expect("its own directory");
-    for _ in 0..ATTEMPTS {
-        let addr = ports::free();
-        let mut command = start(&Place { directory: directory.path(), addr });
-        let mut child = Child::spawn(name, &mut command, directory.path().join("log"));
-        if child.accepts(addr).await.is_ok() {
-            return (addr, child, directory);
-        }
-    }
-    panic!("{name} could listen on no address");
+    let (addr, child) = Child::on_free_port(name, &directory.path().join("log"), |addr| {
+        start(&Place { directory: directory.path(), addr })
+    })
+    .await;
+    (addr, child, directory)
 }
 
 fn application(file: &str) -> PathBuf {

@@ -7,13 +7,10 @@ use tempfile::TempDir;
 use crate::{
     reading::Reading,
     scgi,
-    support::{child::Child, nginx::Nginx, ports, raw::Connection, response::Response},
+    support::{child::Child, nginx::Nginx, raw::Connection, response::Response},
 };
 
 pub const NAMES: [&str; 4] = ["nginx", "Apache", "Node.js", "Python"];
-
-/// How often another process may take the port before us.
-const ATTEMPTS: usize = 5;
 
 /// The running servers.
 pub struct Servers {
@@ -31,10 +28,13 @@ impl Servers {
     location / {{ scgi_pass {application}; scgi_param REQUEST_METHOD $request_method; scgi_param REQUEST_URI $request_uri; }}"
         ))
         .await;
-        let mut others = Vec::new();
-        for start in [apache, node, python] {
-            others.push(listening(directory.path(), application, start).await);
-        }
+        let place = directory.path();
+        let others = vec![
+            Child::on_free_port("apache", &place.join("apache.log"), |addr| apache(place, addr, application)).await,
+            Child::on_free_port("node", &place.join("node.log"), |addr| script("node", "server.cjs", addr)).await,
+            Child::on_free_port("python3", &place.join("python3.log"), |addr| script("python3", "server.py", addr))
+                .await,
+        ];
         Self { nginx, others, _directory: directory }
     }
 
@@ -45,24 +45,8 @@ impl Servers {
     }
 }
 
-async fn listening(
-    directory: &Path,
-    application: SocketAddr,
-    start: fn(&Path, SocketAddr, SocketAddr) -> (&'static str, Command),
-) -> (SocketAddr, Child) {
-    for _ in 0..ATTEMPTS {
-        let addr = ports::free();
-        let (name, mut command) = start(directory, addr, application);
-        let mut child = Child::spawn(name, &mut command, directory.join(format!("{name}.log")));
-        if child.accepts(addr).await.is_ok() {
-            return (addr, child);
-        }
-    }
-    panic!("no address could be listened on");
-}
-
 /// In one process, so that to kill it is to kill all of it.
-fn apache(directory: &Path, addr: SocketAddr, application: SocketAddr) -> (&'static str, Command) {
+fn apache(directory: &Path, addr: SocketAddr, application: SocketAddr) -> Command {
     let modules = ["authz_core", "mpm_event", "proxy", "proxy_scgi"]
         .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
         .concat();
@@ -77,15 +61,7 @@ fn apache(directory: &Path, addr: SocketAddr, application: SocketAddr) -> (&'sta
     std::fs::write(&file, configuration).expect("a file");
     let mut command = Command::new("/usr/sbin/apache2");
     command.arg("-X").arg("-f").arg(file);
-    ("apache", command)
-}
-
-fn node(_directory: &Path, addr: SocketAddr, _application: SocketAddr) -> (&'static str, Command) {
-    ("node", script("node", "server.cjs", addr))
-}
-
-fn python(_directory: &Path, addr: SocketAddr, _application: SocketAddr) -> (&'static str, Command) {
-    ("python3", script("python3", "server.py", addr))
+    command
 }
 
 fn script(program: &str, file: &str, addr: SocketAddr) -> Command {

@@ -1,19 +1,13 @@
 //! Real gateways as child processes: haproxy, Varnish and Caddy.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    process::{Command, ExitStatus},
-};
+use std::{net::SocketAddr, path::Path, process::Command};
 
 use tempfile::TempDir;
 
-use crate::support::{child::Child, ports};
+use crate::support::child::Child;
 
 /// Debian puts some of them where an ordinary user's PATH does not look.
 const FOLDERS: [&str; 4] = ["", "/usr/sbin/", "/usr/bin/", "/usr/local/sbin/"];
-/// How often another process may take the port before us.
-const ATTEMPTS: usize = 3;
 
 /// A running gateway; killed on drop.
 pub struct RealGateway {
@@ -67,18 +61,13 @@ impl RealGateway {
         let is_there = |program: &&String| Command::new(program).arg("version").output().is_ok();
         let program =
             found.iter().find(is_there).unwrap_or_else(|| panic!("{name} is missing: `make test` installs it"));
-        let mut ended: Option<ExitStatus> = None;
-        for _ in 0..ATTEMPTS {
-            let directory = tempfile::tempdir().expect("a directory");
-            let addr = ports::free();
+        let directory = tempfile::tempdir().expect("a directory");
+        let (addr, child) = Child::on_free_port(name, &directory.path().join("log"), |addr| {
             let mut command = Command::new(program);
             configure(addr, directory.path(), &mut command);
-            let mut child = Child::spawn(name, &mut command, directory.path().join("log"));
-            match child.accepts(addr).await {
-                Ok(()) => return Self { _child: child, addr, _directory: directory },
-                Err(status) => ended = Some(status),
-            }
-        }
-        panic!("{name} ended before it accepted connections: {ended:?}");
+            command
+        })
+        .await;
+        Self { _child: child, addr, _directory: directory }
     }
 }

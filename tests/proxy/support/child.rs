@@ -3,11 +3,17 @@
 use std::{
     fs::File,
     net::{SocketAddr, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child as Process, Command, ExitStatus, Stdio},
 };
 
-use super::wait::{until, until_some};
+use super::{
+    ports,
+    wait::{until, until_some},
+};
+
+/// How often another process may take the port before us.
+const ATTEMPTS: usize = 5;
 
 pub struct Child {
     name: String,
@@ -27,6 +33,20 @@ impl Child {
         let process = command.stdin(input).stdout(copy).stderr(file).spawn();
         let process = process.unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         Self { name: name.to_owned(), process, log }
+    }
+
+    /// Starts what `command` makes for a free port, and waits until it accepts connections there.
+    pub async fn on_free_port(name: &str, log: &Path, command: impl Fn(SocketAddr) -> Command) -> (SocketAddr, Self) {
+        for attempt in 1..=ATTEMPTS {
+            let addr = ports::free();
+            let mut child = Self::spawn(name, &mut command(addr), log.to_owned());
+            match child.accepts(addr).await {
+                Ok(()) => return (addr, child),
+                Err(_) if attempt < ATTEMPTS => {}
+                Err(status) => panic!("{name} ended before it accepted connections: {status}"),
+            }
+        }
+        unreachable!("the last attempt returns or panics")
     }
 
     /// Waits until the address accepts connections, or the process is over: then with its exit status.

@@ -10,13 +10,10 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{child::Child, ports, raw::get, wait::until};
+use super::{child::Child, raw::get, wait::until};
 
 /// Debian puts it where an ordinary user's PATH does not look.
 const PROGRAMS: [&str; 3] = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx"];
-
-/// How often another process may take the port before us.
-const ATTEMPTS: usize = 5;
 
 /// Requests with this prefix are our own, see [`Nginx::access_lines`].
 const MARK: &str = "/.mark-";
@@ -44,18 +41,13 @@ impl Nginx {
     pub async fn with(directives: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(directory.path().join("root")).expect("a directory");
-        for attempt in 1..=ATTEMPTS {
-            let addr = ports::free();
+        let (addr, child) = Child::on_free_port("nginx", &directory.path().join("log"), |addr| {
             let file = directory.path().join("nginx.conf");
             std::fs::write(&file, configuration(directory.path(), addr, directives)).expect("a file");
-            let mut child = spawn(directory.path(), &file);
-            match child.accepts(addr).await {
-                Ok(()) => return Self { child, addr, directory, marks: AtomicUsize::new(0) },
-                Err(_) if child.log().contains("Address already in use") && attempt < ATTEMPTS => {}
-                Err(status) => panic!("nginx ended before it accepted connections: {status}"),
-            }
-        }
-        unreachable!("the last attempt returns or panics")
+            command(directory.path(), &file)
+        })
+        .await;
+        Self { child, addr, directory, marks: AtomicUsize::new(0) }
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -80,7 +72,7 @@ impl Nginx {
     }
 }
 
-fn spawn(directory: &Path, file: &Path) -> Child {
+fn command(directory: &Path, file: &Path) -> Command {
     let exists = |program: &&&str| match Command::new(program).arg("-v").output() {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
@@ -89,7 +81,7 @@ fn spawn(directory: &Path, file: &Path) -> Child {
     let program = PROGRAMS.iter().find(exists).expect("nginx is missing: `make test` installs it");
     let mut command = Command::new(program);
     command.arg("-p").arg(directory).arg("-c").arg(file).args(["-e", "stderr"]);
-    Child::spawn("nginx", &mut command, directory.join("log"))
+    command
 }
 
 fn configuration(directory: &Path, addr: SocketAddr, directives: &str) -> String {
