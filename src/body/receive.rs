@@ -3,8 +3,8 @@
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Version, header};
-use pingora::{ErrorType, http::RequestHeader};
+use http::{HeaderMap, header};
+use pingora::ErrorType;
 use thiserror::Error;
 
 use super::{
@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     box_future::box_future,
-    core::blocks::{Extent, UploadLimits},
+    core::{
+        blocks::{Extent, UploadLimits},
+        expectation::expects_continue,
+    },
     patience::within,
 };
 
@@ -80,7 +83,7 @@ pub async fn receive(
         return Ok(Body::empty());
     }
     let head = client.head();
-    let (declared, expects_continue) = (content_length(&head.headers), expects_continue(head));
+    let (declared, expects_continue) = (content_length(&head.headers), expects_continue(head.version, &head.headers));
     if declared.is_some_and(|declared| declared > limits.max_bytes) {
         return Err(ReceiveError::TooLarge);
     }
@@ -90,11 +93,6 @@ pub async fn receive(
     // Boxed, so that the futures of requests without a body stay small.
     let gathered = box_future(|| gather(client, declared, limits, budget));
     within(limits.timeout, gathered).await.unwrap_or(Err(ReceiveError::TimedOut))
-}
-
-fn expects_continue(head: &RequestHeader) -> bool {
-    head.version >= Version::HTTP_11
-        && head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// The declared length. Pingora has already refused contradictory values.

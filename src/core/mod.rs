@@ -19,6 +19,7 @@ pub mod delete_steps;
 pub mod description;
 pub mod digits;
 pub mod entity_tag;
+pub mod expectation;
 pub mod fields;
 pub mod first_attempt;
 pub mod folders;

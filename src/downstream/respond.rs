@@ -27,7 +27,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Version, header};
+use http::header;
 use pingora::{
     http::ResponseHeader,
     protocols::{Stream, http::ServerSession},
@@ -40,7 +40,7 @@ use tokio::{
 
 use super::local_answer::LocalAnswer;
 use crate::{
-    core::{policy::Dialect, refusal::Refusal},
+    core::{expectation::expects_continue, policy::Dialect, refusal::Refusal},
     telemetry::access::AccessEntry,
 };
 
@@ -160,13 +160,7 @@ async fn drain(session: &mut ServerSession) {
 /// 10.1.1).
 fn withholds_body(session: &ServerSession) -> bool {
     let request = session.req_header();
-    session.response_written().is_none()
-        && request.version >= Version::HTTP_11
-        && request
-            .headers
-            .get_all(header::EXPECT)
-            .iter()
-            .any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    session.response_written().is_none() && expects_continue(request.version, &request.headers)
 }
 
 fn content_length(session: &ServerSession) -> Option<u64> {

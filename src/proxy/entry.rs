@@ -13,8 +13,10 @@ use super::{
     observe::{Observation, Observer},
 };
 use crate::{
+    body::Client as _,
     config::Route,
     core::{
+        expectation::expects_continue,
         policy::Dialect,
         readings::method,
         refusal::{Code, Refusal},
@@ -42,6 +44,17 @@ pub(super) fn prepare(session: &mut ServerSession, keepalive_timeout: Duration) 
     }
 }
 
+/// Sends the 100 to a client that expects it and has no content to send, whoever answers then. The expectation is met, and
+/// the upstream is not asked to meet it again.
+async fn continue_without_content(session: &mut ServerSession) -> pingora::Result<()> {
+    let request = session.req_header();
+    if expects_continue(request.version, &request.headers) && !session.has_content() {
+        session.invite_content().await?;
+        session.req_header_mut().remove_header(&header::EXPECT);
+    }
+    Ok(())
+}
+
 /// Makes the next answer the last one of its connection, and announces it (RFC 9112 section 9.6). This has no effect
 /// over HTTP/2, whose connection announces its own end.
 pub(super) fn end_connection(session: &mut ServerSession) {
@@ -65,6 +78,7 @@ pub(super) async fn enter(
     mut arrival: Arrival,
 ) -> pingora::Result<Entered> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
+    continue_without_content(session).await?;
     let serving = loop {
         if let Ok(pass) = pass_gate(&context.serving, &arrival.door, session).await {
             context.pass = pass;

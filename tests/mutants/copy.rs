@@ -19,7 +19,7 @@ use super::list::{Kind, Mutant, place_in};
 const LEFT_OUT: [&str; 4] = ["target", ".git", "fuzz", "tests/mutants"];
 
 /// The tools that the tests look for in the directory of build artefacts.
-const TOOLS: [&str; 2] = ["target/python", "target/node"];
+const TOOLS: [&str; 3] = ["target/python", "target/python-earlier", "target/node"];
 
 /// The variable that names the mutant.
 pub const SWITCH: &str = "IFMATCH_MUTANT";

@@ -6,8 +6,10 @@ An outcome is the status, and the code of the error if there is one.
     client.py ENDPOINT cycle            creates, reads, changes and deletes an object under conditions
     client.py ENDPOINT race             20 writers at once, with one tag
     client.py ENDPOINT ids              the ids of two refusals, by method
+    client.py ENDPOINT empty            creates empty and other objects from files, by turns, and creates them again
 """
 
+import io
 import json
 import sys
 import threading
@@ -25,6 +27,8 @@ def connect(endpoint, secret="S3RVER"):
     config = Config(
         s3={"addressing_style": "path"},
         retries={"total_max_attempts": 1},
+        # An answer that the library misses is a failure, and not a minute of silence.
+        read_timeout=20,
         # The server does not know checksums at the end of a body.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
@@ -147,13 +151,26 @@ def ids(client, endpoint):
     return {"PUT": refused(client.put_object, Body=b"two"), "HEAD": refused(client.head_object)}
 
 
+def empty(client, endpoint):
+    """A file is announced by `Expect: 100-continue`, and all of them go over one connection."""
+    contents = [b"", b"content", b"", b"content"]
+
+    def create():
+        return [
+            outcome(client.put_object, Key=f"file {number}", Body=io.BytesIO(content), IfNoneMatch="*")
+            for number, content in enumerate(contents)
+        ]
+
+    return {"created": create(), "created again": create()}
+
+
 def main():
     endpoint, what = sys.argv[1:]
     client = connect(endpoint)
     if what == "prepare":
         client.create_bucket(Bucket=BUCKET)
     else:
-        print(json.dumps({"cycle": cycle, "race": race, "ids": ids}[what](client, endpoint)))
+        print(json.dumps({"cycle": cycle, "race": race, "ids": ids, "empty": empty}[what](client, endpoint)))
 
 
 main()

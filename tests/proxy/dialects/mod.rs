@@ -14,4 +14,5 @@ mod azure_sdk;
 mod example_documents;
 mod example_tables;
 mod s3;
+mod s3_empty_objects;
 mod signed_requests;

@@ -27,14 +27,14 @@ const SIGNED: &str =
     "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host;if-match;range, Signature=0";
 
 /// An s3rver with a bucket; it checks signatures and no conditions.
-struct S3rver {
+pub(super) struct S3rver {
     _server: Child,
     _directory: TempDir,
-    addr: SocketAddr,
+    pub(super) addr: SocketAddr,
 }
 
 impl S3rver {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let (directory, addr) = (tempfile::tempdir().expect("a directory"), ports::free());
         let mut command = Command::new("node");
         command.arg(clients::node_package("s3rver").join("bin/s3rver.js")).arg("--directory").arg(directory.path());
@@ -71,7 +71,11 @@ fn script(name: &str) -> PathBuf {
 
 /// What boto3 gets there, as its script in `tests/s3` tells it.
 async fn boto3(addr: SocketAddr, what: &str) -> Value {
-    let mut command = clients::python();
+    boto3_of(clients::python(), addr, what).await
+}
+
+/// The same with the boto3 of this Python.
+pub(super) async fn boto3_of(mut command: Command, addr: SocketAddr, what: &str) -> Value {
     command.arg(script("client.py")).args([&format!("http://{addr}"), what]);
     let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("python runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -79,7 +83,7 @@ async fn boto3(addr: SocketAddr, what: &str) -> Value {
 }
 
 /// The proxy that `config/s3.toml` describes.
-async fn proxy_before(server: SocketAddr) -> Proxy {
+pub(super) async fn proxy_before(server: SocketAddr) -> Proxy {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/s3.toml");
     let text = std::fs::read_to_string(file).expect("the file");
     let text = text.replace("listen = [\"127.0.0.1:8080\"]", "{listen}").replace("127.0.0.1:9000", &server.to_string());

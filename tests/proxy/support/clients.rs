@@ -10,7 +10,17 @@ pub fn python() -> Command {
     Command::new(installed("python/bin/python"))
 }
 
+/// The Python that has the packages of `tests/python/earlier.txt`: clients that many people still run.
+pub fn earlier_python() -> Command {
+    Command::new(installed("python-earlier/bin/python"))
+}
+
 /// A program that comes with one of those packages.
+pub fn earlier_python_program(name: &str) -> Command {
+    Command::new(installed(&format!("python-earlier/bin/{name}")))
+}
+
+/// A program that comes with one of the packages of `tests/python/requirements.txt`.
 pub fn python_program(name: &str) -> Command {
     Command::new(installed(&format!("python/bin/{name}")))
 }

@@ -7,6 +7,7 @@ mod denied_states;
 mod doubts;
 mod early_answers;
 mod early_verdicts;
+mod expectations;
 mod forwarded_conditions;
 mod head_answers;
 mod idempotency;
