@@ -31,4 +31,7 @@ pub trait Client: Send {
     /// Completes when the client has gone. While the client still has content to send it never completes, since only
     /// reading that content would tell.
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>>;
+
+    /// Whether the client has gone already.
+    fn has_gone(&mut self) -> bool;
 }

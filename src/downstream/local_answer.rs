@@ -16,6 +16,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{ErrorDocument, Incoming, native::problem},
+    guard::UntoldGrant,
     telemetry::{self, access::AccessEntry},
     upstream::fields::{FieldsOfHead as _, never_has_body},
 };
@@ -129,6 +130,14 @@ impl LocalAnswer {
         match &self.head {
             LocalHead::Response(head) => head.status,
             LocalHead::Refusal(status, _) => *status,
+        }
+    }
+
+    /// Takes out the new lease that the head tells of.
+    pub(super) fn untold(&mut self) -> Option<UntoldGrant> {
+        match &mut self.head {
+            LocalHead::Response(head) => UntoldGrant::of(head),
+            LocalHead::Refusal(..) => None,
         }
     }
 

@@ -11,7 +11,7 @@ use super::{local_answer::LocalAnswer, respond, session::gone, unread};
 use crate::{
     body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect},
-    guard::{Answer, Relayed},
+    guard::{Answer, Relayed, UntoldGrant},
     telemetry::access::AccessEntry,
     upstream::{
         Exchange,
@@ -91,7 +91,11 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bo
     if left == Some(0) {
         respond::write_whole(session, head, Bytes::new()).await?;
     } else {
+        let untold = UntoldGrant::of(&mut head);
         session.write_response_header(head).await?;
+        if let Some(untold) = untold {
+            untold.told();
+        }
         let _sending = unread::sending(begun.len());
         for chunk in begun.chunks() {
             send_piece(session, chunk.clone(), &mut left).await?;

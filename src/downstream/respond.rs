@@ -41,6 +41,7 @@ use tokio::{
 use super::local_answer::LocalAnswer;
 use crate::{
     core::{expectation::expects_continue, policy::Dialect, refusal::Refusal},
+    guard::UntoldGrant,
     telemetry::access::AccessEntry,
 };
 
@@ -93,25 +94,35 @@ pub(crate) async fn respond(session: &mut ServerSession, answer: LocalAnswer) ->
 /// would take many such resets for a flood.
 pub(super) async fn write_whole(
     session: &mut ServerSession,
-    head: Box<ResponseHeader>,
+    mut head: Box<ResponseHeader>,
     body: Bytes,
 ) -> pingora::Result<()> {
+    let untold = UntoldGrant::of(&mut head);
     if let (ServerSession::H2(stream), true) = (&mut *session, body.is_empty()) {
-        return stream.write_response_header(head, true);
+        stream.write_response_header(head, true)?;
+    } else {
+        session.write_response_header(head).await?;
+        session.write_response_body(body, true).await?;
     }
-    session.write_response_header(head).await?;
-    session.write_response_body(body, true).await
+    if let Some(untold) = untold {
+        untold.told();
+    }
+    Ok(())
 }
 
 /// Writes a small answer to a connection of HTTP/1.1, from which all of the request was read. Returns the connection if
 /// it stays. This costs a fifth of what a session does, which is made for answers of any length.
-pub(crate) async fn respond_at_once(mut stream: Stream, answer: LocalAnswer, stays: bool) -> Option<Stream> {
+pub(crate) async fn respond_at_once(mut stream: Stream, mut answer: LocalAnswer, stays: bool) -> Option<Stream> {
+    let untold = answer.untold();
     let bytes = answer.into_bytes(stays);
     let write = async {
         stream.write_all(&bytes).await?;
         stream.flush().await
     };
     timeout(WRITE_TIMEOUT, write).await.ok()?.ok()?;
+    if let Some(untold) = untold {
+        untold.told();
+    }
     if !stays {
         let _ = stream.shutdown().await;
     }

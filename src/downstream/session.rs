@@ -1,6 +1,7 @@
 //! Pingora's session as the client that the guard serves.
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use pingora::{ErrorType, http::RequestHeader, protocols::http::ServerSession};
 
 use super::client;
@@ -40,6 +41,13 @@ impl Client for ServerSession {
     /// granted to a client that has gone would lock out all others.
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
         box_future(|| gone(self))
+    }
+
+    fn has_gone(&mut self) -> bool {
+        let Some(error) = gone(self).now_or_never() else { return false };
+        // What was read of a next request is lost, so the connection ends with this answer.
+        self.set_keepalive(None);
+        *error.etype() != ErrorType::ConnectError
     }
 }
 

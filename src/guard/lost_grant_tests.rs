@@ -1,4 +1,4 @@
-//! Tests of grants whose answer from the store was lost: no lease stands whose id no client has (DESIGN, section 3,
+//! Tests of grants whose answer was lost, on its way from the store or to the client: no lease stands whose id no client has (DESIGN, section 3,
 //! rule 15).
 
 use std::time::Duration;
@@ -82,4 +82,23 @@ async fn a_grant_whose_answer_was_lost_is_taken_back() {
             assert!(is_leased(&fixture).await, "{case}: the lease was granted and the client got its id");
         }
     }
+}
+
+/// Rule 15: a client that has not received the id of its lease leaves none behind, however long it would last.
+#[tokio::test]
+async fn a_grant_whose_answer_reached_no_client_is_taken_back() {
+    for duration in ["60", "infinite"] {
+        let fixture = start().await;
+        fixture.lease_unheard("doc", Method::POST, &format!("Lease-Duration: {duration}\r\n")).await;
+        until_free(&fixture, duration).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_has_chosen_its_id_keeps_its_lease_without_an_answer() {
+    let fixture = start().await;
+    fixture.lease_unheard("doc", Method::POST, &format!("Lease-Duration: 60\r\n{ID}")).await;
+    // A late attempt to take the grant back comes at once, or never.
+    sleep(Duration::from_millis(50)).await;
+    assert!(is_leased(&fixture).await, "its holder knows the id");
 }

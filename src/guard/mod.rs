@@ -43,6 +43,7 @@ mod testing;
 mod write;
 
 pub use answer::{Answer, Relayed};
+pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
 
 use claim::Claims;

@@ -45,4 +45,8 @@ impl Client for ReceivedClient<'_> {
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
         self.client.gone()
     }
+
+    fn has_gone(&mut self) -> bool {
+        self.client.has_gone()
+    }
 }

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, Version};
 use ifmatch::{
     body::{BoxFuture, Client},
     core::client_address::ClientAddress,
-    guard::{Answer, Relayed},
+    guard::{Answer, Relayed, UntoldGrant},
     routing::door::{Door, Head, decide},
 };
 use pingora::http::RequestHeader;
@@ -95,6 +95,10 @@ impl Client for Caller {
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
         Box::pin(std::future::pending())
     }
+
+    fn has_gone(&mut self) -> bool {
+        false
+    }
 }
 
 /// Sends a request through the door and the guard of a process, and records its answer.
@@ -148,9 +152,13 @@ async fn read(answer: Answer) -> Told {
             in_doubt: refusal.in_doubt,
             ..Told::default()
         },
-        Answer::Local(head, _) | Answer::NotModified(head) => told(head.status.as_u16(), &head.headers, String::new()),
+        Answer::Local(mut head, _) | Answer::NotModified(mut head) => {
+            UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
+            told(head.status.as_u16(), &head.headers, String::new())
+        }
         Answer::Relayed(relayed) => {
-            let Relayed { head, begun, rest } = *relayed;
+            let Relayed { mut head, begun, rest } = *relayed;
+            UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
             let mut body = begun.chunks().concat();
             if let Some(mut exchange) = rest {
                 while let Some(chunk) = exchange.next_chunk().await.unwrap() {

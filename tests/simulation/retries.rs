@@ -104,9 +104,14 @@ impl Ledger {
         }
         let answers =
             self.other_attempts(number).filter_map(|(other, entry)| Some((other, &entry.answered.as_ref()?.1)));
-        let is_other = |told: &Told, first: &Told| (told.status, &told.tag) != (first.status, &first.tag);
-        let mut others = answers.filter(|(_, first)| is_success(first) && is_other(told, first));
-        let (other, first) = others.next()?;
+        let is_other = |first: &Told| (told.status, &told.tag) != (first.status, &first.tag);
+        let (others, same): (Vec<_>, Vec<_>) =
+            answers.filter(|(_, first)| is_success(first)).partition(|(_, first)| is_other(first));
+        // Without keys an attempt may have been applied again, and then each application has its own answer.
+        if !self.keeps_keys() && !same.is_empty() {
+            return None;
+        }
+        let (other, first) = others.first()?;
         Some(format!("request {number} is told {told:?}, and request {other} with the same key {first:?}"))
     }
 }

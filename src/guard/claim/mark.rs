@@ -137,7 +137,7 @@ impl Marker {
         };
         let had_doubt = snapshot.record.doubt.is_some() && next.attempt.is_none();
         let attempt = PendingMark::new(&self.records, key, Tried::Mark(mark), snapshot);
-        Ok(match attempt.make(next).await? {
+        Ok(match attempt.make(next).await?.0 {
             Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
             Swapped::Done(marked) => {
                 if let (true, None, Some(metrics)) = (had_doubt, marked.record.doubt, metrics::get()) {

@@ -55,6 +55,11 @@ impl Tried {
         }
     }
 
+    /// Whether the proxy has made the id of the lease, so that no client knows it yet.
+    fn is_secret(&self) -> bool {
+        matches!(self, Self::Grant(LostGrant { is_known: false, .. }, _))
+    }
+
     /// Returns the record without the mark or the lease, if the record has it.
     fn taken_back(&self, before: &Snapshot, current: &Snapshot) -> Option<Record> {
         match *self {
@@ -93,16 +98,24 @@ impl PendingMark {
         Self { records: records.clone(), key: key.clone(), tried, before: Some(before.clone()) }
     }
 
-    /// Swaps in the record with the addition.
-    pub(crate) async fn make(mut self, next: Record) -> Result<Swapped, StoreError> {
+    /// Swaps in the record with the addition, and returns what became of it. A lease whose id no client knows is still
+    /// taken back on drop, until [`confirm`](Self::confirm).
+    pub(crate) async fn make(mut self, next: Record) -> Result<(Swapped, Self), StoreError> {
         let Some(expected) = self.before.as_ref().map(|before| before.revision) else {
             return Err(StoreError::Unavailable);
         };
         let result = self.records.swap(&self.key, expected, next).await;
-        if !matches!(result, Err(StoreError::Unavailable | StoreError::LostWrites)) {
-            self.before = None;
+        let is_unknown = matches!(result, Err(StoreError::Unavailable | StoreError::LostWrites));
+        let is_untold = matches!(result, Ok(Swapped::Done(_))) && self.tried.is_secret();
+        if !is_unknown && !is_untold {
+            self.confirm();
         }
-        result
+        result.map(|swapped| (swapped, self))
+    }
+
+    /// Lets the addition stand.
+    pub(crate) fn confirm(&mut self) {
+        self.before = None;
     }
 
     /// Takes the addition back, and tries until it would end by itself.
@@ -195,7 +208,7 @@ mod tests {
             let store = Arc::new(FaultyStore::new());
             let (before, attempt, marked) = begin(&store).await;
             store.fail(fault, When::Once(0));
-            assert_eq!(attempt.make(marked.clone()).await, Err(StoreError::Unavailable), "{fault:?}");
+            assert_eq!(attempt.make(marked.clone()).await.err(), Some(StoreError::Unavailable), "{fault:?}");
             taken_back(&store, &before).await;
             let late = store.swap(&key(), before.revision, marked).await;
             assert!(matches!(late, Ok(Swapped::Conflict(_))), "{fault:?}: it arrives too late");
@@ -227,7 +240,7 @@ mod tests {
         store.fail(Fault::Hangs, When::Once(0));
         // The attempt is polled once and then dropped: after a pause of the machine, a timeout here could expire
         // together with the store's.
-        assert_eq!(attempt.make(marked).now_or_never(), None);
+        assert!(attempt.make(marked).now_or_never().is_none());
         taken_back(&store, &before).await;
     }
 
@@ -235,7 +248,7 @@ mod tests {
     async fn what_is_known_needs_no_taking_back() {
         let store = Arc::new(FaultyStore::new());
         let (_, attempt, marked) = begin(&store).await;
-        assert!(matches!(attempt.make(marked).await, Ok(Swapped::Done(_))));
+        assert!(matches!(attempt.make(marked).await, Ok((Swapped::Done(_), _))));
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }

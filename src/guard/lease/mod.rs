@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::header;
+use pingora::ErrorType;
 
 use super::{
     answer::Answer,
@@ -26,10 +27,12 @@ use crate::{
 };
 use quota::LeaseQuota;
 use step::Stepped;
+use untold::has_nobody_to_tell;
 
 mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
+pub(crate) mod untold;
 pub(crate) mod usage;
 
 /// The facts about its resource that a lease operation needs.
@@ -103,7 +106,12 @@ impl Leases {
             let snapshot = self.knowledge.record(request).await?;
             return Ok(Answer::local(grammar.lease_shown(&snapshot)));
         };
-        let Stepped { done, snapshot, waited } = self.take_step(client, request, rules, action, wait).await?;
+        let Stepped { done, snapshot, waited, untold } = self.take_step(client, request, rules, action, wait).await?;
+        if let Done::Acquired { duration, is_new: true, .. } = done
+            && has_nobody_to_tell(client, duration)
+        {
+            return Err(Answer::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
+        }
         let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
         if let (true, Some(seen)) = (always_labelled || matches!(done, Done::Acquired { .. }), seen)
             && let Some(Validators { tag, modified }) = seen.still_current(&snapshot)
@@ -117,7 +125,11 @@ impl Leases {
                 response.fields.insert(header::LAST_MODIFIED, date);
             }
         }
-        Ok(Answer::local(response))
+        let mut answer = Answer::local(response);
+        if let (Answer::Local(head, _), Some(untold)) = (&mut answer, untold) {
+            untold.travel_with(head);
+        }
+        Ok(answer)
     }
 
     /// Asks the upstream whether the client may use the resource, and whether the resource exists (`lease.auth`,

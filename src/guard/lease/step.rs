@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{Leases, bound_to};
+use super::{Leases, bound_to, untold::UntoldGrant};
 use crate::{
     body::Client,
     core::{
@@ -45,6 +45,8 @@ pub(crate) struct Stepped {
     pub(crate) snapshot: Snapshot,
     /// Whether the client had to wait for the lease.
     pub(crate) waited: bool,
+    /// The new lease, if its client does not know its id yet.
+    pub(crate) untold: Option<UntoldGrant>,
 }
 
 impl Leases {
@@ -118,8 +120,9 @@ impl Leases {
                 Ok((record, done)) => {
                     let record = served(record, self.claims.owner());
                     let _place = self.reserve_place(request, rules, &snapshot, done)?;
-                    let swapped = self.put_step(request, &snapshot, &action, record, done).await;
-                    if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_lease_store(&error))? {
+                    let put = self.put_step(request, &snapshot, &action, record, done).await;
+                    let (swapped, untold) = put.map_err(|error| refusals::of_lease_store(&error))?;
+                    if let Swapped::Done(snapshot) = swapped {
                         if let Some(standing) = &mut standing {
                             standing.step_aside();
                         }
@@ -128,7 +131,7 @@ impl Leases {
                         if let Some(metrics) = metrics::get() {
                             metrics.lease(&request.route.name, done.word());
                         }
-                        return Ok(Stepped { done, snapshot, waited });
+                        return Ok(Stepped { done, snapshot, waited, untold });
                     }
                     if Instant::now() >= end {
                         return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
@@ -176,7 +179,8 @@ impl Leases {
         Ok(())
     }
 
-    /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused.
+    /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused. So is one whose
+    /// client is never told of its id.
     async fn put_step(
         &self,
         request: &Request,
@@ -184,13 +188,16 @@ impl Leases {
         action: &Action,
         record: Record,
         done: Done,
-    ) -> Result<Swapped, StoreError> {
+    ) -> Result<(Swapped, Option<UntoldGrant>), StoreError> {
         let (Action::Acquire(wanted), Done::Acquired { id, duration, is_new: true }) = (action, done) else {
-            return self.knowledge.records.swap(&request.key, snapshot.revision, record).await;
+            let swapped = self.knowledge.records.swap(&request.key, snapshot.revision, record).await?;
+            return Ok((swapped, None));
         };
         let grant = LostGrant { id, is_known: wanted.proposed.is_some() };
         let tried = Tried::Grant(grant, duration);
-        PendingMark::new(&self.knowledge.records, &request.key, tried, snapshot).make(record).await
+        let attempt = PendingMark::new(&self.knowledge.records, &request.key, tried, snapshot);
+        let (swapped, made) = attempt.make(record).await?;
+        Ok((swapped, (!grant.is_known).then(|| UntoldGrant::new(made))))
     }
 
     /// Judges the preconditions of a lease operation, which demand that the resource has not changed.

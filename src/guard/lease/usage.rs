@@ -3,7 +3,10 @@
 use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{Leases, fresh_id};
+use super::{
+    Leases, fresh_id,
+    untold::{UntoldGrant, has_nobody_to_tell},
+};
 use crate::{
     body::Client,
     core::{
@@ -29,6 +32,8 @@ pub(crate) struct Receipt {
     id: LeaseId,
     duration: LeaseDuration,
     snapshot: Snapshot,
+    /// The lease, until the client is told its id.
+    untold: Option<UntoldGrant>,
 }
 
 impl Leases {
@@ -70,15 +75,20 @@ impl Leases {
         let Some((wanted, wait)) = wanted else { return Ok(None) };
         let stepped = self.take_step(client, request, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
-            Done::Acquired { id, duration, .. } => Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot })),
+            Done::Acquired { id, duration, .. } => {
+                Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot, untold: stepped.untold }))
+            }
             _ => Ok(None),
         }
     }
 
-    /// Releases the lease of a read that failed. If the release fails too, the lease expires by itself.
-    pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: &Receipt) {
+    /// Releases the lease of a read that failed. If the release fails too, the lease is taken back later.
+    pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: Receipt) {
         let Some(rules) = &request.rules.lease else { return };
-        let _ = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
+        let released = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
+        if let (Ok(_), Some(untold)) = (released, receipt.untold) {
+            untold.told();
+        }
     }
 }
 
@@ -108,15 +118,23 @@ pub(crate) fn judge_read_by_lease(
 }
 
 impl Receipt {
+    /// Whether its client has gone, so that nobody would learn of a lease that never ends.
+    pub(crate) fn is_in_vain(&self, client: &mut dyn Client) -> bool {
+        has_nobody_to_tell(client, self.duration)
+    }
+
     /// Returns the fence of the lease.
     pub(crate) fn fence(&self) -> Revision {
         self.snapshot.fence()
     }
 
     /// Writes the fields that tell the client of its lease.
-    pub(crate) fn write_to(&self, request: &Request, head: &mut ResponseHeader) -> pingora::Result<()> {
+    pub(crate) fn write_to(self, request: &Request, head: &mut ResponseHeader) -> pingora::Result<()> {
         for (name, value) in request.grammar().grant_fields(self.id, self.duration, &self.snapshot) {
             head.insert_header(name, value)?;
+        }
+        if let Some(untold) = self.untold {
+            untold.travel_with(head);
         }
         head.insert_header(http::header::CACHE_CONTROL, "no-store")
     }

@@ -129,12 +129,14 @@ impl Reads {
             self.read_resource(client, request, snapshot, sent_once).await
         };
         match answer {
-            Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
+            Ok(Answer::Relayed(mut relayed))
+                if relayed.head.status == StatusCode::OK && !receipt.is_in_vain(client) =>
+            {
                 receipt.write_to(request, &mut relayed.head)?;
                 Ok(Some(Answer::Relayed(relayed)))
             }
             nothing => {
-                self.leases.return_receipt(client, request, &receipt).await;
+                self.leases.return_receipt(client, request, receipt).await;
                 nothing.map(Some)
             }
         }

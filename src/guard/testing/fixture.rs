@@ -11,7 +11,7 @@ use std::{
 use http::{HeaderMap, Method};
 use pingora::protocols::http::ServerSession;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, duplex},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
     net::{TcpListener, TcpStream},
     sync::{Mutex, MutexGuard},
 };
@@ -252,12 +252,33 @@ impl Fixture {
         body: &str,
         before_body: impl Future<Output = ()>,
     ) -> Response {
-        let (mut client, server) = duplex(1 << 16);
-        let length = body.len();
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n");
-        client.write_all(head.as_bytes()).await.unwrap();
-        let mut session = ServerSession::new_http1(Box::new(server));
-        assert!(session.read_request().await.unwrap());
+        let (mut client, session) = arrived(path, &method, fields, body.len()).await;
+        let (handled, ()) = tokio::join!(self.handle((resource, path), method, session), async {
+            before_body.await;
+            client.write_all(body.as_bytes()).await.unwrap();
+        });
+        handled.unwrap();
+        let mut response = String::new();
+        client.read_to_string(&mut response).await.unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Response { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// Sends an operation on the lease of a resource, for a client that has gone before the answer.
+    pub(crate) async fn lease_unheard(&self, resource: &str, method: Method, fields: &str) {
+        let (client, session) = arrived(LEASE, &method, fields, 0).await;
+        drop(client);
+        assert!(self.handle((resource, LEASE), method, session).await.is_err(), "nobody takes the answer");
+    }
+
+    /// Handles a request that has arrived, and sends its answer.
+    async fn handle(
+        &self,
+        (resource, path): (&str, &str),
+        method: Method,
+        mut session: ServerSession,
+    ) -> pingora::Result<()> {
         let (route, key) = (Arc::clone(&self.config.routes[0]), ResourceKey::from_text(resource));
         let rules = Arc::clone(route.guard.as_ref().expect("a guarded route"));
         let dialect = rules.dialect;
@@ -270,24 +291,9 @@ impl Fixture {
             client: ClientAddress::Local,
             is_lease: path == LEASE,
         };
-        let (handled, ()) = tokio::join!(
-            async {
-                let mut entry = AccessEntry::default();
-                let answer = self.guards.handle(&mut session, &request).await?;
-                Outgoing::new(session.req_header(), answer, dialect, &mut entry)?.send(&mut session).await
-            },
-            async {
-                before_body.await;
-                client.write_all(body.as_bytes()).await.unwrap();
-            }
-        );
-        handled.unwrap();
-        drop(session);
-        let mut response = String::new();
-        client.read_to_string(&mut response).await.unwrap();
-        let (head, body) = response.split_once("\r\n\r\n").expect("a response");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Response { status, head: head.to_owned(), body: body.to_owned() }
+        let mut entry = AccessEntry::default();
+        let answer = self.guards.handle(&mut session, &request).await?;
+        Outgoing::new(session.req_header(), answer, dialect, &mut entry)?.send(&mut session).await
     }
 
     pub(crate) async fn put(&self, tag: &str, body: &str) -> Response {
@@ -321,4 +327,14 @@ impl Fixture {
     pub(crate) async fn content(&self) -> String {
         String::from_utf8(self.backend.content.lock().await.clone()).unwrap()
     }
+}
+
+/// A request whose head has arrived, and the side of its client.
+async fn arrived(path: &str, method: &Method, fields: &str, length: usize) -> (DuplexStream, ServerSession) {
+    let (mut client, server) = duplex(1 << 16);
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let mut session = ServerSession::new_http1(Box::new(server));
+    assert!(session.read_request().await.unwrap());
+    (client, session)
 }

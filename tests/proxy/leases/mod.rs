@@ -11,3 +11,4 @@ mod lease_waiting;
 mod native;
 mod shared_keys;
 mod shared_leases;
+mod untold_grants;
