@@ -246,6 +246,7 @@ pub(super) struct Route {
     pub(super) hash_wait: Option<Time>,
     pub(super) identity_headers: Option<Texts>,
     pub(super) identity_cookies: Option<Texts>,
+    pub(super) identity_query: Option<Texts>,
     pub(super) identity_ttl: Option<Time>,
     pub(super) claim: Claim,
     pub(super) probe: Probe,

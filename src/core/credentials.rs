@@ -14,20 +14,44 @@ pub static CREDENTIAL_FIELDS: [HeaderName; 5] = [
     HeaderName::from_static("api-key"),
 ];
 
-/// Parameters of a query that carry credentials: a bearer token (RFC 6750 section 2.3), an API key, or the signature of
-/// a signed URL.
-const CREDENTIAL_PARAMETERS: [&str; 6] =
-    ["access_token", "api_key", "sig", "signature", "x-amz-signature", "x-goog-signature"];
+/// Parameters of a query that carry credentials in any configuration: a bearer token (RFC 6750 section 2.3), an API key,
+/// or the signature of a signed URL.
+pub const CREDENTIAL_PARAMETERS: [&str; 8] =
+    ["access_token", "token", "api_key", "key", "sig", "signature", "X-Amz-Signature", "X-Goog-Signature"];
 
-/// Whether a request with these fields and this query carries credentials. `identity_headers` are further fields that
-/// may.
-pub fn has_credentials(headers: &HeaderMap, identity_headers: &[HeaderName], query: Option<&[u8]>) -> bool {
-    let has_field = CREDENTIAL_FIELDS.iter().chain(identity_headers).any(|name| headers.contains_key(name));
-    let is_credential = |parameter: &[u8]| {
-        let name = query::name_of(parameter);
-        CREDENTIAL_PARAMETERS.iter().any(|known| query::is_read_as(name, known))
-    };
-    has_field || query.is_some_and(|query| query.split(|&octet| octet == b'&').any(is_credential))
+/// The parameters that sign one URL, so that a client has another one with each request. A shared access signature
+/// (`sig`) is none of them: its client sends it until it ends.
+const URL_SIGNATURES: [&str; 3] = ["X-Amz-Signature", "X-Goog-Signature", "Signature"];
+
+/// The parameters that name who signed a URL.
+const URL_SIGNERS: [&str; 4] = ["X-Amz-Credential", "X-Goog-Credential", "AWSAccessKeyId", "GoogleAccessId"];
+
+/// Whether a request with these fields and this query carries credentials.
+pub fn has_credentials(headers: &HeaderMap, query: Option<&[u8]>) -> bool {
+    let has_field = CREDENTIAL_FIELDS.iter().any(|name| headers.contains_key(name));
+    has_field || query.is_some_and(|query| parameters(query, &CREDENTIAL_PARAMETERS).next().is_some())
+}
+
+/// Returns the parameters of a query that a backend could read under one of these names, as sent.
+pub fn parameters<'a, N: AsRef<str>>(query: &'a [u8], names: &'a [N]) -> impl Iterator<Item = &'a [u8]> {
+    query::parameters(query).filter(|parameter| query::is_one_of(parameter, names))
+}
+
+/// Returns the name of the signer of a URL, as sent. It proves nothing: only the backend can check the signature.
+pub fn url_signer(query: &[u8]) -> Option<&[u8]> {
+    let named = query::parameters(query).find_map(|parameter| {
+        let value = |signer: &&str| parameter.strip_prefix(signer.as_bytes())?.strip_prefix(b"=");
+        URL_SIGNERS.iter().find_map(value)
+    })?;
+    // The rest is the date and the scope of the signature.
+    let end = named.windows(3).position(|part| part.eq_ignore_ascii_case(b"%2f")).unwrap_or(named.len());
+    let name = named.get(..end)?.split(|&octet| octet == b'/').next()?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// Whether a parameter signs its URL.
+pub fn signs_url(parameter: &[u8]) -> bool {
+    query::is_one_of(parameter, &URL_SIGNATURES)
 }
 
 /// Returns the name of the signer (AWS Signature Version 4; Azure's `SharedKey`). The name proves nothing: only the
@@ -73,15 +97,40 @@ mod tests {
     #[test]
     fn credentials_are_in_fields_and_in_signed_urls() {
         let fields = |name: &'static str| HeaderMap::from_iter([(HeaderName::from_static(name), "a".parse().unwrap())]);
-        let own = [HeaderName::from_static("x-user")];
-        for name in ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-user"] {
-            assert!(has_credentials(&fields(name), &own, None), "{name}");
+        for name in ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"] {
+            assert!(has_credentials(&fields(name), None), "{name}");
         }
-        assert!(!has_credentials(&fields("x-user"), &[], None));
-        for (query, expected) in
-            [("a=1&X-Amz-Signature=2", true), ("sig=", true), ("access_token=a", true), ("a=sig", false)]
+        assert!(!has_credentials(&fields("x-user"), None));
+        for (query, expected) in [
+            ("a=1&X-Amz-Signature=2", true),
+            ("a=1;tok%65n=2", true),
+            ("sig=", true),
+            ("access_token=a", true),
+            ("api.key=a", true),
+            ("a=sig", false),
+            ("tokens=1", false),
+        ] {
+            assert_eq!(has_credentials(&fields("host"), Some(query.as_bytes())), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn who_signs_a_url_is_known_by_name() {
+        for (query, name) in [
+            ("X-Amz-Credential=AKID%2F20260101%2Feu%2Fs3%2Faws4_request&X-Amz-Signature=0", Some("AKID")),
+            ("X-Amz-Signature=0&X-Amz-Credential=AKID/20260101/eu", Some("AKID")),
+            ("X-Goog-Credential=a%40b%2f20260101%2fauto", Some("a%40b")),
+            ("AWSAccessKeyId=AKID&Expires=1&Signature=0", Some("AKID")),
+            ("X-Amz-Credential=%2F2026", None),
+            ("X-Amz-CredentialX=AKID", None),
+            ("sig=0&sv=1", None),
+        ] {
+            assert_eq!(url_signer(query.as_bytes()), name.map(str::as_bytes), "{query}");
+        }
+        for (parameter, expected) in
+            [("X-Amz-Signature=0", true), ("x-amz-signature=0", true), ("sig=0", false), ("token=0", false)]
         {
-            assert_eq!(has_credentials(&fields("host"), &own, Some(query.as_bytes())), expected, "{query}");
+            assert_eq!(signs_url(parameter.as_bytes()), expected, "{parameter}");
         }
     }
 

@@ -311,6 +311,8 @@ pub struct GuardRules {
     pub identity_headers: Vec<HeaderName>,
     /// The cookies that are part of a principal; if empty, the whole Cookie field is, but not for leases.
     pub identity_cookies: Vec<String>,
+    /// The parameters of the query that are part of a principal.
+    pub identity_query: Vec<String>,
     /// How long a principal gets answers from memory after the backend has let it read the resource.
     pub identity_ttl: Duration,
     /// How long a write waits for the claim, and a settled read for the end of writes.

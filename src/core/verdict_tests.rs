@@ -40,6 +40,7 @@ fn guard(require: Require) -> GuardRules {
         hash_wait: None,
         identity_headers: Vec::new(),
         identity_cookies: Vec::new(),
+        identity_query: Vec::new(),
         identity_ttl: Duration::ZERO,
         claim_max_wait: Duration::ZERO,
         claim_max_waiters: 1,

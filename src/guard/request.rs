@@ -9,7 +9,11 @@ use std::{
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{knowledge::principal::Principal, probe::affinity::Affinity, refusals};
+use super::{
+    knowledge::principal::{Presented, Principal},
+    probe::affinity::Affinity,
+    refusals,
+};
 use crate::{
     body::{Client, content_length},
     config::{Route, Upstream},
@@ -131,7 +135,10 @@ impl Request {
             show_tags(&mut head, &conditions);
         }
         let (key, address) = (guarded.key.clone(), guarded.client);
-        let principal = Principal::of(&head.headers, rules, client.certificate());
+        // A dialect may remove the credentials from the query of what it forwards.
+        let (_, query) = split_query(client.head().raw_path());
+        let presented = Presented { headers: &head.headers, query, certificate: client.certificate() };
+        let principal = Principal::of(presented, rules);
         Ok(Self {
             place: GuardedRoute {
                 route: Arc::clone(&guarded.route),

@@ -67,6 +67,7 @@ pub(crate) fn guard() -> GuardRules {
         max_hash_size_bytes: 1 << 20,
         hash_wait: None,
         identity_cookies: Vec::new(),
+        identity_query: Vec::new(),
         identity_headers: vec![HeaderName::from_static("authorization")],
         identity_ttl: Duration::from_secs(600),
         claim_max_wait: Duration::from_secs(30),

@@ -128,6 +128,8 @@ fn each_broken_rule_is_one_problem() {
         ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
         ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is not a field name"),
         ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
+        ("identity_query = [\"\"]", "identity_query: a parameter has a name"),
+        ("identity_query = [\"a\", \"a\"]", "\"a\" stands twice in the list"),
         ("require_methods = [\"GET\"]", "GET is not a write: it cannot be in require_methods"),
         ("safe_methods = [\"DELETE\"]", "DELETE changes the resource: it cannot be in safe_methods"),
         ("safe_methods = [\"COPY\"]", "the meaning of COPY is fixed: it cannot be in safe_methods"),
@@ -266,6 +268,9 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(guard.require_methods, ["PUT", "PATCH", "DELETE"]);
     assert_eq!(guard.append_methods, ["POST"]);
     assert_eq!(guard.identity_headers, ["authorization", "cookie", "x-api-key", "api-key"]);
+    let parameters =
+        ["access_token", "token", "api_key", "key", "sig", "signature", "X-Amz-Signature", "X-Goog-Signature"];
+    assert_eq!(guard.identity_query, parameters);
     assert_eq!((guard.max_hash_size_bytes, guard.hash_wait), (1 << 20, None));
     assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(30), 64));
     assert_eq!(guard.probe_timeout, Duration::from_secs(5));

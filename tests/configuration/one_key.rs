@@ -31,6 +31,7 @@ fn routes_of_one_key_that_do_not_agree_on_leases_are_told_of() {
         (LEASED, also("lease.required = true\nlease.bind = true"), "lease.required, lease.bind"),
         (LEASED, also("lease.shared = true\nlease.delete_pending = true"), "lease.shared, lease.delete_pending"),
         (&bound, also("lease.bind = true\nidentity_headers = [\"X-Tenant\"]"), "identity_headers"),
+        (&bound, also("lease.bind = true\nidentity_query = [\"ticket\"]"), "identity_query"),
         (&bound, also("lease.bind = true\nidentity_cookies = [\"session\"]"), "identity_cookies"),
     ] {
         assert_eq!(warnings(&two(first, &second)), differ_in(what), "{second}");

@@ -214,6 +214,7 @@ fn guard(guard: &GuardRules) -> Value {
         "hash_wait": guard.hash_wait.map(show_duration),
         "identity_cookies": guard.identity_cookies,
         "identity_headers": names(&guard.identity_headers),
+        "identity_query": guard.identity_query,
         "identity_ttl": show_duration(guard.identity_ttl),
         "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },
         "probe": { "timeout": show_duration(guard.probe_timeout) },

@@ -10,9 +10,12 @@ use super::{
 };
 use crate::{
     config::{Word, limits, raw::Texts, written::Written},
-    core::policy::{
-        Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
-        ReadConsistency, Require, TagAfterWrite, TagSource,
+    core::{
+        credentials::CREDENTIAL_PARAMETERS,
+        policy::{
+            Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy,
+            ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+        },
     },
 };
 
@@ -86,6 +89,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         max_hash_size_bytes: check.memory(keys.get(|raw| &raw.max_hash_size), limits::MAX_HASH_SIZE),
         hash_wait: keys.get(|raw| &raw.hash_wait).map(|text| check.duration(Some(text), limits::HASH_WAIT)),
         identity_cookies: identity_cookies(check, keys.get(|raw| &raw.identity_cookies)),
+        identity_query: identity_query(check, keys.get(|raw| &raw.identity_query)),
         identity_headers: identity_headers
             .map_or_else(|| IDENTITY_HEADERS.to_vec(), |names| check.header_names("identity_headers", names)),
         identity_ttl: check.duration(keys.get(|raw| &raw.identity_ttl), limits::IDENTITY_TTL),
@@ -161,6 +165,17 @@ fn refuse_methods(check: &mut Check<'_>, list: Option<&Texts>, wrong: impl Fn(&s
             check.problem(text.span(), message);
         }
     }
+}
+
+fn identity_query(check: &mut Check<'_>, names: Option<&Texts>) -> Vec<String> {
+    let Some(names) = names else { return CREDENTIAL_PARAMETERS.map(str::to_owned).to_vec() };
+    check.each(names, |check, text| {
+        let name = text.get_ref();
+        if name.is_empty() {
+            check.problem(text.span(), "identity_query: a parameter has a name");
+        }
+        (!name.is_empty()).then(|| name.clone())
+    })
 }
 
 fn identity_cookies(check: &mut Check<'_>, names: Option<&Texts>) -> Vec<String> {

@@ -113,6 +113,7 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
         ("lease.bind", rules.bind != of_other.bind),
         ("identity_headers", rules.bind && one.identity_headers != other.identity_headers),
         ("identity_cookies", rules.bind && one.identity_cookies != other.identity_cookies),
+        ("identity_query", rules.bind && one.identity_query != other.identity_query),
     ];
     differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

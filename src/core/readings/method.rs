@@ -103,7 +103,7 @@ pub fn is_named(headers: &HeaderMap, target: &[u8]) -> bool {
 
 /// Whether a parameter of a query names a method.
 pub fn is_parameter(parameter: &[u8]) -> bool {
-    PARAMETERS.iter().any(|meant| query::is_read_as(query::name_of(parameter), meant))
+    query::is_one_of(parameter, &PARAMETERS)
 }
 
 /// Returns the other methods that a reader without regard to case takes this one for: the one in capitals, and those

@@ -21,8 +21,12 @@ pub fn form_decode(spelled: &[u8]) -> Cow<'_, [u8]> {
     if !spelled.iter().any(|octet| matches!(octet, b'+' | b'%')) {
         return Cow::Borrowed(spelled);
     }
-    let spaced: Vec<u8> = spelled.iter().map(|&octet| if octet == b'+' { b' ' } else { octet }).collect();
-    Cow::Owned(percent_decode(&spaced).collect())
+    Cow::Owned(percent_decode(&spaced(spelled)).collect())
+}
+
+/// Reads `+` as a space.
+fn spaced(spelled: &[u8]) -> Vec<u8> {
+    spelled.iter().map(|&octet| if octet == b'+' { b' ' } else { octet }).collect()
 }
 
 /// Whether every reader takes a spelled name for this one: it is the name, and only what must be encoded is.
@@ -42,7 +46,8 @@ fn has_needless_encoding(spelled: &[u8]) -> bool {
 /// Whether some reader takes a spelled name of a parameter for this one, for a list or a table of that name, or for
 /// what takes its place.
 pub fn may_be_read_as(spelled: &[u8], name: &str) -> bool {
-    if spelled.iter().all(u8::is_ascii_alphanumeric) && name.bytes().all(|octet| octet.is_ascii_alphanumeric()) {
+    let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
+    if spelled.iter().all(is_plain) && name.as_bytes().iter().all(is_plain) {
         return spelled.eq_ignore_ascii_case(name.as_bytes());
     }
     let meant = form(name);
@@ -59,12 +64,13 @@ pub fn may_be_read_as(spelled: &[u8], name: &str) -> bool {
 /// The names that a spelled one may be decoded to.
 fn whole_names(spelled: &[u8]) -> Vec<String> {
     let decoded = form_decode(spelled);
-    let decodings = [spelled.to_vec(), form_decode(&decoded).into_owned(), decoded.to_vec(), loosely_decode(spelled)];
+    let decodings =
+        [spelled.to_vec(), form_decode(&decoded).into_owned(), decoded.to_vec(), loosely_decode(&spaced(spelled))];
     let texts = decodings.iter().map(|octets| octets.utf8_chunks().map(|chunk| chunk.valid()).collect::<String>());
     let is_before_names = |character: char| character.is_whitespace() || matches!(character, '?' | '[' | ']');
     texts
         .flat_map(|text| [text.split('\0').next().unwrap_or_default().to_owned(), text.replace('\0', "")])
-        .map(|text| text.trim_start_matches(is_before_names).to_owned())
+        .flat_map(|text| [text.trim_start_matches(is_before_names).to_owned(), text])
         .collect()
 }
 
@@ -111,6 +117,8 @@ fn form(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -142,6 +150,16 @@ mod tests {
             ("filter.id", "filter[id]"),
             ("filter[id][]", "filter[id]"),
             ("filter", "filter[id]"),
+            (".method", "_method"),
+            ("+method", "_method"),
+            ("%5bmethod", "_method"),
+            ("+_method", "_method"),
+            ("_method%00x", "_method"),
+            ("_method[]", "_method"),
+            ("delete%5B0%5D", "delete"),
+            ("re%C5%BFtype", "restype"),
+            ("%2564elete", "delete"),
+            ("X-AMZ-signature", "x-amz-Signature"),
         ] {
             assert!(may_be_read_as(spelled.as_bytes(), name), "{spelled} {name}");
         }
@@ -160,6 +178,10 @@ mod tests {
             ("ids[id]", "id"),
             ("filter[name]", "filter[id]"),
             ("", "id"),
+            ("de.lete", "delete"),
+            ("%u12", "delete"),
+            ("method", "_method"),
+            ("-method", "_method"),
         ] {
             assert!(!may_be_read_as(spelled.as_bytes(), name), "{spelled} {name}");
         }
@@ -177,6 +199,46 @@ mod tests {
         {
             assert!(!is_only_read_as(spelled.as_bytes(), name), "{spelled}");
             assert!(may_be_read_as(spelled.as_bytes(), name), "{spelled}");
+        }
+    }
+
+    /// Rule 18: every octet of a name may be encoded, and every letter may have another case.
+    #[test]
+    fn each_spelling_of_each_octet_is_recognised() {
+        for meant in ["delete", "versionId", "_method", "x-amz-signature"] {
+            for at in 0..meant.len() {
+                let (before, rest) = meant.split_at(at);
+                let (octet, after) = rest.split_at(1);
+                let value = octet.as_bytes()[0];
+                for spelling in [
+                    format!("%{value:02x}"),
+                    format!("%{value:02X}"),
+                    format!("%u{value:04x}"),
+                    octet.to_ascii_uppercase(),
+                    octet.to_ascii_lowercase(),
+                    format!("%{:02x}", value.to_ascii_uppercase()),
+                ] {
+                    let name = format!("{before}{spelling}{after}");
+                    assert!(may_be_read_as(name.as_bytes(), meant), "{name}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Rule 18: any mixture of spellings of a name is that name.
+        #[test]
+        fn any_mixture_of_spellings_is_one_name(ways in prop::collection::vec(0..5_u8, 9), before in " {0,2}") {
+            let spelled = |(octet, way): (u8, &u8)| match way {
+                0 => char::from(octet).to_string(),
+                1 => char::from(octet.to_ascii_uppercase()).to_string(),
+                2 => format!("%{octet:02x}"),
+                3 => format!("%{:02X}", octet.to_ascii_uppercase()),
+                _ => format!("%u{octet:04X}"),
+            };
+            let name = "versionid".bytes().zip(&ways).map(spelled).collect::<String>();
+            let name = format!("{}{name}", before.replace(' ', "+"));
+            prop_assert!(may_be_read_as(name.as_bytes(), "versionId"), "{}", name);
         }
     }
 }

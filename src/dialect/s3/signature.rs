@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, header};
 
 use crate::core::{
-    readings::query,
+    readings::{query, query_names::may_be_read_as},
     target::{join_query, split_query},
 };
 
@@ -80,7 +80,7 @@ pub fn target_without_signature(target: &[u8]) -> Vec<u8> {
 /// Returns the target of the object that an operation acts on. Parameters of the operation, such as the upload that it
 /// completes, are removed.
 pub fn object_of(target: &[u8]) -> Vec<u8> {
-    with_parameters(target, |pair| query::is_read_as(query::name_of(pair), "versionId"))
+    with_parameters(target, |pair| may_be_read_as(query::name_of(pair), "versionId"))
 }
 
 fn with_parameters(target: &[u8], kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {

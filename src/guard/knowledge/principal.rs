@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
 use crate::core::{
-    credentials::{CREDENTIAL_FIELDS, signer, signer_of},
+    credentials::{CREDENTIAL_FIELDS, CREDENTIAL_PARAMETERS, parameters, signer, signer_of, signs_url, url_signer},
     first_attempt::AttemptSender,
     lease::PrincipalName,
     parts_hash::{PartsHasher, half},
@@ -22,6 +22,9 @@ use crate::core::{
 /// The number of pairs of a principal and a resource that are remembered. Each takes about 100 bytes, whatever the
 /// length of the resource's name. A dropped pair costs its principal one request to the upstream.
 const PAIRS_MAX: u64 = 200_000;
+
+/// The name that a parameter of the query has in the hash.
+const PARAMETER: &[u8] = b"query parameter";
 
 /// The name that a certificate has in the hash, where credentials have the name of their field. No field has this
 /// name.
@@ -65,20 +68,48 @@ impl<'a> Cookies<'a> {
     }
 }
 
+/// The place of all that may be credentials in a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Presented<'a> {
+    /// The fields of the request.
+    pub(crate) headers: &'a HeaderMap,
+    /// The query as the client sent it.
+    pub(crate) query: Option<&'a [u8]>,
+    /// The certificate that the client has proved to hold.
+    pub(crate) certificate: Option<&'a [u8]>,
+}
+
+/// What counts as credentials.
+struct Declared<'a> {
+    headers: &'a [HeaderName],
+    parameters: &'a [String],
+    cookies: Cookies<'a>,
+    /// Whether the signer's name counts instead of a signature.
+    by_name: bool,
+}
+
 /// The hash of an identity without any credentials.
 const ANONYMOUS: [u8; 16] = [0; 16];
 
 impl Principal {
-    /// The principal behind a request. The client may have proved that it holds a certificate.
-    pub(crate) fn of(headers: &HeaderMap, rules: &GuardRules, certificate: Option<&[u8]>) -> Self {
+    /// The principal behind a request.
+    pub(crate) fn of(presented: Presented<'_>, rules: &GuardRules) -> Self {
+        let Presented { headers, query, certificate } = presented;
         // Most requests have fewer fields than there are names to look up.
-        if certificate.is_none() && !headers.keys().any(|name| rules.identity_headers.contains(name)) {
+        let query = query.filter(|query| parameters(query, &rules.identity_query).next().is_some());
+        let has_field = || headers.keys().any(|name| rules.identity_headers.contains(name));
+        if certificate.is_none() && query.is_none() && !has_field() {
             return Self { whole: ANONYMOUS, signer: ANONYMOUS, holder: ANONYMOUS };
         }
-        let identity = |signs, cookies| identity(headers, &rules.identity_headers, certificate, signs, cookies);
+        let (headers_named, parameters) = (&rules.identity_headers, &rules.identity_query);
+        let identity = |by_name, cookies| {
+            let presented = Presented { query, ..presented };
+            identity(presented, &Declared { headers: headers_named, parameters, cookies, by_name })
+        };
         let (names, cookies) = (rules.identity_cookies.as_slice(), Cookies::of(rules));
         let whole = identity(false, cookies);
-        let signs = signer(headers).is_some() && rules.identity_headers.contains(&header::AUTHORIZATION);
+        let signs_field = signer(headers).is_some() && headers_named.contains(&header::AUTHORIZATION);
+        let signs = signs_field || query.is_some_and(|query| url_signer(query).is_some());
         let signer = if signs { identity(true, cookies) } else { whole };
         let has_others = names.is_empty() && headers.contains_key(header::COOKIE);
         let holder = if has_others { identity(signs, Cookies::Without) } else { signer };
@@ -103,16 +134,14 @@ impl Principal {
 
     /// The sender of an attempt at a write: the owner of its key, with all credentials of the request. Those that the
     /// route does not declare as its identity count too, since they decide what the backend lets the sender read.
-    pub(crate) fn of_attempt(
-        self,
-        headers: &HeaderMap,
-        rules: &GuardRules,
-        certificate: Option<&[u8]>,
-    ) -> AttemptSender {
+    pub(crate) fn of_attempt(self, presented: Presented<'_>, rules: &GuardRules) -> AttemptSender {
         let others = CREDENTIAL_FIELDS.iter().filter(|name| !rules.identity_headers.contains(name));
-        let fields: Vec<HeaderName> = rules.identity_headers.iter().chain(others).cloned().collect();
-        let credentials = identity(headers, &fields, certificate, false, Cookies::of(rules));
-        AttemptSender { owner: self.whole, credentials }
+        let headers: Vec<HeaderName> = rules.identity_headers.iter().chain(others).cloned().collect();
+        let others = CREDENTIAL_PARAMETERS.map(str::to_owned);
+        let parameters: Vec<String> = rules.identity_query.iter().cloned().chain(others).collect();
+        let (cookies, by_name) = (Cookies::of(rules), false);
+        let declared = Declared { headers: &headers, parameters: &parameters, cookies, by_name };
+        AttemptSender { owner: self.whole, credentials: identity(presented, &declared) }
     }
 
     /// The name that leases are bound to.
@@ -137,23 +166,18 @@ impl Principal {
     }
 }
 
-/// A hash of the fields and the certificate that identify a client. `by_name` replaces a signature by the signer's
-/// name.
-fn identity(
-    headers: &HeaderMap,
-    identity_headers: &[HeaderName],
-    certificate: Option<&[u8]>,
-    by_name: bool,
-    cookies: Cookies<'_>,
-) -> [u8; 16] {
+/// A hash of what identifies a client.
+fn identity(presented: Presented<'_>, declared: &Declared<'_>) -> [u8; 16] {
+    let Presented { headers, query, certificate } = presented;
+    let by_name = declared.by_name;
     // Most clients have none, and a hasher takes 2 KiB.
     let mut hasher: Option<PartsHasher> = None;
     let mut add = |name: &[u8], value: &[u8]| {
         hasher.get_or_insert_default().add(name).add(value);
     };
-    for name in identity_headers {
+    for name in declared.headers {
         let values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-        match cookies {
+        match declared.cookies {
             Cookies::Without if *name == header::COOKIE => {}
             Cookies::Named(names) if *name == header::COOKIE => {
                 values.flat_map(|value| named_cookies(value, names)).for_each(|cookie| add(b"cookie", cookie));
@@ -162,6 +186,12 @@ fn identity(
                 values.for_each(|value| add(name.as_str().as_bytes(), signer_of(value).unwrap_or(value)));
             }
             _ => values.for_each(|value| add(name.as_str().as_bytes(), value)),
+        }
+    }
+    if let Some(query) = query {
+        let signer = by_name.then(|| url_signer(query)).flatten();
+        for parameter in parameters(query, declared.parameters) {
+            add(PARAMETER, signer.filter(|_| signs_url(parameter)).unwrap_or(parameter));
         }
     }
     if let Some(certificate) = certificate {
@@ -218,110 +248,5 @@ impl ReadGrants {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proxy::testing::guard;
-
-    fn rules(cookies: &[&str]) -> GuardRules {
-        GuardRules {
-            identity_headers: vec![header::AUTHORIZATION, header::COOKIE],
-            identity_cookies: cookies.iter().map(|&name| name.to_owned()).collect(),
-            ..guard()
-        }
-    }
-
-    fn principal(fields: &[(HeaderName, &'static str)]) -> Principal {
-        let headers = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-        Principal::of(&headers, &rules(&[]), None)
-    }
-
-    #[test]
-    fn another_certificate_is_another_principal() {
-        let of = |certificate: Option<&[u8]>| {
-            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("alice"))]);
-            Principal::of(&headers, &rules(&[]), certificate)
-        };
-        assert_eq!(of(Some(b"one")), of(Some(b"one")));
-        assert_ne!(of(Some(b"one")), of(Some(b"two")));
-        assert_ne!(of(Some(b"one")), of(None));
-        assert_ne!(Principal::of(&HeaderMap::new(), &rules(&[]), Some(b"one")), principal(&[]));
-    }
-
-    #[test]
-    fn other_credentials_are_another_principal() {
-        let anonymous = principal(&[]);
-        let alice = principal(&[(header::AUTHORIZATION, "alice")]);
-        assert_ne!(alice, anonymous);
-        assert_ne!(alice, principal(&[(header::AUTHORIZATION, "bob")]));
-        assert_ne!(alice, principal(&[(header::COOKIE, "alice")]));
-        assert_eq!(alice, principal(&[(header::AUTHORIZATION, "alice"), (header::ACCEPT, "text/plain")]));
-    }
-
-    /// DESIGN, section 8: a page's analytics must not cost an editor the lease.
-    #[test]
-    fn a_lease_is_bound_to_no_cookie_that_is_not_named() {
-        let of = |cookies: &[&str], field: &'static str| {
-            let fields = [(header::AUTHORIZATION, "alice"), (header::COOKIE, field)];
-            let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
-            Principal::of(&HeaderMap::from_iter(fields), &rules(cookies), None)
-        };
-        assert_eq!(of(&[], "analytics=1").holder(), of(&[], "analytics=2").holder());
-        assert_ne!(of(&[], "analytics=1"), of(&[], "analytics=2"), "what is told from memory goes by the whole field");
-        let named = |field| of(&["session"], field);
-        assert_eq!(named("session=a; analytics=1"), named("analytics=2;session=a"));
-        assert_ne!(named("session=a").holder(), named("session=b").holder());
-        assert_ne!(named("session=a"), named("sessions=a"));
-        assert_ne!(named("session=a").holder(), named("analytics=1").holder());
-        let headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("analytics=1"))]);
-        assert!(Principal::of(&headers, &rules(&["session"]), None).is_anonymous());
-    }
-
-    #[test]
-    fn tags_name_who_signs_and_nothing_else_does() {
-        let (key, nothing) = (ResourceKey::from_text("a"), HeaderMap::new());
-        let labelled = |principal: Principal| principal.labelled_variant(&key, b"/a", &nothing);
-        let by = |credentials| principal(&[(header::AUTHORIZATION, credentials)]);
-        for (one, again, other) in [
-            ("SharedKey alice:1", "SharedKey alice:2", "SharedKey bob:1"),
-            (
-                "AWS4-HMAC-SHA256 Credential=A/1, Signature=1",
-                "AWS4-HMAC-SHA256 Credential=A/2, Signature=2",
-                "AWS4-HMAC-SHA256 Credential=B/1, Signature=1",
-            ),
-        ] {
-            assert_eq!(labelled(by(one)), labelled(by(again)));
-            assert_ne!(labelled(by(one)), labelled(by(other)));
-            assert_ne!(by(one), by(again));
-            assert_ne!(by(one).name(), by(again).name());
-            let variant = |principal: Principal| principal.variant(&key, b"/a", &nothing);
-            assert_ne!(variant(by(one)), variant(by(again)));
-            let fields = |cookie| [(header::AUTHORIZATION, one), (header::COOKIE, cookie)];
-            assert_ne!(labelled(principal(&fields("a"))), labelled(principal(&fields("b"))), "all other fields count");
-        }
-        assert_ne!(labelled(by("Bearer a")), labelled(by("Bearer b")));
-        assert_eq!(labelled(by("Bearer a")), by("Bearer a").variant(&key, b"/a", &nothing));
-    }
-
-    #[test]
-    fn what_a_principal_may_know_it_may_know_for_a_time() {
-        let read_grants = ReadGrants::new();
-        let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
-        let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
-        assert!(!read_grants.may_know(&key, alice, start));
-        read_grants.was_let_read(&key, alice, start, ttl);
-        assert!(read_grants.may_know(&key, alice, start));
-        assert!(!read_grants.may_know(&key, principal(&[]), start), "no other principal may");
-        assert!(!read_grants.may_know(&key, alice, start.plus(ttl)));
-    }
-
-    #[test]
-    fn reading_again_renews_what_may_be_known() {
-        let read_grants = ReadGrants::new();
-        let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
-        let (alice, start) = (principal(&[]), StoreTime::default());
-        read_grants.was_let_read(&key, alice, start, ttl);
-        let later = start.plus(ttl / 2);
-        read_grants.was_let_read(&key, alice, later, ttl);
-        assert!(read_grants.may_know(&key, alice, start.plus(ttl)));
-    }
-}
+#[path = "principal_tests.rs"]
+mod tests;

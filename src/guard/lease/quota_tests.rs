@@ -5,9 +5,12 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderValue, header};
 
 use super::*;
-use crate::core::lease::{
-    Action,
-    testing::{Resource, acquire, fixed, id, share},
+use crate::{
+    core::lease::{
+        Action,
+        testing::{Resource, acquire, fixed, id, share},
+    },
+    guard::knowledge::principal::Presented,
 };
 
 const HERE: &str = "192.0.2.1";
@@ -21,7 +24,10 @@ fn client(name: &'static str, address: &str) -> Holder {
     }
     let address = address.parse::<IpAddr>().expect("an address");
     Holder {
-        principal: Principal::of(&headers, &crate::proxy::testing::guard(), None),
+        principal: Principal::of(
+            Presented { headers: &headers, query: None, certificate: None },
+            &crate::proxy::testing::guard(),
+        ),
         address: ClientAddress::from(Some(address)),
     }
 }

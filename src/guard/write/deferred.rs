@@ -71,8 +71,7 @@ fn kept(request: &Request) -> Result<PendingDelete, Refusal> {
     let headers = &request.head.headers;
     let target = client_target(request);
     let (_, query) = split_query(&target);
-    let names = &request.rules.identity_headers;
-    if !request.sender.principal.is_anonymous() || has_credentials(headers, names, query) {
+    if !request.sender.principal.is_anonymous() || has_credentials(headers, query) {
         return Err(cannot_wait(
             "a DELETE with credentials cannot wait, since they are not kept: send it without credentials, or again \
              when no other client holds the lease",

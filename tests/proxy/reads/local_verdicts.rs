@@ -103,6 +103,60 @@ async fn p26_a_client_that_may_not_read_learns_nothing() {
     }
 }
 
+/// DESIGN, section 8: credentials in the query identify a client as those in fields do, in any spelling of their names.
+#[tokio::test]
+async fn a_client_with_bad_credentials_in_the_query_learns_nothing() {
+    for source in source::EXCLUSIVE {
+        // No probe can carry a signature of AWS, so the write of its client is refused without an answer of the backend.
+        for (name, status) in [
+            ("token", 403),
+            ("access_token", 403),
+            ("sig", 403),
+            ("key", 403),
+            ("t%6Fken", 403),
+            ("TOKEN", 403),
+            ("X-Amz-Signature", 502),
+        ] {
+            let (backend, setup) = source.start("/doc", "one").await;
+            let proxy = setup.start().await;
+            let addr = proxy.addr();
+            let (good, bad) = (format!("/doc?{name}=good"), format!("/doc?{name}=bad"));
+            backend.always("*", &bad, |_| Answer::status(403).body("not you"));
+            backend.put(&good, "one");
+            let old = get(addr, &good).await.etag();
+            assert_eq!(put_if_match(addr, &good, &old, "two").await.status, 204, "{source} {name}");
+            let tag = get(addr, &good).await.etag();
+            for tag in [&old, &tag] {
+                assert_eq!(confirm(addr, &bad, tag, &[]).await.status, 403, "{source} {name}");
+                let write = put_if_match(addr, &bad, tag, "x").await;
+                assert_eq!(write.status, status, "{source} {name}: {}", write.text());
+            }
+        }
+    }
+}
+
+/// Names of the route's own: one that counts, and none.
+#[tokio::test]
+async fn the_route_names_the_credentials_in_its_query() {
+    for (lines, name, status) in [
+        ("identity_query = [\"ticket\"]", "ticket", 403),
+        ("identity_query = [\"ticket\"]", "token", 412),
+        ("identity_query = []", "token", 412),
+        ("", "ticket", 412),
+    ] {
+        let (backend, setup) = VERSION.start("/doc", "one").await;
+        let proxy = setup.route(lines).start().await;
+        let addr = proxy.addr();
+        let (good, bad) = (format!("/doc?{name}=good"), format!("/doc?{name}=bad"));
+        backend.always("*", &bad, |_| Answer::status(403));
+        backend.put(&good, "one");
+        let old = get(addr, &good).await.etag();
+        assert_eq!(put_if_match(addr, &good, &old, "two").await.status, 204);
+        get(addr, &good).await;
+        assert_eq!(put_if_match(addr, &bad, &old, "x").await.status, status, "{lines} {name}");
+    }
+}
+
 /// P27: what the backend says of the client or its target goes before any precondition, whether it is true or not.
 #[tokio::test]
 async fn p27_a_refusal_of_the_backend_goes_before_preconditions() {

@@ -23,10 +23,12 @@ use crate::{
         refusal::{Code, Refusal},
         resource::ResourceKey,
         steps::take_over,
+        target::split_query,
     },
     guard::{
         answer::{Answer, Relayed},
         claim::{Claim, Held, Marked},
+        knowledge::principal::Presented,
         probe::permission::Permission,
         refusals,
         request::Request,
@@ -87,7 +89,9 @@ pub(crate) fn key_of_write(client: &dyn Client, request: &Request) -> Result<Opt
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => {
-            let sender = request.sender.principal.of_attempt(headers, &request.rules, client.certificate());
+            let (_, query) = split_query(client.head().raw_path());
+            let presented = Presented { headers, query, certificate: client.certificate() };
+            let sender = request.sender.principal.of_attempt(presented, &request.rules);
             Ok(Some(WriteKey { name: name_of(request, &key), sender, seen: None }))
         }
         None if request.rules.idempotency == Idempotency::Required => Err(missing()),
