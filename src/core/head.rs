@@ -56,7 +56,7 @@ impl HeadScan {
 }
 
 /// Whether a method may have this byte (RFC 9110 section 5.6.2).
-fn is_token(byte: u8) -> bool {
+pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

@@ -8,6 +8,22 @@
 
 use memchr::{memchr, memchr_iter};
 
+use super::head::is_token;
+
+/// The longest method that is shown, in bytes.
+const SHOWN_METHOD_BYTES: usize = 32;
+/// The longest path that is shown of a request that cannot be read, in bytes.
+const SHOWN_PATH_BYTES: usize = 256;
+
+/// The beginning of a request that cannot be read, as far as a log may show it: no query, and nothing that is no path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShownLine<'a> {
+    /// The method; empty if there is none.
+    pub method: &'a [u8],
+    /// The path, or its beginning; empty if there is none.
+    pub path: &'a [u8],
+}
+
 /// Returns what is wrong with the target of a request, as advice on what to send instead. `None` if nothing is wrong,
 /// or if there is no request line.
 pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
@@ -25,6 +41,24 @@ pub fn method_and_target(head: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = line.iter().position(|octet| *octet == b' ')?;
     let end = line.iter().rposition(|octet| *octet == b' ')?;
     Some((line.get(..begin)?, line.get(begin + 1..end)?))
+}
+
+/// Whether a head asks for a tunnel.
+pub fn is_connect(head: &[u8]) -> bool {
+    method_and_target(head).is_some_and(|(method, _)| method == b"CONNECT")
+}
+
+/// Returns what a log may show of a request that begins with these bytes.
+pub fn shown(received: &[u8]) -> ShownLine<'_> {
+    let line = lines(received).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut words = line.splitn(2, |octet| *octet == b' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else { return ShownLine::default() };
+    if method.len() > SHOWN_METHOD_BYTES || !method.iter().copied().all(is_token) {
+        return ShownLine::default();
+    }
+    let ends_path = |octet: &u8| matches!(octet, b'?' | b'#' | 0x7f) || *octet <= b' ';
+    let path = target.split(ends_path).next().filter(|path| path.starts_with(b"/")).unwrap_or_default();
+    ShownLine { method, path: path.get(..SHOWN_PATH_BYTES).unwrap_or(path) }
 }
 
 /// Returns the value of the first `Host` field, as far as it is text.
@@ -88,6 +122,31 @@ mod tests {
             }
         }
         assert!(fault_of_target(b"\r\n\r\nGET /a#b HTTP/1.1\r\n\r\n").is_some());
+    }
+
+    #[test]
+    fn a_log_shows_the_method_and_the_path_and_nothing_else() {
+        let (long_method, long_path) = ("M".repeat(33), format!("/{}", "p".repeat(300)));
+        let (long_line, cut) = (format!("GET {long_path}"), &long_path[..SHOWN_PATH_BYTES]);
+        for (received, method, path) in [
+            ("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", "GET", "/a"),
+            ("\r\nGET /a?token=b HTTP/1.1\r\n", "GET", "/a"),
+            ("GET /a#token=b HTTP/1.1", "GET", "/a"),
+            ("GET /a b HTTP/1.1", "GET", "/a"),
+            ("GET /a\x01b", "GET", "/a"),
+            ("GET http://user:word@a/b HTTP/1.1", "GET", ""),
+            ("AUTH word", "AUTH", ""),
+            ("GET  /a", "GET", ""),
+            (&long_line, "GET", cut),
+            ("GET", "", ""),
+            ("G@T /a HTTP/1.1", "", ""),
+            ("\x16\x03\x01 /a", "", ""),
+            (&format!("{long_method} /a HTTP/1.1"), "", ""),
+            ("", "", ""),
+        ] {
+            let expected = ShownLine { method: method.as_bytes(), path: path.as_bytes() };
+            assert_eq!(shown(received.as_bytes()), expected, "{received:?}");
+        }
     }
 
     #[test]

@@ -83,14 +83,22 @@ impl LocalAnswer {
         let is_head = request.method == Method::HEAD;
         let has_content = !is_head || dialect.quirks().head_errors_have_content;
         let answer = Self::of_document(document, &refusal, has_content, !is_head);
-        telemetry::keep_refusal(entry, refusal, &request.method, request.raw_path());
+        telemetry::keep_refusal(entry, refusal, Some(&request.method), request.raw_path());
         answer
     }
 
-    /// Makes the answer to a request that was refused before it was read. The route is not known that early, so the
-    /// answer is a problem document.
-    pub(super) fn unread(refusal: &Refusal) -> pingora::Result<Self> {
-        Self::of_document(problem(refusal), refusal, true, true)
+    /// Makes the answer to a request that was refused before it was read, beyond this method and path at most. The route
+    /// is not known that early, so the answer is a problem document.
+    pub(crate) fn unread(
+        method: Option<&Method>,
+        path: &[u8],
+        mut refusal: Refusal,
+        entry: &mut AccessEntry,
+    ) -> pingora::Result<Self> {
+        telemetry::refused(entry, &mut refusal);
+        let answer = Self::of_document(problem(&refusal), &refusal, true, method != Some(&Method::HEAD));
+        telemetry::keep_refusal(entry, refusal, method, path);
+        answer
     }
 
     /// `has_content` tells whether the head describes the content, and `sends` whether the content follows.

@@ -34,7 +34,7 @@ use pingora::{
 };
 use pingora_timeout::timeout;
 use tokio::{
-    io::AsyncWriteExt as _,
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     time::{Instant, timeout_at},
 };
 
@@ -58,6 +58,10 @@ const DRAIN_IDLE: Duration = Duration::from_secs(5);
 /// How long a client may take to receive the answer to an unread request. The answer fits into the buffers of its
 /// system.
 const UNREAD_WRITE: Duration = Duration::from_secs(2);
+/// How long the client of an unread request may go on sending before its connection is closed.
+const UNREAD_LINGER: Duration = Duration::from_secs(2);
+/// The number of bytes that it may send in that time.
+const UNREAD_BYTES: usize = 256 * 1024;
 /// How long a client may take to receive a piece of its response.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -72,12 +76,28 @@ pub async fn refuse(
     respond(session, answer).await
 }
 
-/// Answers a connection whose request was refused before it was read, and ends the connection.
-pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal) -> pingora::Result<()> {
-    let (head, document) = LocalAnswer::unread(refusal)?.into_parts()?;
-    session.set_keepalive(None);
-    session.set_write_timeout(Some(UNREAD_WRITE));
-    write_whole(session, head, document).await
+/// Answers a connection of HTTP/1.1 whose request was refused before it was read, and ends the connection. A client that
+/// is still sending sees the answer and no reset.
+pub(crate) async fn respond_unread(mut stream: Stream, answer: LocalAnswer) {
+    let bytes = answer.into_bytes(false);
+    let write = async {
+        stream.write_all(&bytes).await?;
+        stream.flush().await?;
+        stream.shutdown().await
+    };
+    if matches!(timeout(UNREAD_WRITE, write).await, Ok(Ok(()))) {
+        let _ = timeout(UNREAD_LINGER, forget(&mut stream)).await;
+    }
+}
+
+async fn forget(stream: &mut Stream) {
+    let mut left = UNREAD_BYTES;
+    let mut bytes = [0; 4 * 1024];
+    while let Ok(count @ 1..) = stream.read(&mut bytes).await
+        && left > count
+    {
+        left -= count;
+    }
 }
 
 /// Writes an answer to a session.

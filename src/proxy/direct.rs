@@ -40,6 +40,8 @@ pub(crate) enum Served {
     Ended,
     /// It needs pingora's own proxying. Nothing was done with it, and nothing after its head was read.
     Declined(Stream),
+    /// It cannot be read, and its client is to be told.
+    Unreadable(Stream),
 }
 
 impl Gateway {
@@ -50,14 +52,11 @@ impl Gateway {
 
     /// Serves the request whose complete head is at the beginning of `received`. `is_last` ends the connection.
     pub(crate) async fn serve(&self, stream: Stream, received: BytesMut, is_last: bool) -> Served {
-        let (mut session, received_bytes) = (ServerSession::new_http1(stream), received.len());
-        session.set_pipelined_prefix(received);
-        match session.read_request().await {
-            Ok(true) => {}
-            // Pingora tells the client.
-            Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => return declined(session),
-            Ok(false) | Err(_) => return Served::Ended,
-        }
+        let received_bytes = received.len();
+        let mut session = match read(stream, received).await {
+            Ok(session) => session,
+            Err(served) => return served,
+        };
         let is_complete = is_complete(session.req_header(), received_bytes.saturating_sub(session.to_h1_raw().len()));
         if is_last {
             session.set_keepalive(None);
@@ -118,6 +117,24 @@ impl Gateway {
             Ok(Some(reusable)) => Served::Kept(reusable.into_parts().0),
             Ok(None) | Err(_) => Served::Ended,
         }
+    }
+}
+
+/// Looks whether a request that the direct path does not serve can be read. If so, it is declined.
+pub(crate) async fn look_at(stream: Stream, received: BytesMut) -> Served {
+    read(stream, received).await.map_or_else(|served| served, declined)
+}
+
+/// Reads the request whose complete head is at the beginning of `received`.
+async fn read(stream: Stream, received: BytesMut) -> Result<ServerSession, Served> {
+    let mut session = ServerSession::new_http1(stream);
+    session.set_pipelined_prefix(received);
+    match session.read_request().await {
+        Ok(true) => Ok(session),
+        Err(error) if *error.etype() == ErrorType::InvalidHTTPHeader => {
+            Err(into_stream(session).map_or(Served::Ended, Served::Unreadable))
+        }
+        Ok(false) | Err(_) => Err(Served::Ended),
     }
 }
 

@@ -291,7 +291,7 @@ pub(super) async fn leave(session: &mut ServerSession, error: Option<&Error>, co
 pub(super) fn tell(session: &ServerSession, context: &mut Context, status: u16, sent_bytes: usize) {
     let request = session.req_header();
     let exchange = ClientExchange {
-        method: &request.method,
+        method: Some(&request.method),
         target: request.raw_path(),
         status,
         received_bytes: session.body_bytes_read(),

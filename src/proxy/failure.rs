@@ -33,8 +33,13 @@ fn downstream(kind: &ErrorType) -> Option<Refusal> {
         ErrorType::ReadTimedout => {
             Some(Refusal::new(Code::BodyTimeout, "send the whole body without pausing for a minute"))
         }
-        _ => Some(Refusal::new(Code::MalformedRequest, "send a request that follows RFC 9110 and RFC 9112")),
+        _ => Some(malformed_request()),
     }
+}
+
+/// Returns the refusal of a request that the parser does not take.
+pub(crate) fn malformed_request() -> Refusal {
+    Refusal::new(Code::MalformedRequest, "send a request that follows RFC 9110 and RFC 9112")
 }
 
 fn upstream(kind: &ErrorType) -> Refusal {

@@ -12,6 +12,8 @@
 //!    writes refusals and other local responses.
 //! 6. `entry` again writes the line in the access log.
 //!
+//! `unread` answers and counts requests that cannot be read, over either protocol.
+//!
 //! Over HTTP/1.1, `direct` serves most guarded requests by the same steps without the hooks, and so do `direct` and
 //! `forward` most unguarded reads.
 
@@ -53,14 +55,17 @@ mod target;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 use arrival::Arrival;
 pub use context::Context;
-pub(crate) use direct::Served;
+pub(crate) use direct::{Served, look_at};
 use entry::Entered;
+pub(crate) use failure::malformed_request;
 pub use observe::Observation;
 use observe::Observer;
 use pass::ServerFinder;
+pub(crate) use unread::UnreadClient;
 
 /// The proxy as pingora sees it. A clone is the same proxy.
 #[derive(Clone)]

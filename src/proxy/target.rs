@@ -24,7 +24,7 @@ pub(super) fn check_length(request: &RequestHeader, most: usize) -> Result<(), R
 /// Pingora has already refused several Host fields, and a Host that differs from the target's authority.
 pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal> {
     if request.method == Method::CONNECT {
-        return Err(Refusal::new(Code::MethodNotAllowed, "tunnels are not supported; use another method"));
+        return Err(no_tunnel());
     }
     let has_host = request.headers.contains_key(header::HOST) || request.uri.authority().is_some();
     if !has_host && request.version != Version::HTTP_10 {
@@ -51,6 +51,11 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
     let authority = authority.to_vec();
     request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send a valid host name"))?;
     request.set_raw_path(&origin_form).map_err(|_cause| malformed("send a target that follows RFC 3986"))
+}
+
+/// Returns the refusal of CONNECT.
+pub(super) fn no_tunnel() -> Refusal {
+    Refusal::new(Code::MethodNotAllowed, "tunnels are not supported; use another method")
 }
 
 /// Writes the authority of an HTTP/2 request into Host, so that readers of that field see the same request over either

@@ -70,8 +70,8 @@ pub(super) struct ReceivedHead {
 pub(super) enum NoHead {
     /// The client has gone or been silent for too long, or the process ends.
     Gone,
-    /// The client receives a refusal.
-    Refused(Refusal),
+    /// The client receives a refusal. These bytes of the request have come.
+    Refused(Refusal, BytesMut),
 }
 
 impl Heads {
@@ -104,31 +104,41 @@ impl Heads {
             _ = ends.wait_for(|ends| *ends) => None,
         };
         let Some(Ok(bytes)) = read else { return Err(NoHead::Gone) };
-        let (mut head, mut scan) = (ReceivedHead { bytes, length: 0, held: self.hold_none() }, HeadScan::default());
-        if self.goes_on(&mut scan, &mut head)? {
-            // The first piece is nearly always the whole head: only a second piece needs a clock.
-            let end = Instant::now() + self.time_max;
-            loop {
-                match timeout_at(end, stream.read_buf(&mut head.bytes)).await {
-                    Ok(Ok(1..)) => {}
-                    Ok(_) => return Err(NoHead::Gone),
-                    Err(_elapsed) => return Err(NoHead::Refused(too_late())),
-                }
-                if !self.goes_on(&mut scan, &mut head)? {
-                    break;
-                }
+        let mut head = ReceivedHead { bytes, length: 0, held: self.hold_none() };
+        match self.complete(stream, &mut head).await {
+            Ok(true) => Ok(head),
+            Ok(false) => Err(NoHead::Gone),
+            Err(refusal) => Err(NoHead::Refused(refusal, head.bytes)),
+        }
+    }
+
+    /// Reads the rest of a head. Returns false if the client has gone before.
+    async fn complete(&self, stream: &mut Stream, head: &mut ReceivedHead) -> Result<bool, Refusal> {
+        let mut scan = HeadScan::default();
+        if !self.goes_on(&mut scan, head)? {
+            return Ok(true);
+        }
+        // The first piece is nearly always the whole head: only a second piece needs a clock.
+        let end = Instant::now() + self.time_max;
+        loop {
+            match timeout_at(end, stream.read_buf(&mut head.bytes)).await {
+                Ok(Ok(1..)) => {}
+                Ok(_) => return Ok(false),
+                Err(_elapsed) => return Err(too_late()),
+            }
+            if !self.goes_on(&mut scan, head)? {
+                return Ok(true);
             }
         }
-        Ok(head)
     }
 
     /// Whether more of a head must come. If so, there is room for it.
-    fn goes_on(&self, scan: &mut HeadScan, head: &mut ReceivedHead) -> Result<bool, NoHead> {
+    fn goes_on(&self, scan: &mut HeadScan, head: &mut ReceivedHead) -> Result<bool, Refusal> {
         let state = scan.look(&head.bytes);
         let complete = (state == HeadState::Complete).then(|| scan.end());
         head.length = complete.unwrap_or_default();
         if complete.unwrap_or(head.bytes.len()) > self.bytes_max {
-            return Err(NoHead::Refused(self.too_large()));
+            return Err(self.too_large());
         }
         if state != HeadState::Unfinished {
             return Ok(false);
@@ -137,7 +147,7 @@ impl Heads {
             // One byte more than allowed reveals a head that is too large.
             let wanted = (2 * head.bytes.len()).max(FIRST_BYTES).min(self.bytes_max + 1);
             if !head.held.hold_head(wanted) {
-                return Err(NoHead::Refused(no_room()));
+                return Err(no_room());
             }
             head.bytes.reserve(wanted - head.bytes.len());
         }
@@ -240,7 +250,7 @@ mod tests {
 
     fn code(result: Result<ReceivedHead, NoHead>) -> Code {
         match result {
-            Err(NoHead::Refused(refusal)) => refusal.code,
+            Err(NoHead::Refused(refusal, _received)) => refusal.code,
             other => panic!("{other:?} and no refusal"),
         }
     }

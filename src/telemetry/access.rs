@@ -78,9 +78,9 @@ impl AccessEntry {
 /// The facts about a request that come from its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientExchange<'a> {
-    /// The method as received.
-    pub method: &'a Method,
-    /// The target as received.
+    /// The method as received; `None` if it could not be read.
+    pub method: Option<&'a Method>,
+    /// The target as received, as far as it could be read.
     pub target: &'a [u8],
     /// The status of the answer; 0 if none was sent.
     pub status: u16,
@@ -134,7 +134,9 @@ pub(super) fn write(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
 
 /// Adds the fields of a line, in order.
 fn add_fields(line: &mut LineWriter<'_>, entry: &AccessEntry, exchange: &ClientExchange<'_>) {
-    line.text(name!("method"), exchange.method.as_str());
+    if let Some(method) = exchange.method {
+        line.text(name!("method"), method.as_str());
+    }
     line.path(name!("path"), path(exchange.target));
     if let Some(route) = entry.route.as_deref() {
         line.text(name!("route"), &route.name);
@@ -183,7 +185,7 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     let route = entry.route.as_deref();
     tracing::info!(
         target: "ifmatch::access",
-        method = exchange.method.as_str(),
+        method = exchange.method.map(Method::as_str),
         path = %path(exchange.target).escape_ascii(),
         route = route.map(|route| route.name.as_str()),
         policy = route.map(|route| route.policy.word()),

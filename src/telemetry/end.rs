@@ -43,12 +43,12 @@ pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal) {
 }
 
 /// Keeps the refusal of a request with this method and target for an operator, before its client can ask about it.
-pub fn keep_refusal(entry: &AccessEntry, refusal: Refusal, method: &Method, target: &[u8]) {
+pub fn keep_refusal(entry: &AccessEntry, refusal: Refusal, method: Option<&Method>, target: &[u8]) {
     let (Some(log), Some(id)) = (refusal_log::get(), refusal.request_id) else { return };
     let route = entry.route.as_deref();
     let trace_id = entry.info.as_ref().and_then(|info| info.trace_id());
     let request = RefusedRequest {
-        method: method.as_str(),
+        method: method.map_or("", Method::as_str),
         path: access::path(target),
         route: route.map(|route| route.name.as_str()),
         policy: route.map(|route| route.policy.word()),
@@ -67,7 +67,7 @@ pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
     entry.server = entry.server.take().or_else(|| info.server());
     if let Some(metrics) = metrics::get() {
         metrics.request(&EndedRequest {
-            method: exchange.method,
+            method: exchange.method.map_or("_OTHER", known),
             is_tls: exchange.is_tls,
             status: exchange.status,
             route: entry.route.as_ref(),
@@ -87,7 +87,7 @@ pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
 
 /// Describes a request with the attributes of the semantic conventions and those of ifmatch.
 fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
-    let method = known(exchange.method);
+    let method = exchange.method.map_or("_OTHER", known);
     let path = String::from_utf8_lossy(access::path(exchange.target)).into_owned();
     let mut attributes = vec![
         KeyValue::new(define::METHOD, method),
@@ -95,8 +95,8 @@ fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
         KeyValue::new("url.path", path),
         KeyValue::new(define::STATUS, i64::from(exchange.status)),
     ];
-    if method == "_OTHER" {
-        attributes.push(KeyValue::new("http.request.method_original", exchange.method.as_str().to_owned()));
+    if let Some(original) = exchange.method.filter(|_| method == "_OTHER") {
+        attributes.push(KeyValue::new("http.request.method_original", original.as_str().to_owned()));
     }
     let failed = exchange.status >= 500;
     if failed {

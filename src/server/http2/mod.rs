@@ -12,6 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use h2::{Reason, server::Connection};
+use http::Method;
 use pingora::{
     ErrorType, OrErr as _,
     apps::HttpServerApp as _,
@@ -28,7 +29,7 @@ use pingora_runtime::current_handle;
 use tokio::{sync::Notify, time::timeout};
 
 use super::{connections::Connections, places::ConnectionPlace};
-use crate::{downstream::unread::UNREAD, upstream::tapped::Tapped};
+use crate::{downstream::unread::UNREAD, proxy::UnreadClient, upstream::tapped::Tapped};
 
 mod watched;
 
@@ -79,6 +80,7 @@ pub(super) async fn serve(
         proxy_digest: stream.get_proxy_digest(),
         socket_digest: stream.get_socket_digest(),
     });
+    let client = UnreadClient::of(&stream);
     let watch = Arc::new(FrameWatch::new());
     let stream: Stream = Box::new(Tapped { stream, tap: Arc::clone(&watch) });
     let handshake = handshake(stream, Some(options(connections.heads.bytes_max)));
@@ -108,16 +110,27 @@ pub(super) async fn serve(
                     ServerSession::new_http2(session).shutdown_with_reason(Reason::REFUSED_STREAM);
                     continue;
                 };
-                let proxy = Arc::clone(&connections.proxy);
+                let (proxy, gateway) = (Arc::clone(&connections.proxy), connections.gateway.clone());
                 let (request, shutdown) = (running.enter(), shutdown.clone());
                 let handled = async move {
                     let _running = (request, admitted);
-                    proxy.process_new_http(ServerSession::new_http2(session), &shutdown).await;
+                    let asks_tunnel = session.req_header().method == Method::CONNECT;
+                    let session = ServerSession::new_http2(session);
+                    if asks_tunnel {
+                        gateway.refuse_tunnel(session).await;
+                    } else {
+                        proxy.process_new_http(session, &shutdown).await;
+                    }
                 };
                 current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
             }
-            Ok(Some(H2Accept::Rejected)) if malformed < MALFORMED => malformed += 1,
-            Ok(Some(H2Accept::Rejected)) => return cut_off(&mut connection, ConnectionEnd::Malformed, place).await,
+            Ok(Some(H2Accept::Rejected)) => {
+                connections.gateway.tell_rejected(client);
+                malformed += 1;
+                if malformed > MALFORMED {
+                    return cut_off(&mut connection, ConnectionEnd::Malformed, place).await;
+                }
+            }
             Ok(None) | Err(_) => return,
         }
     }

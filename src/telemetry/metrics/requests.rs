@@ -17,8 +17,8 @@ const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OP
 /// A finished request.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedRequest<'a> {
-    /// The method.
-    pub method: &'a Method,
+    /// The name of the method, see [`known`].
+    pub method: &'static str,
     /// Whether the request came over TLS.
     pub is_tls: bool,
     /// The status of the answer; 0 if none was sent.
@@ -74,7 +74,7 @@ impl Metrics {
     pub fn request(&self, ended: &EndedRequest<'_>) {
         let EndedRequest { is_tls, status, verdict, .. } = *ended;
         let route = ended.route.map_or(0, |route| std::sync::Arc::as_ptr(route).addr());
-        let outcome = OutcomeLabels { route, method: known(ended.method), is_tls, status, verdict };
+        let outcome = OutcomeLabels { route, method: ended.method, is_tls, status, verdict };
         let name = ended.route.map_or("", |route| route.name.as_str());
         REQUESTS.with_borrow_mut(|table| {
             let Some(bound) = table.get(name, outcome, |outcome| self.bind(outcome, ended)) else { return };

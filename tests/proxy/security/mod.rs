@@ -13,4 +13,5 @@ mod refusals;
 mod refused_untouched;
 mod sent_fields;
 mod smuggling;
+mod unread;
 mod weighed;
