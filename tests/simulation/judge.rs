@@ -379,10 +379,11 @@ impl Ledger {
                 let is_shared = field(&entry.request, "lease-mode").is_some();
                 let earlier = self.grants.iter().filter(|grant| grant.resource == entry.resource);
                 let is_held = lasts.is_none_or(|seconds| at < entry.invoked_at + Duration::from_secs(seconds));
-                let mut earlier =
-                    earlier.filter(|grant| is_held && grant.is_held(at) || grant.answered < entry.invoked);
-                let excludes = |grant: &Grant| grant.is_held(at) && is_held && !(grant.is_shared && is_shared);
-                let wrong = earlier.find(|grant| excludes(grant) || grant.fence >= fence).map(|other| other.fence);
+                // Two that share the lease may get their answers in either order, unless one asked after the other's answer.
+                let are_in_order = |grant: &Grant| grant.answered < entry.invoked;
+                let is_beside = |grant: &Grant| is_held && grant.is_held(at) && !(grant.is_shared && is_shared);
+                let mut earlier = earlier.filter(|grant| is_beside(grant) || are_in_order(grant));
+                let wrong = earlier.find(|grant| is_beside(grant) || grant.fence >= fence).map(|other| other.fence);
                 if let Some(other) = wrong {
                     self.breaks(format!("the leases {other} and {fence} are held at once, or in the other order"));
                 }
