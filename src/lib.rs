@@ -78,6 +78,7 @@
 //! |---|---|
 //! | [`core`] | decisions: pure functions over plain data |
 //! | [`clock`], [`entropy`], [`supervisor`] | services of the machine: time, random numbers, the service manager |
+//! | `threads`, `names` | threads for work that blocks, and the addresses of servers |
 //! | [`dialect`] | how clients spell requests and read answers, pure |
 //! | [`tls`] | certificates, for both sides |
 //! | [`config`] | the configuration: its types, and a check that reports all problems of a file at once |
@@ -120,6 +121,7 @@ pub mod drain;
 pub mod entropy;
 pub mod generation;
 pub mod guard;
+mod names;
 mod patience;
 pub mod proxy;
 pub mod reload;
@@ -128,5 +130,6 @@ pub mod server;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;
+mod threads;
 pub mod tls;
 pub mod upstream;

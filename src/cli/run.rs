@@ -3,7 +3,7 @@
 use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use tokio::{
-    runtime::{Handle, Runtime},
+    runtime::{Builder, Handle, Runtime},
     sync::watch,
 };
 
@@ -15,11 +15,13 @@ use crate::{
     entropy::random_u64,
     generation::{Live, Serving},
     guard::Guard,
+    names,
     proxy::Gateway,
     reload::{self, Hangups, Reloader, control},
     server::{self, Listeners, Stop, signals},
     store::{self, Opened, Store},
     telemetry::{self, activity::Activity},
+    threads,
     tls::{Downstream, FileError, stamp::FileStamp},
     upstream::{Signer, Upstreams},
 };
@@ -72,7 +74,8 @@ impl Doors {
         let admin_listener = BoundAdmin::open(config)?;
         announce(config, &listeners);
         warn_of_others(config, &listeners);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = threads::build(Builder::new_current_thread().enable_all()).map_err(failed)?;
+        names::start().map_err(failed)?;
         let signals = runtime.block_on(async { Ok((signals::watch()?, Hangups::watch()?)) });
         let (stop, hangups) = signals.map_err(failed)?;
         Ok(Self { runtime, stop, hangups, control, admin_listener, listeners })

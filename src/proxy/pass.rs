@@ -3,7 +3,7 @@
 //! End-to-end fields pass unchanged (RFC 9110 section 7.6), and `Via` is appended in both directions (section 7.6.3).
 //! A client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use bytes::Bytes;
 use http::{Method, Version, header};
@@ -99,7 +99,9 @@ impl ServerFinder {
                 Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev().cloned()),
                 Err(error) => {
                     servers.connected(server, false);
-                    failure = Error::because(ErrorType::ConnectNoRoute, "resolving a server's name", error);
+                    let is_late = error.kind() == io::ErrorKind::TimedOut;
+                    let kind = if is_late { ErrorType::ConnectTimedout } else { ErrorType::ConnectNoRoute };
+                    failure = Error::because(kind, "resolving a server's name", error);
                 }
             }
         }

@@ -2,14 +2,17 @@
 
 use std::{
     io,
-    net::{SocketAddr, ToSocketAddrs as _},
+    time::{Duration, Instant},
 };
 
 use listenfd::ListenFd;
 use thiserror::Error;
 
 use super::{BindError, Listeners, Socket, bind, tcp, unix};
-use crate::config::Listen;
+use crate::{config::Listen, core::address::Address, names::of_this_system};
+
+/// How long the address of a listener may take to be found.
+const LOOK_UP_MAX: Duration = Duration::from_secs(10);
 
 /// Why sockets that a supervisor has opened cannot be served.
 #[derive(Debug, Error)]
@@ -66,11 +69,19 @@ fn inherited() -> Result<Vec<Socket>, InheritError> {
 fn listens_on(socket: &Socket, listen: &Listen) -> bool {
     match (socket, listen) {
         (Socket::Tcp { listener, .. }, Listen::Tcp(address) | Listen::Tls(address)) => {
-            let named = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-            listener.local_addr().is_ok_and(|own: SocketAddr| Some(own) == named)
+            let named = first_of(address);
+            listener.local_addr().is_ok_and(|own| Some(Address::Tcp(own)) == named)
         }
         (Socket::Unix { path, .. }, Listen::Unix(named)) => path == named,
         _ => false,
+    }
+}
+
+/// Returns the first address of `host:port`.
+fn first_of(address: &str) -> Option<Address> {
+    match address.parse() {
+        Ok(address) => Some(Address::Tcp(address)),
+        Err(_) => of_this_system().addresses_by(address, Instant::now() + LOOK_UP_MAX).ok()?.first().cloned(),
     }
 }
 

@@ -7,7 +7,7 @@
 //! process while the old one lives on, so that two memories would guard one backend. Its services, which do the real
 //! work, run just as well without it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use pingora::{
     apps::HttpServerOptions,
@@ -15,11 +15,20 @@ use pingora::{
     server::configuration::ServerConf,
     services::{Service as _, listening::Service},
 };
-use pingora_runtime::RuntimeBuilder;
+use pingora_runtime::{BlockingPoolOpts, Runtime, RuntimeBuilder};
+use pingora_timeout::fast_timeout::fast_sleep;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{config, drain::InFlight, generation::status, proxy::Gateway, supervisor, upstream::NO_AUTHORITIES};
+use crate::{
+    config,
+    drain::InFlight,
+    generation::status,
+    proxy::Gateway,
+    supervisor,
+    threads::{KEEP_ALIVE, THREADS_MAX, start_one},
+    upstream::NO_AUTHORITIES,
+};
 
 mod accept_pace;
 mod bind;
@@ -100,7 +109,13 @@ pub async fn run(
     let descriptors = listeners.attach(&mut service, secure.as_mut());
 
     // One single-threaded runtime per worker: measured cheaper than work stealing for short requests.
-    let runtime = RuntimeBuilder::new(server.threads, "ifmatch").work_steal(false).build();
+    let runtime = RuntimeBuilder::new(server.threads, "ifmatch").work_steal(false);
+    let runtime = runtime
+        .blocking_pool_opts(BlockingPoolOpts { max_threads: Some(THREADS_MAX), thread_keep_alive: Some(KEEP_ALIVE) });
+    let runtime = runtime.build();
+    start_threads(&runtime, server.threads);
+    // Pingora starts its timer with the first request, and panics if it cannot.
+    fast_sleep(Duration::from_millis(1)).await;
     let (shutdown, shutdown_watch) = watch::channel(false);
     let mut serving = runtime.get_handle().spawn(async move {
         let over_tls = async {
@@ -144,6 +159,17 @@ pub async fn run(
     // Tasks that are still running are dropped, so this takes no time. It blocks, which a runtime does not allow.
     let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
     result
+}
+
+/// Starts a thread for work that blocks in the runtime of each worker. Pingora names one of them at random.
+fn start_threads(runtime: &Runtime, workers: usize) {
+    let mut started = HashSet::new();
+    while started.len() < workers {
+        let worker = runtime.get_handle();
+        if started.insert(worker.id()) {
+            start_one(worker);
+        }
+    }
 }
 
 /// A task that ends with its owner.

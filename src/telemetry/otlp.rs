@@ -28,7 +28,10 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use super::log_once::LogOnce;
-use crate::config::{Otlp, Signal, Telemetry};
+use crate::{
+    config::{Otlp, Signal, Telemetry},
+    threads,
+};
 
 /// Why telemetry cannot be sent.
 #[derive(Debug, Error)]
@@ -86,8 +89,8 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporter
         return Ok(sending);
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime =
-        runtime.worker_threads(1).thread_name("ifmatch-otlp").enable_all().build().map_err(OtlpError::Thread)?;
+    runtime.worker_threads(1).thread_name("ifmatch-otlp").enable_all();
+    let runtime = threads::build(&mut runtime).map_err(OtlpError::Thread)?;
     // Connections use the runtime in which they are configured.
     let entered = runtime.enter();
     if wanted(Signal::Metrics) && settings.metrics {

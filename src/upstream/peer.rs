@@ -2,24 +2,18 @@
 
 use std::{io, path::Path, slice, sync::Arc, time::Duration};
 
-use moka::sync::Cache;
 use pingora::upstreams::peer::HttpPeer;
-use tokio::{net::lookup_host, time::timeout};
 
 use crate::{
     config::Upstream,
     core::address::{Address, UNIX},
+    names::{Names, of_this_system},
 };
 
-/// How long a name's addresses are used: short enough to follow a service that moves.
-const NAME_TTL: Duration = Duration::from_secs(5);
-/// The number of names remembered, far more than a configuration has.
-const NAMES_MAX: u64 = 1024;
-
-/// Resolves `host:port`, without a system call for addresses and seldom with one for names.
-#[derive(Debug)]
+/// Finds the addresses of servers.
+#[derive(Clone, Debug)]
 pub(crate) struct Resolver {
-    names: Cache<String, Arc<[Address]>>,
+    names: Names,
 }
 
 /// The addresses of one server, in the order to try them. Never empty.
@@ -39,7 +33,7 @@ impl Addresses {
 
 impl Resolver {
     pub(crate) fn new() -> Self {
-        Self { names: Cache::builder().max_capacity(NAMES_MAX).time_to_live(NAME_TTL).build() }
+        Self { names: of_this_system().clone() }
     }
 
     /// Returns the addresses of `host:port` or `unix:/path`. Fails if the name is unknown or the answer takes longer
@@ -51,15 +45,7 @@ impl Resolver {
         if let Some(path) = server.strip_prefix(UNIX) {
             return Ok(Addresses::One(Address::Unix(Path::new(path).into())));
         }
-        if let Some(known) = self.names.get(server) {
-            return Ok(Addresses::Several(known));
-        }
-        let found: Arc<[Address]> = timeout(wait, lookup_host(server)).await??.map(Address::Tcp).collect();
-        if found.is_empty() {
-            return Err(io::Error::from(io::ErrorKind::NotFound));
-        }
-        self.names.insert(server.to_owned(), Arc::clone(&found));
-        Ok(Addresses::Several(found))
+        Ok(Addresses::Several(self.names.addresses(server, wait).await?))
     }
 }
 

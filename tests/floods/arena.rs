@@ -78,11 +78,18 @@ impl Arena {
 
     /// A proxy with the configuration that sends everything to a backend at this address.
     pub async fn with(configuration: impl FnOnce(SocketAddr) -> String, descriptors: Option<usize>) -> Self {
+        let limit = descriptors.map(|descriptors| format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""));
+        let wrapper = limit.map_or_else(Vec::new, |limit| vec!["sh".to_owned(), "-c".to_owned(), limit]);
+        Self::under(configuration, &wrapper).await
+    }
+
+    /// The same by a command that executes the command after it in its own place.
+    pub async fn under(configuration: impl FnOnce(SocketAddr) -> String, wrapper: &[String]) -> Self {
         let alone = ALONE.lock().await;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let backend = runtime.spawn(Backend::start()).await.expect("a backend");
         let configuration = configuration(backend.addr());
-        let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
+        let proxy = Proxy::start_under(&configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], wrapper).await;
         backend.put("/warm", "up");
         assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
         Self { backend, proxy, runtime: Some(runtime), _alone: alone }

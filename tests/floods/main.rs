@@ -44,6 +44,7 @@ mod others;
 mod process;
 mod records;
 mod requests;
+mod resolver;
 mod rules;
 mod small_disk;
 mod sockets;

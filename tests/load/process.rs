@@ -50,6 +50,11 @@ impl Process {
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
+    /// Its threads.
+    pub fn threads(self) -> usize {
+        fs::read_dir(self.path("task")).expect("a running process").count()
+    }
+
     /// Its TCP sockets.
     pub fn sockets(self) -> Sockets {
         let states = self.tcp_states();

@@ -10,7 +10,7 @@ use crate::{
     core::policy::Policy,
     proxy::Gateway,
     server::{self, BindError, Listeners, Stop, signals},
-    store, telemetry,
+    store, telemetry, threads,
 };
 
 mod backend;
@@ -50,7 +50,7 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     print(format_args!("A backend that knows nothing of ETags: {upstream}"));
     print(format_args!("ifmatch in front of it:                http://{proxy}"));
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = threads::build(tokio::runtime::Builder::new_current_thread().enable_all())?;
     runtime.block_on(async {
         let (_backend_runs, backend_stops) = watch::channel(false);
         tokio::spawn(backend::serve(backend, backend_stops));

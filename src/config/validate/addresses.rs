@@ -11,14 +11,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
-    sync::mpsc,
-    thread,
     time::{Duration, Instant},
 };
 
 use super::super::Upstream;
+use crate::{core::address::Address, names::of_this_system};
 
 /// The time limit for resolving all names of a file together; a resolver that answers takes milliseconds.
 const LOOKUPS_MAX: Duration = Duration::from_secs(2);
@@ -86,18 +85,18 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(if is_own { Ipv4Addr::LOCALHOST.into() } else { ip }, address.port())
 }
 
-/// Returns the addresses of the names that resolve in time. A thread that takes longer is left to end by itself.
-fn look_up(names: Vec<String>) -> Vec<(String, Vec<SocketAddr>)> {
-    let (sender, receiver) = mpsc::channel();
+/// Returns the addresses of the names that resolve in time.
+fn look_up(servers: Vec<String>) -> Vec<(String, Vec<SocketAddr>)> {
     let end = Instant::now() + LOOKUPS_MAX;
-    for name in names {
-        let sender = sender.clone();
-        thread::spawn(move || {
-            let found = name.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-            // The receiver may have stopped waiting.
-            let _ = sender.send((name, found));
-        });
-    }
-    drop(sender);
-    std::iter::from_fn(|| receiver.recv_timeout(end.saturating_duration_since(Instant::now())).ok()).collect()
+    // All of them begin before the first is waited for.
+    servers.iter().for_each(|server| of_this_system().begin(server));
+    let tcp = |address: &Address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    };
+    let found = |server: String| {
+        let addresses = of_this_system().addresses_by(&server, end).ok()?;
+        Some((server, addresses.iter().filter_map(tcp).collect()))
+    };
+    servers.into_iter().filter_map(found).collect()
 }

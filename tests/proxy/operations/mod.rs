@@ -10,6 +10,7 @@ mod console;
 mod draining;
 pub mod example_files;
 mod explained;
+mod few_threads;
 mod health_command;
 mod lifecycle;
 mod observe;

@@ -34,11 +34,11 @@ impl Proxy {
 
     /// The same with these variables in its environment.
     pub async fn start_with(configuration: &str, variables: &[(&str, &str)]) -> Self {
-        Self::start_within(configuration, variables, None).await
+        Self::start_under(configuration, variables, &[]).await
     }
 
-    /// The same with so many file descriptors at most.
-    pub async fn start_within(configuration: &str, variables: &[(&str, &str)], descriptors: Option<usize>) -> Self {
+    /// The same by a command that executes the command after it in its own place, such as `setpriv`.
+    pub async fn start_under(configuration: &str, variables: &[(&str, &str)], wrapper: &[String]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let spool = directory.path().join("spool");
         std::fs::create_dir(&spool).expect("a directory");
@@ -48,7 +48,7 @@ impl Proxy {
             let file = directory.path().join("ifmatch.toml");
             let text = configuration.replace("{listen}", &format!("listen = [\"{addr}\"]"));
             std::fs::write(&file, text.replace("{addr}", &addr.to_string())).expect("a file");
-            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()], variables, descriptors);
+            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()], variables, wrapper);
             match child.accepts(addr).await {
                 Ok(()) => return Self { child, addr, directory },
                 Err(status) if status.code() == Some(CANNOT_BIND) && attempt < ATTEMPTS => {}
@@ -130,7 +130,7 @@ impl Proxy {
     pub async fn restart(&mut self) {
         self.child.exit_status().await;
         let file = self.file();
-        self.child = spawn(self.directory.path(), &["run".as_ref(), file.as_ref()], &[], None);
+        self.child = spawn(self.directory.path(), &["run".as_ref(), file.as_ref()], &[], &[]);
         self.child.accepts(self.addr).await.expect("it starts as before");
     }
 
@@ -152,14 +152,15 @@ fn in_directory(configuration: &str, directory: &Path) -> String {
     configuration.replace("{spool}", &path("spool")).replace("{control}", &path("control"))
 }
 
-fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)], descriptors: Option<usize>) -> Child {
+fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)], wrapper: &[String]) -> Child {
     let program = env!("CARGO_BIN_EXE_ifmatch");
-    let mut command = if let Some(descriptors) = descriptors {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), program]);
-        command
-    } else {
-        Command::new(program)
+    let mut command = match wrapper.split_first() {
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+        None => Command::new(program),
     };
     command.args(arguments).env("RUST_LOG", "info").envs(variables.iter().copied()).current_dir(directory);
     Child::spawn("ifmatch", &mut command, directory.join("log"))
