@@ -38,6 +38,7 @@ pub mod owed;
 pub mod parts_hash;
 pub mod path_mapping;
 pub mod pending_delete;
+pub mod places;
 pub mod policy;
 pub mod precondition;
 pub mod quirks;

@@ -18,6 +18,7 @@ use crate::{
     config::{Balance, HashBy, Route, Upstream},
     core::{
         address::Address,
+        client_address::ClientAddress,
         fields::{is_for_guard, is_ours},
         readings::method,
         target::{split_authority, split_query},
@@ -25,7 +26,7 @@ use crate::{
     telemetry::exchange::ExchangeWatch,
     upstream::{
         Choice,
-        balance::{self, Full},
+        balance::{self, Full, Occupant},
         fields::{FieldsOfHead, end_hop, via},
         peer::{Resolver, peer},
         references::rewrite_references,
@@ -76,6 +77,7 @@ impl ServerFinder {
             order.reverse();
             context.servers = Some(order);
         }
+        let occupant = occupant(context);
         let mut failure = Error::explain(ErrorType::ConnectNoRoute, "no server is up");
         loop {
             if let Some((server, address)) = context.server.zip(context.untried.pop()) {
@@ -90,9 +92,9 @@ impl ServerFinder {
             context.slot = None;
             let untried = context.servers.get_or_insert_default();
             let takes_turns = upstream.balance == Balance::RoundRobin;
-            let Some(server) = next(untried, &servers, takes_turns) else { return Err(failure) };
+            let Some(server) = next(untried, &servers, (takes_turns, occupant)) else { return Err(failure) };
             let name = upstream.servers.get(server).ok_or_else(no_server)?;
-            let slot = servers.slot(server, &upstream).await;
+            let slot = servers.slot(server, occupant, &upstream).await;
             context.slot = Some(slot.map_err(|Full| Error::explain(OVERLOADED, "all connections are in use"))?);
             context.server = Some(server);
             match self.0.addresses(name, upstream.connect_timeout).await {
@@ -137,10 +139,21 @@ fn order(
     servers.order(Choice::Hash(&hashed))
 }
 
+/// Returns who occupies a place at the server of a request. A trusted proxy that names no client brings those of many.
+fn occupant(context: &Context) -> Occupant {
+    let trusted = &context.serving.config.server.trusted_proxies;
+    let client = context.client.filter(|client| !trusted.contains(Some(*client)));
+    Occupant::Unguarded(client.map(|client| ClientAddress::from(Some(client))))
+}
+
 /// Removes and returns the next server: the first, or, if they take turns, the first with room for another request if
 /// any.
-fn next(untried: &mut Vec<usize>, servers: &balance::UpstreamServers, takes_turns: bool) -> Option<usize> {
-    let has_room = |server: &usize| takes_turns && servers.try_slot(*server).is_ok();
+fn next(
+    untried: &mut Vec<usize>,
+    servers: &balance::UpstreamServers,
+    (takes_turns, occupant): (bool, Occupant),
+) -> Option<usize> {
+    let has_room = |server: &usize| takes_turns && servers.has_place(*server, occupant);
     let free = untried.iter().rposition(has_room);
     match free {
         Some(place) => Some(untried.remove(place)),

@@ -40,7 +40,7 @@ pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, hash_whole, read_
 pub use signing::{NoCredentials, Signer};
 pub use transport::{Connection, Transport, Wire};
 
-use balance::Full;
+use balance::{Full, Occupant};
 use dial::{Dialler, Traffic};
 use peer::Resolver;
 
@@ -149,7 +149,7 @@ impl Exchanger {
         purpose: Purpose,
         fresh: bool,
     ) -> Result<Box<Connected>, Failure> {
-        let slot = servers.slot(server, upstream).await.map_err(|Full| Failure::Full)?;
+        let slot = servers.slot(server, Occupant::Guarded, upstream).await.map_err(|Full| Failure::Full)?;
         let dialler = match purpose {
             Purpose::Read => &self.reads,
             Purpose::Write => &self.writes,

@@ -51,3 +51,4 @@ mod sockets;
 #[path = "../proxy/support/mod.rs"]
 mod support;
 mod tls;
+mod uploads;

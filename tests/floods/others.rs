@@ -27,6 +27,8 @@ const TIME: Duration = Duration::from_secs(20);
 
 /// The flood of bodies that find no room on the disk.
 const FULL_DISK: usize = 11;
+/// The last flood.
+const LAST: usize = 12;
 
 /// What became of a flood, in a few words.
 type Outcome = String;
@@ -38,7 +40,7 @@ async fn others_take_the_same_floods() {
     }
     let _alone = ALONE.lock().await;
     println!("| flood | server | memory | descriptors | processor | outcome |\n|---|---|---|---|---|---|");
-    for flood in 0..=FULL_DISK {
+    for flood in 0..=LAST {
         for name in ["ifmatch", "nginx", "haproxy"] {
             let disk = if flood == FULL_DISK { SmallDisk::mount(4) } else { None };
             if flood == FULL_DISK && disk.is_none() {
@@ -47,7 +49,7 @@ async fn others_take_the_same_floods() {
             let ground = Ground::new(disk).await;
             let Some(server) = ground.start(name).await else { continue };
             let sampler = Sampler::start(server.process);
-            let (name, outcome) = run(flood, &server).await;
+            let (name, outcome) = run(flood, &server, &ground).await;
             let cost = sampler.end().await;
             println!(
                 "| {name} | {} | {:.1} MiB | {} | {:.2} s | {outcome} |",
@@ -60,7 +62,7 @@ async fn others_take_the_same_floods() {
     }
 }
 
-async fn run(flood: usize, server: &Server) -> (&'static str, Outcome) {
+async fn run(flood: usize, server: &Server, ground: &Ground) -> (&'static str, Outcome) {
     let Server { http1, http2, .. } = *server;
     match flood {
         0 => ("300 heads, a byte each 100 ms, for 20 s", connections::trickled(http1).await),
@@ -74,11 +76,12 @@ async fn run(flood: usize, server: &Server) -> (&'static str, Outcome) {
         8 => ("5,000 PUTs with paths of 8 KB", writes::paths(http1, 8_000).await),
         9 => ("4,000 POSTs with paths of 8 KB that the backend refuses", writes::refused(http1).await),
         10 => ("338 POSTs that declare 1 MB and send 4 bytes, for 5 s", writes::announced(http1).await),
-        _ => {
+        FULL_DISK => {
             let outcome = writes::spooled(http1).await;
             let spools = if server.name == "haproxy" { ", nothing is spooled" } else { "" };
             ("200 PUTs of 600 KB, the disk of the spool full", outcome + spools)
         }
+        _ => ("1,200 uploads of two clients that stall after a byte", writes::stalled(http1, &ground.backend).await),
     }
 }
 

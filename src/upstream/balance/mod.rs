@@ -12,7 +12,7 @@
 //! that could not be connected to, but that no check reports as down, only goes to the end of the line.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Weak},
 };
@@ -26,8 +26,8 @@ use crate::{
 };
 
 use order::Order;
+pub(crate) use places::{Full, Occupant, Slot};
 use server::UpstreamServer;
-pub(crate) use server::{Full, Slot};
 
 /// The way in which a server is chosen.
 #[derive(Clone, Copy, Debug)]
@@ -64,10 +64,14 @@ impl Upstreams {
         Self { checks: Some(runtime), ..Self::default() }
     }
 
-    /// Begins the checks of all servers of a configuration, before the first request goes to them.
+    /// Begins the checks of all servers of a configuration, before the first request goes to them, and keeps places for
+    /// guarded requests where there are such.
     pub fn prepare(&self, config: &Config) {
+        let guarded = config.routes.iter().filter(|route| route.guard.is_some());
+        let guarded: HashSet<_> = guarded.map(|route| Arc::as_ptr(&route.upstream)).collect();
         for route in &config.routes {
-            self.of(&route.upstream);
+            let are_kept = guarded.contains(&Arc::as_ptr(&route.upstream));
+            self.of(&route.upstream).list.iter().for_each(|server| server.places.keep_for_guarded(are_kept));
         }
     }
 
@@ -91,7 +95,7 @@ impl Upstreams {
         let of_same_name = || known.values().map(|(_, servers)| servers).filter(|known| known.name == upstream.name);
         let servers = upstream.servers.iter().map(|name| {
             let is_same =
-                |server: &&Arc<UpstreamServer>| server.name == *name && server.max == upstream.connections.max;
+                |server: &&Arc<UpstreamServer>| server.name == *name && server.places.max() == upstream.connections.max;
             let same = of_same_name().flat_map(|known| &known.list).find(is_same);
             same.cloned().unwrap_or_else(|| Arc::new(UpstreamServer::new(name, upstream.connections.max)))
         });
@@ -157,16 +161,16 @@ impl UpstreamServers {
     }
 
     /// Returns a slot of this server, within the limits of its upstream.
-    pub(crate) async fn slot(&self, server: usize, upstream: &Upstream) -> Result<Slot, Full> {
+    pub(crate) async fn slot(&self, server: usize, occupant: Occupant, upstream: &Upstream) -> Result<Slot, Full> {
         match self.list.get(server) {
-            Some(server) => server.slot(&upstream.connections).await,
+            Some(server) => server.places.slot(occupant, &upstream.connections).await,
             None => Err(Full),
         }
     }
 
-    /// Returns a slot of this server, if one is free at this moment.
-    pub(crate) fn try_slot(&self, server: usize) -> Result<Slot, Full> {
-        self.list.get(server).ok_or(Full)?.try_slot()
+    /// Whether this server has a slot at this moment.
+    pub(crate) fn has_place(&self, server: usize, occupant: Occupant) -> bool {
+        self.list.get(server).is_some_and(|server| server.places.has_place(occupant))
     }
 
     fn states(&self) -> impl Iterator<Item = ServerState> {
@@ -176,14 +180,15 @@ impl UpstreamServers {
             is_checked: self.is_checked,
             is_down: server.is_down(),
             comes_last: server.comes_last(),
-            in_use: server.in_use(),
-            waiting: server.waiting(),
+            in_use: server.places.in_use(),
+            waiting: server.places.waiting(),
         })
     }
 }
 
 mod check;
 mod order;
+mod places;
 mod server;
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! The state of servers over several generations of a configuration.
 
+use futures_util::FutureExt as _;
+
 use super::*;
 use crate::{
     config::{ConnectionLimits, HealthCheck, HealthProbe},
+    proxy::testing::{config, guard, route},
     upstream::testing::upstream,
 };
 
@@ -12,12 +15,17 @@ fn of(upstreams: &Upstreams, servers: &[&str]) -> (Arc<Upstream>, Arc<UpstreamSe
     (upstream, servers)
 }
 
+/// A place for a guarded request, if there is one at once.
+fn slot(servers: &UpstreamServers, upstream: &Upstream, server: usize) -> Option<Slot> {
+    servers.slot(server, Occupant::Guarded, upstream).now_or_never()?.ok()
+}
+
 #[test]
 fn what_is_known_of_a_server_outlives_its_configuration() {
     let upstreams = Upstreams::default();
     let (first, before) = of(&upstreams, &["a:1", "b:1"]);
     before.connected(0, false);
-    let _slot = before.try_slot(1).expect("the server is idle");
+    let _slot = slot(&before, &first, 1).expect("the server is idle");
     let (_second, after) = of(&upstreams, &["b:1", "a:1"]);
     drop((first, before));
     assert_eq!(after.order(Choice::Turn), [0, 1], "a comes last");
@@ -28,11 +36,11 @@ fn what_is_known_of_a_server_outlives_its_configuration() {
 #[test]
 fn a_server_with_another_limit_is_counted_anew() {
     let upstreams = Upstreams::default();
-    let (_first, before) = of(&upstreams, &["a:1"]);
-    let _slot = before.try_slot(0).expect("the server is idle");
+    let (first, before) = of(&upstreams, &["a:1"]);
+    let _slot = slot(&before, &first, 0).expect("the server is idle");
     let connections = ConnectionLimits { max: 1, ..ConnectionLimits::default() };
     let second = Arc::new(Upstream { connections, ..upstream(&["a:1"]) });
-    assert!(upstreams.of(&second).try_slot(0).is_ok());
+    assert!(slot(&upstreams.of(&second), &second, 0).is_some());
 }
 
 #[test]
@@ -62,4 +70,19 @@ fn a_server_that_nobody_checks_any_more_is_up() {
     upstreams.of(&checked).list[0].set_down(true);
     let (_unchecked, servers) = of(&upstreams, &["a:1"]);
     assert_eq!(servers.order(Choice::Turn), [0]);
+}
+
+#[tokio::test]
+async fn places_are_kept_for_guarded_requests_where_a_route_is_guarded() {
+    for is_guarded in [true, false] {
+        let server = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+        let config = config(vec![route("/doc", is_guarded.then(guard), &[server])]);
+        let (upstreams, upstream) = (Upstreams::default(), &config.routes[0].upstream);
+        upstreams.prepare(&config);
+        let servers = upstreams.of(upstream);
+        let unguarded = || servers.slot(0, Occupant::Unguarded(None), upstream).now_or_never()?.ok();
+        let max = upstream.connections.max;
+        let kept = if is_guarded { max / 8 } else { 0 };
+        assert_eq!(std::iter::from_fn(unguarded).collect::<Vec<_>>().len(), max - kept);
+    }
 }

@@ -15,11 +15,12 @@ use crate::{
         proxy::Proxy,
         raw::get,
     },
+    uploads::OPEN,
 };
 
 /// What stands behind a server: another one for each flood of each server, so that they find the same.
 pub(super) struct Ground {
-    backend: Backend,
+    pub(super) backend: Backend,
     silent: SocketAddr,
     _silent: TcpListener,
     /// Where bodies are spooled that are to find no room.
@@ -76,7 +77,7 @@ async fn ifmatch(ground: &Ground) -> Server {
     let silent = ground.silent;
     let tables = format!(
         "[upstreams.silent]\nservers = [\"{silent}\"]\n[[routes]]\nname = \"silent\"\npath = \"/silent/{{*rest}}\"\n\
-         upstream = \"silent\"\npolicy = \"optimistic\"\n"
+         upstream = \"silent\"\npolicy = \"optimistic\"\n{OPEN}"
     );
     let setup = Proxy::to(ground.backend.addr());
     let configuration = match ground.spool() {

@@ -8,6 +8,8 @@ use super::{Outcome, connections::open};
 use crate::{
     requests::{answers, request},
     sockets::connections,
+    support::backend::Backend,
+    uploads::{begin, under_way},
 };
 
 /// What the backend refuses.
@@ -39,6 +41,18 @@ pub(super) async fn announced(addr: SocketAddr) -> Outcome {
 pub(super) async fn spooled(addr: SocketAddr) -> Outcome {
     let body = "x".repeat(600_000);
     sent(addr, 200, move |number| request("PUT", &format!("/large/{number}"), "If-None-Match: *\r\n", &body)).await
+}
+
+/// Uploads that no server may hold back for long: how many of them have taken a connection of the backend.
+pub(super) async fn stalled(addr: SocketAddr, backend: &Backend) -> Outcome {
+    let before = backend.open_connections();
+    let uploads = begin(addr, 1_200).await;
+    sleep(HELD).await;
+    let taken = backend.open_connections().saturating_sub(before);
+    let open = under_way(uploads).len();
+    // The rest of their bodies never comes.
+    backend.take_malformed();
+    format!("{open} are open after it, with {taken} connections to the backend")
 }
 
 /// Sends requests, and tells the answers: `201`, or how many of each where they differ.

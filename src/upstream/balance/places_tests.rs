@@ -1,0 +1,113 @@
+use std::{net::IpAddr, time::Duration};
+
+use futures_util::FutureExt as _;
+
+use super::*;
+
+fn limits(queue_max_waiters: usize) -> ConnectionLimits {
+    ConnectionLimits { queue_max_wait: Duration::from_millis(20), queue_max_waiters, ..ConnectionLimits::default() }
+}
+
+/// An unguarded request of the client with this last number.
+fn of(client: u8) -> Occupant {
+    Occupant::Unguarded(Some(ClientAddress::from(Some(IpAddr::from([192, 0, 2, client])))))
+}
+
+/// A place, if there is one at once.
+fn take(places: &Arc<PlacesAtServer>, occupant: Occupant) -> Option<Slot> {
+    places.slot(occupant, &limits(0)).now_or_never().expect("nobody may wait").ok()
+}
+
+/// All places that this client gets.
+fn take_all(places: &Arc<PlacesAtServer>, occupant: Occupant) -> Vec<Slot> {
+    std::iter::from_fn(|| take(places, occupant)).collect()
+}
+
+#[test]
+fn a_slot_is_free_again_when_its_exchange_is_over() {
+    let places = PlacesAtServer::new(1);
+    for occupant in [Occupant::Guarded, of(1), Occupant::Unguarded(None)] {
+        let slot = take(&places, occupant);
+        assert!(slot.is_some() && !places.has_place(Occupant::Guarded));
+        assert_eq!((places.in_use(), take(&places, Occupant::Guarded).is_some()), (1, false));
+        drop(slot);
+        assert_eq!(places.in_use(), 0);
+    }
+    assert!(places.taken.lock().by_client.is_empty(), "clients without places are forgotten");
+}
+
+#[test]
+fn clients_with_all_that_they_get_leave_places_to_the_next() {
+    let places = PlacesAtServer::new(100);
+    let (one, two) = (take_all(&places, of(1)), take_all(&places, of(2)));
+    assert_eq!((one.len(), two.len()), (51, 25));
+    assert!(take(&places, of(3)).is_some());
+    drop(one);
+    assert_eq!(take_all(&places, of(1)).len(), 38, "of 74 that are free");
+}
+
+#[test]
+fn an_eighth_is_for_guarded_requests_where_there_are_such() {
+    let places = PlacesAtServer::new(16);
+    places.keep_for_guarded(true);
+    let unguarded = take_all(&places, Occupant::Unguarded(None));
+    assert_eq!((unguarded.len(), take_all(&places, Occupant::Guarded).len()), (14, 2));
+    places.keep_for_guarded(false);
+    assert_eq!(take_all(&places, Occupant::Unguarded(None)).len(), 2);
+}
+
+#[tokio::test]
+async fn a_wait_for_a_slot_is_bounded() {
+    let places = PlacesAtServer::new(1);
+    let _slot = take(&places, Occupant::Guarded).expect("the server is idle");
+    assert_eq!(places.slot(Occupant::Guarded, &limits(1)).await.err(), Some(Full));
+    assert_eq!(places.waiting(), 0);
+}
+
+#[tokio::test]
+async fn nobody_waits_beyond_the_most_who_may() {
+    let places = PlacesAtServer::new(1);
+    let _slot = take(&places, Occupant::Guarded).expect("the server is idle");
+    let long = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(1) };
+    let mut first = Box::pin(places.slot(Occupant::Guarded, &long));
+    assert!(first.as_mut().now_or_never().is_none());
+    assert_eq!(places.slot(Occupant::Guarded, &long).await.err(), Some(Full));
+    drop(first);
+    assert!(places.slot(Occupant::Guarded, &long).now_or_never().is_none(), "who has gone leaves the line");
+}
+
+/// Who may not have the place that is free keeps nobody from it.
+#[tokio::test]
+async fn those_who_wait_are_served_in_order_of_arrival_but_for_those_who_have_their_share() {
+    let places = PlacesAtServer::new(4);
+    let long = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(10) };
+    let (mut full, guarded) = (take_all(&places, of(1)), take_all(&places, Occupant::Guarded));
+    assert_eq!((full.len(), guarded.len()), (3, 1));
+    let mut waiting = [of(1), of(2), Occupant::Guarded].map(|occupant| Box::pin(places.slot(occupant, &long)));
+    assert!(waiting.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+    assert_eq!(places.waiting(), 3);
+    drop(guarded);
+    let [one, two, three] = &mut waiting;
+    assert!(one.as_mut().now_or_never().is_none(), "it has three of four places");
+    let second = two.as_mut().now_or_never().expect("a place").expect("a place");
+    assert!(three.as_mut().now_or_never().is_none());
+    full.pop();
+    let _third = three.as_mut().now_or_never().expect("a place").expect("a place");
+    drop((full, second));
+    assert!(one.as_mut().now_or_never().is_some_and(|slot| slot.is_ok()));
+    assert_eq!(places.waiting(), 0);
+}
+
+/// A place that was given to somebody who no longer wants it goes on to the next.
+#[tokio::test]
+async fn a_place_of_one_who_has_gone_is_given_to_the_next() {
+    let places = PlacesAtServer::new(1);
+    let slot = take(&places, Occupant::Guarded);
+    let long = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(10) };
+    let mut waiting = [(); 2].map(|()| Box::pin(places.slot(Occupant::Guarded, &long)));
+    assert!(waiting.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+    let [first, mut second] = waiting;
+    drop(slot);
+    drop(first);
+    assert!(second.as_mut().now_or_never().is_some_and(|slot| slot.is_ok()));
+}
