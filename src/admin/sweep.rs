@@ -57,7 +57,7 @@ pub(super) async fn sweep<T, Kept: IntoIterator<Item = T>>(
         let is_last = page.len() < PAGE;
         for (number, (key, snapshot)) in page.iter().enumerate() {
             looked_at += 1;
-            if !key.is_of_keyed_write() {
+            if !key.is_of_no_resource() {
                 found.extend(keep(key, snapshot));
             }
             if found.len() >= limit && !(is_last && number + 1 == page.len()) {

@@ -1,14 +1,14 @@
 //! The limits on one request body, together with the totals of all bodies.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, header};
 
 use super::{
-    Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, StageError, UploadName, UploadOf, content_length,
-    receive, staged::StagedBlocks,
+    Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, StageError, UploadName, UploadOf, UploadOwner,
+    content_length, receive, staged::StagedBlocks,
 };
-use crate::core::blocks::BlockId;
+use crate::core::{blocks::BlockId, revision::Revision};
 
 /// The limits that one generation of the configuration sets for bodies. Clones share the totals and the staged blocks.
 #[derive(Clone, Debug)]
@@ -53,7 +53,8 @@ impl Bodies {
             || content_length(headers).is_some_and(|length| length > self.limits.memory_bytes as u64)
     }
 
-    /// Keeps a block of an upload until a list joins it, or its time is over. It replaces the block with the same id.
+    /// Keeps a block of an upload until a list joins it, or its time is over. It replaces the block with the same id. An
+    /// upload of an earlier turn ends.
     ///
     /// # Errors
     ///
@@ -62,23 +63,38 @@ impl Bodies {
         self.staged.stage(upload, id, block, &self.limits).await
     }
 
-    /// Joins blocks of an upload to one body. The blocks stay.
+    /// Joins blocks that an upload has at this turn to one body. The blocks stay.
     ///
     /// # Errors
     ///
     /// The list names an unknown block, or the body would be too large.
-    pub async fn join(&self, name: &UploadName, list: &[BlockId]) -> Result<Body, StageError> {
-        self.staged.join(name, list, &self.limits).await
+    pub async fn join(&self, upload: (&UploadName, Revision), list: &[BlockId]) -> Result<Body, StageError> {
+        self.staged.join(upload, list, &self.limits).await
     }
 
-    /// Returns the id and the length of each block of an upload, ordered by id.
-    pub fn staged(&self, name: &UploadName) -> Vec<(BlockId, u64)> {
-        self.staged.lengths(name)
+    /// Returns the id and the length of each block that an upload has at this turn, ordered by id.
+    pub fn staged(&self, name: &UploadName, turn: Revision) -> Vec<(BlockId, u64)> {
+        self.staged.lengths(name, turn)
+    }
+
+    /// Returns the turn at which this process got the blocks that it has of an upload.
+    pub fn turn_of(&self, name: &UploadName) -> Option<Revision> {
+        self.staged.turn_of(name)
     }
 
     /// Drops the blocks of an upload.
     pub fn discard(&self, name: &UploadName) {
         self.staged.discard(name);
+    }
+
+    /// Notes that the upstream has let a client write. Such a client has more room for blocks.
+    pub fn has_written(&self, owner: UploadOwner) {
+        self.staged.has_written(owner);
+    }
+
+    /// The time for which blocks wait for their list.
+    pub const fn block_ttl(&self) -> Duration {
+        self.limits.block_ttl
     }
 
     /// The largest number of blocks that an upload has.

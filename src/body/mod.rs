@@ -16,6 +16,7 @@ mod client;
 mod receive;
 mod spool;
 mod staged;
+mod uploads;
 
 pub use crate::box_future::BoxFuture;
 pub use bodies::Bodies;
@@ -23,7 +24,8 @@ pub use budget::{BodyBudget, MemoryUse, Share};
 pub use client::Client;
 pub(crate) use receive::content_length;
 pub use receive::{BodyLimits, ReceiveError, receive};
-pub use staged::{StageError, UploadName, UploadOf};
+pub use staged::StageError;
+pub use uploads::{UploadName, UploadOf, UploadOwner};
 
 use crate::core::blocks::Extent;
 use block_file::BlockFile;

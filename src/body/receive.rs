@@ -32,6 +32,8 @@ pub struct BodyLimits {
     pub timeout: Duration,
     /// The directory of the spool files.
     pub spool_dir: PathBuf,
+    /// The largest number of uploads in blocks.
+    pub max_uploads: usize,
     /// The largest number of blocks that an upload has.
     pub max_blocks: usize,
     /// The time for which blocks wait for their list.

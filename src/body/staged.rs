@@ -2,57 +2,36 @@
 //!
 //! # Design
 //!
-//! *Why is one client limited to half of all room?* Blocks stay after their request. Without the limit, a client that
-//! never sends its list could keep all others from uploading in blocks.
+//! *Who may have how much?* [`upload_room`](crate::core::upload_room) decides.
 //!
 //! *Why may all blocks together take only half of the spool?* Bodies in flight need the rest.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Weak},
     time::Duration,
 };
 
+use moka::sync::Cache;
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Body, BodyBudget, BodyLimits, ReceiveError, block_file::BlockFile};
+use super::{
+    Body, BodyBudget, BodyLimits, ReceiveError,
+    block_file::BlockFile,
+    uploads::{UploadName, UploadOf, UploadOwner, Uploads, total_room},
+};
 use crate::core::{
-    blocks::{BlockFault, BlockId, Blocks, Extent},
-    client_address::ClientAddress,
-    lease::PrincipalName,
-    resource::KeyDigest,
+    blocks::{BlockFault, BlockId, Extent},
+    revision::Revision,
 };
 
-/// The largest number of uploads: each has an open file.
-const UPLOADS_MAX: usize = 256;
-/// The largest number of blocks in all uploads. Each takes about 150 bytes of memory.
-const BLOCKS_MAX: usize = 100_000;
 /// The part of the spool that all blocks together can take.
 const SPOOL_PART: u64 = 2;
-/// The part of all room that one client can take.
-const CLIENT_PART: u64 = 2;
-
-/// The name of an upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UploadName {
-    /// The resource that the upload replaces.
-    pub resource: KeyDigest,
-    /// The principal of the client.
-    pub client: PrincipalName,
-    /// The address of the client, if the principal alone does not tell it apart.
-    pub address: Option<ClientAddress>,
-}
-
-/// An upload and the address of its client.
-#[derive(Clone, Copy, Debug)]
-pub struct UploadOf {
-    /// The name of the upload.
-    pub name: UploadName,
-    /// The address of the client.
-    pub client: ClientAddress,
-}
+/// The number of clients that are remembered as writers. Each takes about 100 bytes.
+const WRITERS_MAX: u64 = 10_000;
+/// How long a client counts as a writer after its last write.
+const WRITER_TTL: Duration = Duration::from_secs(3600);
 
 /// Why a block was not kept, or blocks were not joined.
 #[derive(Debug, Error)]
@@ -74,46 +53,22 @@ impl From<std::io::Error> for StageError {
     }
 }
 
-/// The uploads whose blocks no list has joined yet.
+/// The uploads whose blocks no list has joined yet, and the clients that have been seen to write.
 #[derive(Debug)]
 pub(super) struct StagedBlocks {
     uploads: Mutex<Uploads>,
+    writers: Cache<UploadOwner, ()>,
     budget: Arc<BodyBudget>,
-}
-
-#[derive(Debug, Default)]
-struct Uploads {
-    by_name: HashMap<UploadName, Upload>,
-    /// Whether a task drops the uploads that expire.
-    is_swept: bool,
-}
-
-#[derive(Debug)]
-struct Upload {
-    file: Arc<BlockFile>,
-    blocks: Blocks,
-    client: ClientAddress,
-    expires: Instant,
-}
-
-/// The file of an upload, and the places of listed blocks in it.
-type ListedExtents = (Arc<BlockFile>, Vec<Extent>);
-
-/// The room that uploads take.
-#[derive(Clone, Copy)]
-struct Taken {
-    uploads: usize,
-    blocks: usize,
-    bytes: u64,
 }
 
 impl StagedBlocks {
     /// Keeps no blocks yet. Their room counts in this budget.
     pub(super) fn new(budget: Arc<BodyBudget>) -> Self {
-        Self { uploads: Mutex::default(), budget }
+        let writers = Cache::builder().max_capacity(WRITERS_MAX).time_to_live(WRITER_TTL).build();
+        Self { uploads: Mutex::default(), writers, budget }
     }
 
-    /// Keeps a block for an upload. It replaces the block with the same id.
+    /// Keeps a block for an upload. It replaces the block with the same id. An upload of an earlier turn ends.
     pub(super) async fn stage(
         self: &Arc<Self>,
         upload: UploadOf,
@@ -121,37 +76,62 @@ impl StagedBlocks {
         block: &Body,
         limits: &BodyLimits,
     ) -> Result<(), StageError> {
-        let is_new = !self.uploads.lock().by_name.contains_key(&upload.name);
+        let ended = self.uploads.lock().remove_before(&upload.name, upload.turn);
+        drop(ended);
+        if !self.has_room(upload, block.len(), limits) {
+            return Err(StageError::Full);
+        }
+        let is_new = self.turn_of(&upload.name).is_none();
         let file = if is_new { Some(BlockFile::create(&limits.spool_dir, &self.budget).await?) } else { None };
         let (file, place) = self.reserve(upload, &id, block.len(), file, limits)?;
         file.write(place, block).await?;
-        self.uploads.lock().add(upload.name, &file, (id, place), limits)
+        self.uploads.lock().add(&upload.name, &file, (id, place), limits)
     }
 
-    /// Joins the blocks of an upload in the order of a list.
+    /// Joins the blocks that an upload has at this turn, in the order of a list.
     pub(super) async fn join(
         &self,
-        name: &UploadName,
+        upload: (&UploadName, Revision),
         list: &[BlockId],
         limits: &BodyLimits,
     ) -> Result<Body, StageError> {
-        let found = self.uploads.lock().listed(name, list, limits)?;
+        let found = self.uploads.lock().listed(upload, list, limits)?;
         match found {
             Some((file, extents)) => Ok(Body::of_blocks(file, extents).await?),
             None => Ok(Body::empty()),
         }
     }
 
-    /// Returns the id and the length of each block of an upload, ordered by id.
-    pub(super) fn lengths(&self, name: &UploadName) -> Vec<(BlockId, u64)> {
-        self.uploads.lock().by_name.get(name).map(|upload| upload.blocks.lengths()).unwrap_or_default()
+    /// Returns the id and the length of each block that an upload has at this turn, ordered by id.
+    pub(super) fn lengths(&self, name: &UploadName, turn: Revision) -> Vec<(BlockId, u64)> {
+        self.uploads.lock().lengths(name, turn)
+    }
+
+    /// The turn at which the process got the blocks that it has of an upload.
+    pub(super) fn turn_of(&self, name: &UploadName) -> Option<Revision> {
+        self.uploads.lock().turn_of(name)
     }
 
     /// Drops the blocks of an upload.
     pub(super) fn discard(&self, name: &UploadName) {
-        let dropped = self.uploads.lock().by_name.remove(name);
+        let dropped = self.uploads.lock().remove(name);
         // Closing a large file takes a while, in which nobody waits for the lock.
         drop(dropped);
+    }
+
+    /// Notes that the upstream has let a client write.
+    pub(super) fn has_written(&self, owner: UploadOwner) {
+        self.writers.insert(owner, ());
+        self.uploads.lock().has_written(owner);
+    }
+
+    fn has_room(&self, upload: UploadOf, len: u64, limits: &BodyLimits) -> bool {
+        self.has_room_in(&self.uploads.lock(), upload, len, limits)
+    }
+
+    fn has_room_in(&self, uploads: &Uploads, upload: UploadOf, len: u64, limits: &BodyLimits) -> bool {
+        let total = total_room(limits, self.budget.max_spool_bytes() / SPOOL_PART);
+        uploads.has_room(upload, len, total, self.writers.contains_key(&upload.name.owner))
     }
 
     /// Takes room for a block. `new_file` is the file of the upload if it has none.
@@ -164,83 +144,18 @@ impl StagedBlocks {
         limits: &BodyLimits,
     ) -> Result<(Arc<BlockFile>, Extent), StageError> {
         let mut uploads = self.uploads.lock();
-        let is_new = !uploads.by_name.contains_key(&upload.name);
-        let wanted = Taken { uploads: usize::from(is_new), blocks: 1, bytes: len };
-        if !uploads.has_room(upload.client, wanted, self.budget.max_spool_bytes() / SPOOL_PART) {
+        // Others may have come while the file was made.
+        if !self.has_room_in(&uploads, upload, len, limits) {
             return Err(StageError::Full);
         }
-        if let (true, Some(file)) = (is_new, new_file) {
-            let (file, expires) = (Arc::new(file), Instant::now() + limits.block_ttl);
-            let new = Upload { file, blocks: Blocks::default(), client: upload.client, expires };
-            uploads.by_name.insert(upload.name, new);
+        if let (None, Some(file)) = (uploads.turn_of(&upload.name), new_file) {
+            let has_written = self.writers.contains_key(&upload.name.owner);
+            uploads.begin(upload, file, has_written, Instant::now() + limits.block_ttl);
             if !std::mem::replace(&mut uploads.is_swept, true) {
                 tokio::spawn(sweep(Arc::downgrade(self)));
             }
         }
-        // The upload may have ended since its file was looked for.
-        let upload = uploads.by_name.get(&upload.name).ok_or(StageError::Full)?;
-        upload.blocks.check(id, len, limits.of_upload()).map_err(StageError::Fault)?;
-        Ok((Arc::clone(&upload.file), upload.file.reserve(len)?))
-    }
-}
-
-impl Uploads {
-    /// Whether all uploads, and those of one client, leave room for what the client wants.
-    fn has_room(&self, client: ClientAddress, wanted: Taken, max_bytes: u64) -> bool {
-        let sum = |own_alone: bool| {
-            let counted = self.by_name.values().filter(|upload| !own_alone || upload.client == client);
-            counted.fold(wanted, |sum, upload| Taken {
-                uploads: sum.uploads + 1,
-                blocks: sum.blocks + upload.blocks.count(),
-                bytes: sum.bytes.saturating_add(upload.file.len()),
-            })
-        };
-        let fits = |taken: Taken, part: u64| {
-            let count = |count: usize| (count as u64).saturating_mul(part);
-            count(taken.uploads) <= UPLOADS_MAX as u64
-                && count(taken.blocks) <= BLOCKS_MAX as u64
-                && taken.bytes.saturating_mul(part) <= max_bytes
-        };
-        fits(sum(false), 1) && fits(sum(true), CLIENT_PART)
-    }
-
-    /// Adds a block that was written to its place in this file.
-    fn add(
-        &mut self,
-        name: UploadName,
-        file: &Arc<BlockFile>,
-        (id, place): (BlockId, Extent),
-        limits: &BodyLimits,
-    ) -> Result<(), StageError> {
-        // An upload that was joined or dropped meanwhile takes no more blocks.
-        let upload = self.by_name.get_mut(&name).filter(|upload| Arc::ptr_eq(&upload.file, file));
-        let upload = upload.ok_or(StageError::Full)?;
-        upload.blocks.check(&id, place.len, limits.of_upload()).map_err(StageError::Fault)?;
-        upload.blocks.add(id, place);
-        upload.expires = Instant::now() + limits.block_ttl;
-        Ok(())
-    }
-
-    /// Returns the file of an upload, and the places of the listed blocks in it. An upload without blocks has none.
-    fn listed(
-        &self,
-        name: &UploadName,
-        list: &[BlockId],
-        limits: &BodyLimits,
-    ) -> Result<Option<ListedExtents>, StageError> {
-        let nothing = Blocks::default();
-        let upload = self.by_name.get(name);
-        let blocks = upload.map_or(&nothing, |upload| &upload.blocks);
-        let extents = blocks.listed(list, limits.of_upload()).map_err(StageError::Fault)?;
-        Ok(upload.map(|upload| (Arc::clone(&upload.file), extents)))
-    }
-
-    /// Takes out the uploads that have expired. Returns the time at which the next one expires, if any are left.
-    fn expired(&mut self, now: Instant) -> (Vec<Upload>, Option<Instant>) {
-        let expired = self.by_name.extract_if(|_, upload| upload.expires <= now).map(|(_, upload)| upload).collect();
-        let next = self.by_name.values().map(|upload| upload.expires).min();
-        self.is_swept = next.is_some();
-        (expired, next)
+        uploads.reserve(upload, id, len, limits)
     }
 }
 

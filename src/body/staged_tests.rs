@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     body::{Content, MemoryUse, Share},
+    core::client_address::ClientAddress,
     telemetry::metrics::Gauged as _,
 };
 
@@ -19,8 +20,9 @@ struct Stage {
 
 /// The upload of one client to one resource.
 fn upload(resource: u8, client: [u8; 4]) -> UploadOf {
-    let client = ClientAddress::V4(client);
-    UploadOf { name: UploadName { resource: [resource; 16], client: [0; 16], address: Some(client) }, client }
+    let address = ClientAddress::V4(client);
+    let owner = UploadOwner { client: [0; 16], address: Some(address) };
+    UploadOf { name: UploadName { resource: [resource; 16], owner }, address, turn: Revision(1) }
 }
 
 const HOME: [u8; 4] = [127, 0, 0, 1];
@@ -39,6 +41,7 @@ impl Stage {
             max_bytes: 100 * KIB,
             timeout: Duration::from_secs(10),
             spool_dir: dir.path().to_owned(),
+            max_uploads: 256,
             max_blocks: 3,
             block_ttl: Duration::from_secs(60),
         };
@@ -54,7 +57,7 @@ impl Stage {
 
     async fn join(&self, upload: UploadOf, names: &[&str]) -> Result<Body, String> {
         let list: Vec<BlockId> = names.iter().map(|name| id(name)).collect();
-        self.staged.join(&upload.name, &list, &self.limits).await.map_err(|error| format!("{error:?}"))
+        self.staged.join((&upload.name, upload.turn), &list, &self.limits).await.map_err(|error| format!("{error:?}"))
     }
 
     fn spooled(&self) -> u64 {
@@ -92,9 +95,9 @@ async fn a_joined_body_outlives_its_upload() {
     stage.stage(blob, "a", b"one").await.unwrap();
     let body = stage.join(blob, &["a"]).await.unwrap();
     stage.stage(blob, "a", b"two").await.unwrap();
-    assert_eq!(stage.staged.lengths(&blob.name), [(id("a"), 3)]);
+    assert_eq!(stage.staged.lengths(&blob.name, blob.turn), [(id("a"), 3)]);
     stage.staged.discard(&blob.name);
-    assert_eq!(stage.staged.lengths(&blob.name), []);
+    assert_eq!(stage.staged.lengths(&blob.name, blob.turn), []);
     assert_eq!((read(&body).await.as_slice(), stage.spooled()), (&b"one"[..], 6));
     drop(body);
     assert_eq!(stage.spooled(), 0, "the room is free again");
@@ -124,30 +127,50 @@ async fn an_upload_has_its_limits() {
     assert_eq!(read(&stage.join(blob, &["a", "b", "c"]).await.unwrap()).await, b"xxx");
 }
 
-/// Blocks take half of the spool at most, and one client takes half of that.
+/// Blocks take half of the spool at most, and clients that have not written half of that.
 #[tokio::test]
 async fn blocks_leave_room_for_others() {
-    let stage = Stage::with_spool(400 * KIB);
-    let block = vec![b'x'; 50 * 1024];
+    let stage = Stage::with_spool(800 * KIB);
+    let (block, third) = (vec![b'x'; 50 * 1024], [127, 0, 0, 3]);
     stage.stage(upload(1, HOME), "a", &block).await.unwrap();
     stage.stage(upload(2, HOME), "a", &block).await.unwrap();
     assert_eq!(stage.stage(upload(3, HOME), "a", &block).await, Err("Full".to_owned()));
     stage.stage(upload(1, OTHER), "a", &block).await.unwrap();
+    assert_eq!(stage.stage(upload(1, OTHER), "b", &block).await, Err("Full".to_owned()));
+    stage.stage(upload(1, third), "a", &block[..25 * 1024]).await.unwrap();
+    stage.staged.has_written(upload(1, OTHER).name.owner);
     stage.stage(upload(1, OTHER), "b", &block).await.unwrap();
-    assert_eq!(stage.stage(upload(1, [127, 0, 0, 3]), "a", b"x").await, Err("Full".to_owned()));
+    stage.stage(upload(1, third), "b", &block[..20 * 1024]).await.expect("the writer has left the room of the others");
     stage.staged.discard(&upload(1, HOME).name);
-    stage.stage(upload(1, [127, 0, 0, 3]), "a", b"x").await.unwrap();
+    stage.stage(upload(3, HOME), "a", &block[..25 * 1024]).await.unwrap();
 }
 
 #[tokio::test]
-async fn one_client_has_half_of_all_uploads() {
+async fn one_client_has_a_part_of_all_uploads() {
     let stage = Stage::with_spool(1 << 30);
-    for resource in 0..128 {
+    for resource in 0..32 {
         stage.stage(upload(resource, HOME), "a", b"x").await.unwrap();
     }
-    assert_eq!(stage.stage(upload(128, HOME), "a", b"x").await, Err("Full".to_owned()));
+    assert_eq!(stage.stage(upload(32, HOME), "a", b"x").await, Err("Full".to_owned()));
     stage.stage(upload(0, HOME), "b", b"x").await.expect("it has this upload already");
-    stage.stage(upload(128, OTHER), "a", b"x").await.unwrap();
+    stage.stage(upload(32, OTHER), "a", b"x").await.unwrap();
+    stage.staged.has_written(upload(0, HOME).name.owner);
+    stage.stage(upload(32, HOME), "a", b"x").await.expect("it may write");
+}
+
+/// A block that comes late must not end the upload that has taken its place.
+#[tokio::test]
+async fn an_upload_of_an_earlier_turn_ends() {
+    let (stage, first) = (Stage::with_spool(1 << 30), upload(1, HOME));
+    let second = UploadOf { turn: Revision(2), ..first };
+    stage.stage(first, "a", b"one").await.unwrap();
+    stage.stage(second, "b", b"two").await.unwrap();
+    assert_eq!(stage.staged.lengths(&first.name, second.turn), [(id("b"), 3)]);
+    assert_eq!(stage.staged.lengths(&first.name, first.turn), []);
+    assert!(stage.join(second, &["a"]).await.unwrap_err().contains("Unknown"));
+    assert!(stage.join(first, &["b"]).await.unwrap_err().contains("Unknown"));
+    assert_eq!(stage.stage(first, "a", b"one").await, Err("Full".to_owned()));
+    assert_eq!(read(&stage.join(second, &["b"]).await.unwrap()).await, b"two");
 }
 
 /// The time is counted from the last block.
@@ -159,14 +182,14 @@ async fn blocks_without_a_list_expire() {
     pass(40).await;
     stage.stage(blob, "b", b"two").await.unwrap();
     pass(40).await;
-    assert_eq!(stage.staged.lengths(&blob.name).len(), 2);
+    assert_eq!(stage.staged.lengths(&blob.name, blob.turn).len(), 2);
     let mut waits = 0;
     while stage.spooled() > 0 {
         pass(1).await;
         waits += 1;
         assert!(waits < 60, "the upload has expired");
     }
-    assert_eq!((stage.staged.lengths(&blob.name), waits >= 19), (vec![], true));
+    assert_eq!((stage.staged.lengths(&blob.name, blob.turn), waits >= 19), (vec![], true));
     stage.stage(blob, "a", b"one").await.expect("another upload can begin");
     pass(62).await;
     while stage.spooled() > 0 {

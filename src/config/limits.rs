@@ -41,6 +41,8 @@ pub(super) const MAX_BODY_MEMORY: Limit<u64> = limit("max_body_memory", MIB, 0, 
 pub(super) const MAX_BODY_MEMORY_TOTAL: Limit<u64> = limit("max_body_memory_total", 256 * MIB, MIB, TIB);
 pub(super) const MAX_BODY_SIZE: Limit<u64> = limit("max_body_size", GIB, 0, TIB);
 pub(super) const MAX_SPOOL_SIZE: Limit<u64> = limit("max_spool_size", 10 * GIB, 0, 1024 * TIB);
+/// The maximum keeps the reserve of descriptors small: each upload has an open file.
+pub(super) const MAX_STAGED_UPLOADS: Limit<usize> = limit("max_staged_uploads", 256, 8, 4_096);
 /// The maximum is Azure's limit for committed blocks.
 pub(super) const MAX_STAGED_BLOCKS: Limit<usize> = limit("max_staged_blocks", 10_000, 1, 50_000);
 /// The maximum is the time for which Azure keeps blocks.

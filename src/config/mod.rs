@@ -130,6 +130,8 @@ pub struct Server {
     pub body_timeout: Duration,
     /// The directory of the spool files.
     pub spool_dir: PathBuf,
+    /// The largest number of uploads in blocks.
+    pub max_staged_uploads: usize,
     /// The largest number of blocks in one upload.
     pub max_staged_blocks: usize,
     /// The time for which blocks of an upload wait for the list that joins them.

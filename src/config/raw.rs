@@ -60,6 +60,7 @@ pub(super) struct Server {
     pub(super) max_spool_size: Option<Size>,
     pub(super) body_timeout: Option<Time>,
     pub(super) spool_dir: Option<Text>,
+    pub(super) max_staged_uploads: Option<Number>,
     pub(super) max_staged_blocks: Option<Number>,
     pub(super) staged_block_ttl: Option<Time>,
     pub(super) max_target_size: Option<Size>,

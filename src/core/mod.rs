@@ -56,6 +56,8 @@ pub mod steps;
 pub mod target;
 pub mod time;
 pub mod told_dates;
+pub mod upload_room;
+pub mod upload_turn;
 pub mod validators;
 pub mod verdict;
 pub mod waiting;

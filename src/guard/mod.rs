@@ -338,6 +338,7 @@ fn body_limits(server: &config::Server) -> BodyLimits {
         max_bytes: server.max_body_size_bytes,
         timeout: server.body_timeout,
         spool_dir: server.spool_dir.clone(),
+        max_uploads: server.max_staged_uploads,
         max_blocks: server.max_staged_blocks,
         block_ttl: server.staged_block_ttl,
     }
@@ -365,6 +366,8 @@ mod reload_tests;
 mod settled_read_tests;
 #[cfg(test)]
 mod several_keys_tests;
+#[cfg(test)]
+mod staged_block_tests;
 #[cfg(test)]
 mod start_tests;
 #[cfg(test)]

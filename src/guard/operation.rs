@@ -36,7 +36,7 @@ impl Guard {
         let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
         if is_applied(&answer) && call.intent == Intent::Write && !request.content.metadata.is_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
-            self.writes.discard_blocks(&request);
+            self.writes.end_upload(&request);
         }
         match answer.unwrap_or_else(|answer| answer) {
             Answer::Relayed(relayed) => {
@@ -70,7 +70,7 @@ impl Guard {
         head: &mut ResponseHeader,
     ) -> Result<Option<ShownDocument>, Answer> {
         match (call.intent, &call.listing, request.grammar().lists()) {
-            (Intent::ReadBlocks, ..) => Ok(self.blocks_document(request, client.head().raw_path(), head)?),
+            (Intent::ReadBlocks, ..) => self.blocks_document(request, client.head().raw_path(), head).await,
             // The collection is there, and the client may read it.
             (Intent::List, Some(listing), Some(grammar)) if head.status.is_success() => {
                 let mut page = self.reads.page(request, listing).await?;
@@ -86,13 +86,14 @@ impl Guard {
     }
 
     /// Returns the document that shows the blocks of an upload. A resource that does not exist yet can have blocks.
-    fn blocks_document(
+    async fn blocks_document(
         &self,
         request: &Request,
         received_target: &[u8],
         head: &mut ResponseHeader,
-    ) -> pingora::Result<Option<ShownDocument>> {
-        let Some((document, has_blocks)) = self.writes.shown_blocks(request, received_target) else { return Ok(None) };
+    ) -> Result<Option<ShownDocument>, Answer> {
+        let shown = self.writes.shown_blocks(request, received_target).await?;
+        let Some((document, has_blocks)) = shown else { return Ok(None) };
         if has_blocks && head.status == StatusCode::NOT_FOUND {
             head.set_status(StatusCode::OK)?;
             remove_validators(head);

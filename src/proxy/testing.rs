@@ -140,6 +140,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             max_spool_size_bytes: 1 << 33,
             body_timeout: Duration::from_secs(60),
             spool_dir: std::env::temp_dir(),
+            max_staged_uploads: 256,
             max_staged_blocks: 10_000,
             staged_block_ttl: Duration::from_secs(3600),
             max_target_bytes: 8 << 10,

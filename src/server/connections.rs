@@ -44,7 +44,10 @@ impl Connections {
             gateway,
             proxy: Arc::new(proxy),
             heads: Heads::new(server),
-            places: Arc::new(ConnectionPlaces::new(server, descriptors::plan(server.max_connections))),
+            places: Arc::new(ConnectionPlaces::new(
+                server,
+                descriptors::plan(server.max_connections, server.max_staged_uploads),
+            )),
             pace: Arc::new(AcceptPace::new()),
             open: open.clone(),
             end: watch::Sender::new(false),

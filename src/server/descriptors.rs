@@ -7,8 +7,8 @@ use std::{fs, os::fd::RawFd};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The descriptors that stores, logs, reloads and the admin listener need, with 256 for the files of uploads in blocks.
-const RESERVE: usize = 512;
+/// The descriptors that stores, logs, reloads and the admin listener need. The files of uploads in blocks need more.
+const RESERVE: usize = 256;
 /// One free descriptor in this many is reserved if few are free.
 const RESERVE_PART: usize = 4;
 /// The maximum number of descriptors that a request takes.
@@ -24,23 +24,24 @@ pub(super) struct DescriptorPlan {
 }
 
 /// Raises the limit of the process as far as it may, and divides it. Logs a warning if it is too low for this number
-/// of connections.
-pub(super) fn plan(wanted_connections: usize) -> DescriptorPlan {
-    let plan = share_out(raise_limit(), in_use(), wanted_connections);
+/// of connections and of uploads in blocks.
+pub(super) fn plan(wanted_connections: usize, uploads: usize) -> DescriptorPlan {
+    let reserve = RESERVE + uploads;
+    let plan = share_out(raise_limit(), in_use(), reserve, wanted_connections);
     if plan.max_connections < wanted_connections {
         tracing::warn!(
             max_connections = plan.max_connections,
             "the limit of open files has room for fewer connections than server.max_connections, which is \
              {wanted_connections}: raise the limit (LimitNOFILE, ulimit -n) to {} or more",
-            A_REQUEST * wanted_connections + in_use() + RESERVE,
+            A_REQUEST * wanted_connections + in_use() + reserve,
         );
     }
     plan
 }
 
-fn share_out(limit: usize, in_use: usize, wanted_connections: usize) -> DescriptorPlan {
+fn share_out(limit: usize, in_use: usize, reserve: usize, wanted_connections: usize) -> DescriptorPlan {
     let free = limit.saturating_sub(in_use);
-    let reserve = RESERVE.min(free / RESERVE_PART);
+    let reserve = reserve.min(free / RESERVE_PART);
     let max_connections = wanted_connections.min((free - reserve) / A_REQUEST).max(1);
     DescriptorPlan { max_connections, first_reserved: RawFd::try_from(limit - reserve).unwrap_or(RawFd::MAX) }
 }
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn clients_get_a_third_of_what_there_is() {
-        let plan = |limit, wanted| share_out(limit, 30, wanted);
+        let plan = |limit, wanted| share_out(limit, 30, 512, wanted);
         assert_eq!(plan(1_048_576, 10_000), DescriptorPlan { max_connections: 10_000, first_reserved: 1_048_064 });
         assert_eq!(plan(4_096, 10_000), DescriptorPlan { max_connections: 1_184, first_reserved: 3_584 });
         assert_eq!(plan(96, 10_000), DescriptorPlan { max_connections: 16, first_reserved: 80 });
@@ -72,6 +73,6 @@ mod tests {
 
     #[test]
     fn nothing_free_is_no_panic() {
-        assert_eq!(share_out(20, 30, 10_000), DescriptorPlan { max_connections: 1, first_reserved: 20 });
+        assert_eq!(share_out(20, 30, 512, 10_000), DescriptorPlan { max_connections: 1, first_reserved: 20 });
     }
 }

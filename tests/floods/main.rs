@@ -28,6 +28,7 @@
 )]
 
 mod arena;
+mod blocks;
 mod bodies;
 mod connections;
 mod disks;

@@ -1,6 +1,10 @@
 //! Many requests from the address of floods, over a few connections at once.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,7 +26,17 @@ pub async fn requests(
     count: usize,
     request: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,
 ) -> BTreeMap<u16, usize> {
-    let answers = answers(to, count, request).await;
+    requests_from(FLOOD, to, count, request).await
+}
+
+/// The same from another address.
+pub async fn requests_from(
+    from: IpAddr,
+    to: SocketAddr,
+    count: usize,
+    request: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,
+) -> BTreeMap<u16, usize> {
+    let answers = answers_to(from, to, count, request).await;
     answers.into_iter().map(|(status, count)| (status.expect("an answer before the connection ends"), count)).collect()
 }
 
@@ -32,18 +46,27 @@ pub async fn answers(
     count: usize,
     request: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,
 ) -> BTreeMap<Option<u16>, usize> {
+    answers_to(FLOOD, to, count, request).await
+}
+
+async fn answers_to(
+    from: IpAddr,
+    to: SocketAddr,
+    count: usize,
+    request: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,
+) -> BTreeMap<Option<u16>, usize> {
     let request = Arc::new(request);
     let mut clients = JoinSet::new();
     for first in 0..CONNECTIONS {
         let request = Arc::clone(&request);
         clients.spawn(async move {
-            let mut stream = connect_from(FLOOD, to).await.expect("it is let in");
+            let mut stream = connect_from(from, to).await.expect("it is let in");
             let mut answers = BTreeMap::<Option<u16>, usize>::new();
             for number in (first..count).step_by(CONNECTIONS) {
                 let answer = attempt(&mut stream, &request(number)).await;
                 *answers.entry(answer.map(|(status, _)| status)).or_default() += 1;
                 if !answer.is_some_and(|(_, goes_on)| goes_on) {
-                    stream = connect_from(FLOOD, to).await.expect("it is let in");
+                    stream = connect_from(from, to).await.expect("it is let in");
                 }
             }
             answers

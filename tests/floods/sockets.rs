@@ -14,6 +14,11 @@ pub const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 /// Where a flood comes from that has one address.
 pub const FLOOD: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 
+/// Where a flood comes from that has several addresses.
+pub const fn flood(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, 1, number))
+}
+
 /// A connection from this address.
 pub async fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;

@@ -53,6 +53,7 @@ fn server(server: &Server) -> Value {
         "max_spool_size": show_size(server.max_spool_size_bytes),
         "body_timeout": show_duration(server.body_timeout),
         "spool_dir": server.spool_dir,
+        "max_staged_uploads": server.max_staged_uploads,
         "max_staged_blocks": server.max_staged_blocks,
         "staged_block_ttl": show_duration(server.staged_block_ttl),
         "max_target_size": show_size(server.max_target_bytes as u64),

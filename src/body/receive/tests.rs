@@ -13,7 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 fn limits(memory_bytes: usize, max_bytes: u64, spool_dir: &Path) -> BodyLimits {
     let spool_dir = spool_dir.to_owned();
-    BodyLimits { memory_bytes, max_bytes, timeout: PATIENCE, spool_dir, max_blocks: 1, block_ttl: PATIENCE }
+    BodyLimits {
+        memory_bytes,
+        max_bytes,
+        timeout: PATIENCE,
+        spool_dir,
+        max_uploads: 1,
+        max_blocks: 1,
+        block_ttl: PATIENCE,
+    }
 }
 
 /// Tests that keep bodies in memory need no directory.

@@ -268,7 +268,7 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
     };
     let old = text("", "");
     let server = "listen = [\"127.0.0.1:1\"]\nthreads = 7\nmax_body_memory_total = \"1GiB\"\nmax_spool_size = \"99GiB\"\n\
-                  max_claim_waiters = 7\nkeepalive_timeout = \"7s\"\nheader_timeout = \"7s\"\n\
+                  max_staged_uploads = 9\nmax_claim_waiters = 7\nkeepalive_timeout = \"7s\"\nheader_timeout = \"7s\"\n\
                   max_header_size = \"7KiB\"\nmax_header_memory_total = \"7MiB\"\nmax_connections = 7\n\
                   max_connections_per_client = 7\ncontrol_socket = \"/x\"";
     let new = text(server, "capacity = 7");
@@ -278,6 +278,7 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
         "threads",
         "max_body_memory_total",
         "max_spool_size",
+        "max_staged_uploads",
         "max_claim_waiters",
         "keepalive_timeout",
         "header_timeout",

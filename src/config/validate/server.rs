@@ -26,6 +26,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         max_spool_size_bytes: check.bytes(raw.max_spool_size.as_ref(), limits::MAX_SPOOL_SIZE),
         body_timeout: check.duration(raw.body_timeout.as_ref(), limits::BODY_TIMEOUT),
         spool_dir: spool_dir(check, raw.spool_dir.as_ref()),
+        max_staged_uploads: check.count(raw.max_staged_uploads.as_ref(), limits::MAX_STAGED_UPLOADS),
         max_staged_blocks: check.count(raw.max_staged_blocks.as_ref(), limits::MAX_STAGED_BLOCKS),
         staged_block_ttl: check.duration(raw.staged_block_ttl.as_ref(), limits::STAGED_BLOCK_TTL),
         max_target_bytes: check.memory(raw.max_target_size.as_ref(), limits::MAX_TARGET_SIZE),

@@ -32,6 +32,8 @@ pub struct ResourceKey {
 
 /// The beginning of the keys of writes. A key of a resource begins with the identity of its upstream and `:`.
 const KEYED_WRITE: &str = "write ";
+/// The beginning of the keys of uploads in blocks.
+const UPLOAD: &str = "upload ";
 
 /// Half of the hash of a key. It tells keys apart as well as the key itself, and has a fixed size.
 pub type KeyDigest = [u8; 16];
@@ -52,6 +54,17 @@ impl ResourceKey {
     /// request makes this key either.
     pub fn of_keyed_write(name: [u8; 32]) -> Self {
         Self::new(format!("{KEYED_WRITE}{}", blake3::Hash::from_bytes(name).to_hex()))
+    }
+
+    /// The key of no resource, under which proxies that share a store take turns at an upload in blocks. No request makes
+    /// this key either.
+    pub fn of_upload(name: KeyDigest) -> Self {
+        Self::new(format!("{UPLOAD}{:032x}", u128::from_be_bytes(name)))
+    }
+
+    /// Whether the key belongs to what a client does, and not to a resource.
+    pub fn is_of_no_resource(&self) -> bool {
+        self.is_of_keyed_write() || self.text.starts_with(UPLOAD)
     }
 
     /// Whether the key belongs to a write, and not to a resource.

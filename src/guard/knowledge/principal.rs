@@ -121,10 +121,11 @@ impl Principal {
         self.whole == ANONYMOUS
     }
 
-    /// Whether the client has credentials that nobody else can name. Signatures have a part that others know, and
-    /// cookies that are no part of the identity do not count.
-    pub(crate) fn is_secret(&self) -> bool {
-        !self.is_anonymous() && self.whole == self.holder
+    /// The name of a client whose credentials nobody else can name. The name of a signer is known to others. Cookies
+    /// count if nothing else does: a page's analytics may change them at any time.
+    pub(crate) fn secret(self) -> Option<PrincipalName> {
+        let name = if self.holder == ANONYMOUS { self.whole } else { self.holder };
+        (name != ANONYMOUS && !self.signs()).then_some(name)
     }
 
     /// The name of a client with all its credentials.

@@ -45,7 +45,7 @@ fn another_credential_in_the_query_is_another_principal() {
         assert_ne!(alice, by_query(&format!("{name}=alice&{name}=bob")), "{name}: a backend takes one of them");
         let other_case = name.to_ascii_uppercase();
         assert!(!by_query(&format!("{other_case}=alice")).is_anonymous(), "{other_case}");
-        assert!(!alice.is_anonymous() && alice.is_secret(), "{name}");
+        assert!(!alice.is_anonymous() && alice.secret().is_some(), "{name}");
     }
     assert!(by_query("a=1&tokens=2").is_anonymous());
     let nothing = GuardRules { identity_query: Vec::new(), ..rules(&[]) };
@@ -79,7 +79,7 @@ fn a_lease_of_signed_urls_is_bound_to_who_signs() {
         assert_eq!(one.holder(), again.holder());
         assert_ne!(one.holder(), other.holder());
         assert_ne!(one, again);
-        assert!(one.signs() && !one.is_secret());
+        assert!(one.signs() && one.secret().is_none());
     }
     let shared = |query| by_query(query).holder();
     assert_ne!(shared("sv=1&sig=1"), shared("sv=1&sig=2"), "nothing else names a shared access signature");
@@ -114,6 +114,20 @@ fn a_lease_is_bound_to_no_cookie_that_is_not_named() {
     assert_ne!(named("session=a").holder(), named("analytics=1").holder());
     let headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("analytics=1"))]);
     assert!(of(&headers, None, &rules(&["session"])).is_anonymous());
+}
+
+#[test]
+fn a_secret_name_is_made_of_what_nobody_else_can_name() {
+    let (bearer, shared_key) = ((header::AUTHORIZATION, "Bearer a"), (header::AUTHORIZATION, "SharedKey a:1"));
+    let (one, two) = ((header::COOKIE, "session=1"), (header::COOKIE, "session=2"));
+    let secret = |fields: &[(HeaderName, &'static str)]| principal(fields).secret();
+    let alone = |field: &(HeaderName, &'static str)| secret(std::slice::from_ref(field));
+    assert_eq!((secret(&[]), alone(&shared_key), secret(&[shared_key, one.clone()])), (None, None, None));
+    assert_eq!(by_query("X-Amz-Credential=A%2F1&X-Amz-Signature=1").secret(), None);
+    assert!(alone(&bearer).is_some() && alone(&one).is_some());
+    assert_eq!(secret(&[bearer.clone(), one.clone()]), secret(&[bearer, two.clone()]));
+    assert_ne!(alone(&one), alone(&two));
+    assert_ne!(by_query("sig=1").secret(), by_query("sig=2").secret());
 }
 
 #[test]

@@ -4,11 +4,11 @@ use http::Method;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Asked, Probes,
+    Asked, Probed, Probes,
     unreadable::{answered, timed_out},
 };
 use crate::{
-    core::{credentials::signer, policy::ProbeAuth},
+    core::{credentials::signer, head_answer::Aim, policy::ProbeAuth, record::Snapshot},
     dialect::s3::Signature,
     guard::{answer::Answer, request::Request},
 };
@@ -23,6 +23,19 @@ pub(crate) enum Permission {
 }
 
 impl Probes {
+    /// Asks the upstream whether it lets the sender of a request in, whether or not there is a representation. If not,
+    /// fails with the upstream's own answer.
+    pub(crate) async fn let_in(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Answer> {
+        match self.probe(request, snapshot, Aim::Right).await {
+            found @ Probed::Current { .. } => {
+                found.discard().await;
+                Ok(())
+            }
+            Probed::Answer(exchange) => Err(self.upstreams_own(request, *exchange).await?),
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
+        }
+    }
+
     /// Asks the upstream whether the sender of a request may read its resource. If not, fails with the upstream's own
     /// answer. It must be asked with the client's credentials, and a signature holds for the client's request alone.
     pub(crate) async fn ask_permission(&self, request: &Request) -> Result<Permission, Answer> {

@@ -223,6 +223,11 @@ impl Fixture {
         self.send_to("doc", method, fields, body).await
     }
 
+    /// Sends a request whose target names an operation.
+    pub(crate) async fn send_for(&self, target: &str, method: Method, fields: &str, body: &str) -> Response {
+        self.exchange("doc", target, method, fields, body).await
+    }
+
     /// Sends an operation on the lease of a resource, in the native dialect.
     pub(crate) async fn lease(&self, resource: &str, method: Method, fields: &str) -> Response {
         self.exchange(resource, LEASE, method, fields, "").await
@@ -255,7 +260,8 @@ impl Fixture {
         let (mut client, session) = arrived(path, &method, fields, body.len()).await;
         let (handled, ()) = tokio::join!(self.handle((resource, path), method, session), async {
             before_body.await;
-            client.write_all(body.as_bytes()).await.unwrap();
+            // A refusal can end the connection before the body is sent.
+            let _ = client.write_all(body.as_bytes()).await;
         });
         handled.unwrap();
         let mut response = String::new();

@@ -1,9 +1,29 @@
 //! Uploads in blocks: a block waits in this process, without a claim, until a list joins it to the body of one write.
+//!
+//! # Design
+//!
+//! *Why is the upstream asked before the first block?* It knows nothing of blocks, and gets none before the list. A block
+//! of a client that it refuses would take room from others.
+//!
+//! *Why is it asked for the right to read?* A right to write shows only in a write, and a write that changes nothing does
+//! not exist for an upstream that knows no conditions. The list itself is the proof: it is a write with the credentials
+//! of the client, and joins only blocks that came with the very same ones. So no bytes are ever written by a right that
+//! their sender did not have. Until then a client without the right to write has less room ([`upload_room`]).
+//!
+//! *Why is it asked again for each block of some clients?* A client that signs each request is known by a name that
+//! others can write too, and so is one without credentials. Nothing but each request itself can show who sent it.
+//!
+//! [`upload_room`]: crate::core::upload_room
 
 use super::{Writes, checksums};
 use crate::{
-    body::{Body, Client, MemoryUse, ReceiveError, Share, StageError, UploadName, UploadOf},
-    core::blocks::{BlockFault, BlockId},
+    body::{Body, Client, MemoryUse, ReceiveError, Share, StageError, UploadName, UploadOf, UploadOwner},
+    core::{
+        blocks::{BlockFault, BlockId},
+        record::Revision,
+        resource::ResourceKey,
+        upload_turn::take_turn,
+    },
     dialect::{
         ShownDocument,
         blocks::{BlockGrammar, SentContent},
@@ -12,18 +32,23 @@ use crate::{
 };
 
 impl Writes {
-    /// Keeps a block. The upstream gets nothing, so the lease is judged once more when the list arrives.
+    /// Keeps a block of a client that the upstream lets in. The upstream gets nothing of it, so the lease is judged once
+    /// more when the list arrives.
     pub(crate) async fn stage_block(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         let (SentContent::Block(id), Some(grammar)) = (&request.content.kind, request.grammar().blocks()) else {
             return Err(refusals::of_field().into());
         };
-        let snapshot = self.knowledge.record(request).await?;
+        let (name, snapshot) = (upload_of(request), self.knowledge.record(request).await?);
+        if name.owner.address.is_some() || self.bodies.turn_of(&name).is_none() {
+            self.probes.let_in(request, &snapshot).await?;
+        }
         if let Err(denied) = judge_write_by_lease(request, &snapshot) {
             return Err(self.leases.refuse_by_lease(request, &snapshot, denied).await);
         }
         let block = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         checksums::check(request, &request.content.checksums, &block).await?;
-        let upload = UploadOf { name: upload_of(request), client: request.sender.address };
+        let turn = self.take_turn(&name).await?;
+        let upload = UploadOf { name, address: request.sender.address, turn };
         self.bodies.stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
         Ok(Answer::local(grammar.kept()))
     }
@@ -35,23 +60,54 @@ impl Writes {
             return Ok(received);
         };
         let list = self.read_list(grammar, &received).await?;
-        let body = self.bodies.join(&upload_of(request), &list).await.map_err(|error| refused(grammar, error))?;
+        let name = upload_of(request);
+        let turn = self.last_turn(&name).await?;
+        let body = self.bodies.join((&name, turn), &list).await.map_err(|error| refused(grammar, error))?;
         checksums::check(request, checksums, &body).await?;
         Ok(body)
     }
 
-    /// Drops the blocks of a client's upload, if there are any.
-    pub(crate) fn discard_blocks(&self, request: &Request) {
+    /// Drops the blocks of a client whose write of the resource was applied, and notes that it may write.
+    pub(crate) fn end_upload(&self, request: &Request) {
         if request.grammar().blocks().is_some() {
-            self.bodies.discard(&upload_of(request));
+            let name = upload_of(request);
+            self.bodies.discard(&name);
+            self.bodies.has_written(name.owner);
         }
     }
 
     /// Returns the document that shows the blocks of a client's upload, and whether there are any.
-    pub(crate) fn shown_blocks(&self, request: &Request, target: &[u8]) -> Option<(ShownDocument, bool)> {
-        let grammar = request.grammar().blocks()?;
-        let blocks = self.bodies.staged(&upload_of(request));
-        Some((grammar.shown(target, &blocks), !blocks.is_empty()))
+    pub(crate) async fn shown_blocks(
+        &self,
+        request: &Request,
+        target: &[u8],
+    ) -> Result<Option<(ShownDocument, bool)>, Answer> {
+        let Some(grammar) = request.grammar().blocks() else { return Ok(None) };
+        let name = upload_of(request);
+        let blocks = self.bodies.staged(&name, self.last_turn(&name).await?);
+        Ok(Some((grammar.shown(target, &blocks), !blocks.is_empty())))
+    }
+
+    /// Gives this process the turn at an upload that it gets a block of. In a store of its own it always has it.
+    async fn take_turn(&self, name: &UploadName) -> Result<Revision, Answer> {
+        let records = &self.knowledge.records;
+        if !records.are_shared() {
+            return Ok(Revision::default());
+        }
+        let (key, owner) = (ResourceKey::of_upload(name.digest()), self.claims.owner());
+        let (held, lasts) = (self.bodies.turn_of(name), self.bodies.block_ttl());
+        let taken = records.update(&key, None, |snapshot| take_turn(snapshot, owner, held, lasts)).await;
+        Ok(taken.map_err(|error| refusals::of_store(&error))?.snapshot.revision)
+    }
+
+    /// Returns the turn of the process that got the last block of an upload.
+    async fn last_turn(&self, name: &UploadName) -> Result<Revision, Answer> {
+        let records = &self.knowledge.records;
+        if !records.are_shared() {
+            return Ok(Revision::default());
+        }
+        let last = records.read(&ResourceKey::of_upload(name.digest())).await;
+        Ok(last.map_err(|error| refusals::of_store(&error))?.revision)
     }
 
     /// Reads a list.
@@ -72,15 +128,15 @@ impl Writes {
     }
 }
 
-/// Returns the name of the client's upload to the resource. Only credentials that nobody else can name tell clients
-/// apart. All others count together with the address.
+/// Returns the name of the client's upload to the resource. A client whose identity others can name too counts together
+/// with its address.
 fn upload_of(request: &Request) -> UploadName {
     let (principal, address) = (request.sender.principal, request.sender.address);
-    UploadName {
-        resource: request.key.digest(),
-        client: principal.holder(),
-        address: (!principal.is_secret()).then_some(address),
-    }
+    let owner = match principal.secret() {
+        Some(client) => UploadOwner { client, address: None },
+        None => UploadOwner { client: principal.holder(), address: Some(address) },
+    };
+    UploadName { resource: request.key.digest(), owner }
 }
 
 fn refused(grammar: &dyn BlockGrammar, error: StageError) -> Answer {

@@ -1,6 +1,7 @@
 //! Dialects: clients of Azure and S3, unchanged, in front of backends that know nothing of either.
 
-mod azure_blocks;
+mod azure_block_owners;
+pub mod azure_blocks;
 mod azure_conditions;
 mod azure_files;
 mod azure_leases;

@@ -3,7 +3,9 @@
 use std::{net::SocketAddr, time::Duration};
 
 use crate::{
+    dialects::azure_blocks::{commit, staged},
     support::{
+        azure::{assert_error, blobs},
         backend::Backend,
         engines::{Engine, Redis},
         leases::{Grant, acquire, is_in_line, lease, leasing_versions, put_with, release, view},
@@ -94,6 +96,25 @@ async fn a_tag_of_one_proxy_is_good_at_the_other() {
         let current = send(one, "GET", DOC, &[("If-None-Match", &tag)], "").await;
         assert_eq!((current.status, current.text(), current.etag()), (200, "two", get(other, DOC).await.etag()));
         assert_ne!(current.etag(), tag);
+    }
+}
+
+/// Blocks are in the proxy that got them, and the store shows which one got the last.
+#[tokio::test]
+async fn blocks_that_were_replaced_at_one_proxy_are_not_joined_at_the_other() {
+    for engine in Engine::all().await {
+        let backend = Backend::start().await;
+        let proxies = pair(&engine, blobs(&backend)).await;
+        let [one, other] = addrs(&proxies);
+        staged(one, DOC, "a1", &[], "stale").await;
+        staged(other, DOC, "a1", &[], "current").await;
+        staged(other, DOC, "b1", &[], " blocks").await;
+        assert_error(&commit(one, DOC, &["a1"], &[]).await, 400, "InvalidBlockList");
+        assert_eq!(commit(other, DOC, &["a1", "b1"], &[]).await.status, 201);
+        assert_eq!(backend.content(DOC).as_deref(), Some("current blocks"));
+        staged(one, DOC, "a1", &[], "of the first").await;
+        assert_eq!(commit(one, DOC, &["a1"], &[]).await.status, 201);
+        assert_eq!(backend.content(DOC).as_deref(), Some("of the first"));
     }
 }
 
