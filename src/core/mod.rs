@@ -35,6 +35,7 @@ pub mod json;
 pub mod lease;
 pub mod metadata;
 pub mod owed;
+pub mod own_fields;
 pub mod parts_hash;
 pub mod path_mapping;
 pub mod pending_delete;

@@ -365,6 +365,12 @@ pub trait Grammar: Sync {
         Vec::new()
     }
 
+    /// Whether only this proxy writes a field of an answer, beside those that it writes in every dialect.
+    fn is_own_field(&self, name: &HeaderName) -> bool {
+        let _ = name;
+        false
+    }
+
     /// Returns the fields that tell a reader of the lease of the resource.
     fn state_fields(&self, snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
         let _ = snapshot;

@@ -19,7 +19,7 @@ use crate::{
     dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument},
     entropy::number_of_answer,
     routing::GuardedRequest,
-    upstream::BodyPrefix,
+    upstream::{BodyPrefix, fields::FieldsOfHead as _},
 };
 
 impl Guard {
@@ -114,6 +114,7 @@ impl Guard {
             None => relayed,
         };
         let Relayed { mut head, begun, rest } = relayed;
+        head.remove_all(|name| request.grammar().is_own_field(name));
         label_checksum(&mut head, request)?;
         // Boxed, so that the futures of other requests stay small.
         let document = Box::pin(self.document(from, (request, call), &mut head)).await?;

@@ -27,7 +27,7 @@ use crate::{
     upstream::{
         Choice,
         balance::{self, Full, Occupant},
-        fields::{FieldsOfHead, end_hop, via},
+        fields::{FieldsOfHead, end_hop, remove_own, via},
         peer::{Resolver, peer},
         references::rewrite_references,
         trace,
@@ -231,6 +231,9 @@ pub(super) fn response_from_upstream(
     context: &Context,
     response: &mut ResponseHeader,
 ) -> pingora::Result<()> {
+    if context.entry.route.as_ref().is_some_and(|route| route.enforced().is_some()) {
+        remove_own(response);
+    }
     if !response.status.is_informational() {
         end_hop(response);
         if let Some(route) = &context.entry.route {

@@ -10,7 +10,10 @@ use pingora::http::{
 };
 use thiserror::Error;
 
-use crate::core::fields::{ends_at_hop, is_for_guard, nominated};
+use crate::core::{
+    fields::{ends_at_hop, is_for_guard, nominated},
+    own_fields::{PROXY_STATUS, is_own, statuses_of_others},
+};
 
 /// Why a request cannot be given a head for the upstream.
 #[derive(Debug, Error)]
@@ -55,10 +58,11 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<Request
     Ok(head)
 }
 
-/// Returns the head of an upstream's response without the fields that end at this hop, and with Via. Pingora writes
-/// Date and Connection. [`frame_response`] settles the framing once the final status and body are known.
+/// Returns the head of an upstream's response without the fields that end at this hop and those that only this proxy
+/// writes, and with Via. Pingora writes Date and Connection. [`frame_response`] settles the framing once the final status and body are known.
 pub fn response_head(mut head: Box<ResponseHeader>) -> Box<ResponseHeader> {
     end_hop(&mut head);
+    remove_own(&mut head);
     head.remove(&header::TRANSFER_ENCODING);
     // This can fail only if the header map is full, and its size was bounded when it was read.
     let _ = head.append_header("Via", via(head.version));
@@ -220,6 +224,18 @@ pub(crate) fn end_hop(response: &mut ResponseHeader) {
     let is_framing = |name: &HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
     take_out_nominated(response, |name| !is_framing(name));
     response.remove_all(ends_at_hop);
+}
+
+/// Removes what only this proxy says from a response of the upstream of a guarded route.
+pub(crate) fn remove_own(response: &mut ResponseHeader) {
+    response.remove_all(is_own);
+    if let Some(left) = statuses_of_others(&response.headers) {
+        response.remove(&PROXY_STATUS);
+        for value in left {
+            // As many were there before.
+            let _ = response.append_header("Proxy-Status", value);
+        }
+    }
 }
 
 /// Removes the fields that a client's `Connection` names. From here on, the request is what the upstream receives.

@@ -130,6 +130,10 @@ impl Grammar for Azure {
         refuse_use(denied)
     }
 
+    fn is_own_field(&self, name: &HeaderName) -> bool {
+        name.as_str().starts_with("x-ms-lease-")
+    }
+
     fn lease_field(&self) -> &'static str {
         "x-ms-lease-id"
     }

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, sync::Weak, time::Duration};
 
-use http::Method;
+use http::{Method, StatusCode};
 use opentelemetry::{
     KeyValue, StringValue,
     metrics::{BoundCounter, BoundHistogram},
@@ -13,6 +13,18 @@ use crate::config::Route;
 
 /// The methods that metrics name; all others are `_OTHER`.
 const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
+/// Returns the status that metrics name. One that is not registered counts as the first of its class, as which its
+/// client treats it (RFC 9110 section 15). So a server that makes up statuses does not make up metrics.
+fn counted(status: u16) -> u16 {
+    let is_registered = |code: StatusCode| code.canonical_reason().is_some();
+    match status {
+        0 => 0,
+        status if StatusCode::from_u16(status).is_ok_and(is_registered) => status,
+        100..=599 => status / 100 * 100,
+        _ => 500,
+    }
+}
 
 /// A finished request.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +84,8 @@ pub fn known(method: &Method) -> &'static str {
 impl Metrics {
     /// Measures a finished request.
     pub fn request(&self, ended: &EndedRequest<'_>) {
-        let EndedRequest { is_tls, status, verdict, .. } = *ended;
+        let EndedRequest { is_tls, verdict, .. } = *ended;
+        let status = counted(ended.status);
         let route = ended.route.map_or(0, |route| std::sync::Arc::as_ptr(route).addr());
         let outcome = OutcomeLabels { route, method: ended.method, is_tls, status, verdict };
         let name = ended.route.map_or("", |route| route.name.as_str());
@@ -119,7 +132,7 @@ impl Metrics {
         status: Result<u16, &'static str>,
         duration: Duration,
     ) {
-        let exchanged = Exchanged { method: method.map_or("_OTHER", known), is_tls, status };
+        let exchanged = Exchanged { method: method.map_or("_OTHER", known), is_tls, status: status.map(counted) };
         EXCHANGES.with_borrow_mut(|table| {
             let bound = table.get(server, exchanged, |exchanged| self.bind_exchange(server, exchanged));
             if let Some(bound) = bound {
@@ -174,6 +187,26 @@ mod tests {
         let names = KNOWN.map(|method| known(&method.parse().unwrap()).to_owned());
         assert_eq!(names, KNOWN.map(str::to_owned));
         assert_eq!(known(&extension), "_OTHER");
+    }
+
+    #[test]
+    fn statuses_are_registered_ones_or_the_first_of_their_class() {
+        for (status, expected) in [
+            (0, 0),
+            (200, 200),
+            (207, 207),
+            (250, 200),
+            (304, 304),
+            (399, 300),
+            (423, 423),
+            (499, 400),
+            (504, 504),
+            (520, 500),
+            (600, 500),
+            (999, 500),
+        ] {
+            assert_eq!(counted(status), expected, "{status}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What Prometheus is told, read by its own parser (docs/telemetry.md).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::Write as _,
     net::SocketAddr,
     path::Path,
@@ -21,7 +21,7 @@ use crate::support::{
     leases::{acquire, leasing},
     ports,
     proxy::Proxy,
-    raw::{get, put_if_match, send},
+    raw::{Connection, get, put_if_match, send},
     tls::{Office, Secure},
     wait::DEADLINE,
 };
@@ -186,6 +186,28 @@ async fn a_known_series_of_requests_gives_known_numbers() {
     assert_eq!(value(&samples, "ifmatch_log_dropped_total", &[]), Some(0.0));
     // A path is told nowhere, nor anything else of requests.
     assert!(samples.iter().all(|sample| sample.2.values().all(|value| !value.contains("doc"))));
+}
+
+/// Rule 13: what an upstream makes up costs no memory. A status that nobody has registered counts as its class.
+#[tokio::test]
+async fn a_server_that_makes_up_statuses_makes_up_no_series() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&Proxy::to(backend.addr()).route("policy = \"last-writer-wins\"")).await;
+    backend.serve(|request| Answer::status(request.target[1..].parse().expect("a status")));
+    let mut client = Connection::open(proxy.addr()).await;
+    for status in (200..1000).filter(|status| ![204, 205, 304].contains(status)) {
+        assert_eq!(client.exchange("GET", &format!("/{status}"), &[], "").await.status, status);
+    }
+    let samples = scrape(admin).await;
+    for name in ["http_server_request_duration_seconds_count", "http_client_request_duration_seconds_count"] {
+        let counted = |sample: &&Sample| sample.1 == name;
+        let statuses: BTreeSet<_> =
+            samples.iter().filter(counted).map(|sample| sample.2["http_response_status_code"].as_str()).collect();
+        assert!(statuses.len() < 70, "{name} {statuses:?}");
+        assert!(statuses.contains("418") && !statuses.contains("419") && !statuses.contains("600"), "{statuses:?}");
+    }
+    let made_up: Vec<_> = (600..1000).map(|status| status.to_string()).collect();
+    assert!(samples.iter().all(|sample| sample.2.values().all(|value| !made_up.contains(value))));
 }
 
 /// DESIGN, section 3, rule 11.
