@@ -73,6 +73,10 @@ impl From<StoreError> for AdminProblem {
                 ("store-full", "the store has no room for another record: set store.capacity or store.max_size higher")
             }
             StoreError::Unavailable => ("store-unavailable", "the store does not answer; try again"),
+            StoreError::Damaged => (
+                "store-unavailable",
+                "a record in the store cannot be read: delete the record that the log names, then forget its resource",
+            ),
             StoreError::LostWrites => (
                 "store-unavailable",
                 "the store has lost acknowledged writes: delete its incarnation key, and restart this process",

@@ -129,7 +129,7 @@ fn takes_writes(found: &StoreCheck) -> bool {
 fn problem(error: &StoreError) -> &'static str {
     match error {
         StoreError::Full => "full",
-        StoreError::Unavailable => "failed",
+        StoreError::Unavailable | StoreError::Damaged => "failed",
         StoreError::LostWrites => "lost-writes",
     }
 }

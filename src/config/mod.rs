@@ -5,6 +5,7 @@
 
 mod change;
 mod environment;
+mod file;
 mod limits;
 mod problem;
 mod raw;
@@ -21,10 +22,11 @@ mod validate;
 mod words;
 mod written;
 
-use std::{env, fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::{env, path::PathBuf, sync::Arc, time::Duration};
 
 pub use change::{ReloadPlan, plan};
 use environment::Lookup;
+pub use file::{load, load_again};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use schema::schema;
@@ -58,17 +60,6 @@ pub struct Loaded {
     pub config: Config,
     /// Settings that are allowed but rarely meant, in the order of the text.
     pub warnings: Vec<Problem>,
-}
-
-/// Reads and checks a file. The error holds every problem of the file.
-pub fn load(path: &Path) -> Result<Loaded, Problems> {
-    let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| {
-        let problem = Problem::of_source(&name, format!("cannot be read: {error}"));
-        let missing = error.kind() == io::ErrorKind::NotFound;
-        if missing { problem.hint("`ifmatch run --upstream http://127.0.0.1:9000` needs no file") } else { problem }
-    })?;
-    parse(&name, &text)
 }
 
 /// Reads and checks a text, and reports its problems under `name`. The error holds every problem of the text. A value

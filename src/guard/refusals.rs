@@ -141,6 +141,7 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
             Refusal::new(Code::StoreFull, detail).retry_after(RETRY_SOON)
         }
         StoreError::Unavailable => store_failed("the store does not answer; nothing was written"),
+        StoreError::Damaged => of_damaged_record("nothing was written"),
         StoreError::LostWrites => of_lost_writes("nothing was written"),
     }
 }
@@ -159,12 +160,25 @@ pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
             "the store did not confirm it: no lease was granted, and a held lease may or may not have changed; send \
              it again",
         ),
+        StoreError::Damaged => of_damaged_record("no lease was granted"),
         StoreError::LostWrites => of_lost_writes("no lease was granted"),
     }
 }
 
 fn store_failed(detail: &'static str) -> Refusal {
     Refusal::new(Code::StoreUnavailable, detail).retry_after(RETRY_SOON).because(Reason::StoreFailed)
+}
+
+/// The refusal of a request because the record of its resource is damaged. Time does not change that.
+fn of_damaged_record(outcome: &str) -> Refusal {
+    Refusal::new(
+        Code::StoreUnavailable,
+        format!(
+            "the store answers, but its record of this resource cannot be read; {outcome}. An operator must delete the \
+             record that the log names"
+        ),
+    )
+    .because(Reason::StoreFailed)
 }
 
 /// The refusal of a request because the store can no longer be trusted. Time does not change that.
@@ -265,4 +279,20 @@ pub(super) fn unknown_state() -> Refusal {
 pub(super) fn no_date() -> Refusal {
     Refusal::new(Code::PreconditionFailed, "the upstream sends no modification date to compare the condition with")
         .because(Reason::ChangedSinceDate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule 12: each failure of the store is told as what it is, and only one that ends by itself names a time.
+    #[test]
+    fn a_damaged_record_is_no_outage() {
+        for refused in [of_store(&StoreError::Damaged), of_lease_store(&StoreError::Damaged)] {
+            assert!(refused.detail.contains("the store answers, but its record of this resource cannot be read"));
+            assert_eq!((refused.code, refused.retry_after), (Code::StoreUnavailable, None));
+        }
+        let outage = of_store(&StoreError::Unavailable);
+        assert!(outage.detail.contains("does not answer") && outage.retry_after.is_some());
+    }
 }

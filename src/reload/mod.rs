@@ -156,7 +156,7 @@ impl Reloader {
         let running = Arc::clone(&old.config);
         // Loading blocks, because it resolves the names of servers; this thread also watches the signals.
         let loaded = spawn_blocking(move || {
-            let loaded = config::load(&file)?;
+            let loaded = config::load_again(&file)?;
             let plan = plan(&running, &lingering_routes, &loaded.config);
             Ok((loaded, plan))
         });

@@ -79,6 +79,9 @@ pub enum StoreError {
     /// The store could not be reached, or did not answer in time.
     #[error("the store is not available")]
     Unavailable,
+    /// The store answers, and what it keeps of the resource cannot be read.
+    #[error("the record cannot be read")]
+    Damaged,
     /// The store has lost writes that it had acknowledged, and is not used any more.
     #[error("the store has lost acknowledged writes")]
     LostWrites,
@@ -89,7 +92,7 @@ impl StoreError {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Full => FULL,
-            Self::Unavailable | Self::LostWrites => UNAVAILABLE,
+            Self::Unavailable | Self::Damaged | Self::LostWrites => UNAVAILABLE,
         }
     }
 }
@@ -145,7 +148,7 @@ pub trait Store: Send + Sync {
             // If another swap came first, that change was durable. If there is no room for another record, existing
             // records can still be changed.
             Ok(_) | Err(StoreError::Full) => Ok(()),
-            Err(error @ (StoreError::Unavailable | StoreError::LostWrites)) => Err(error),
+            Err(error @ (StoreError::Unavailable | StoreError::Damaged | StoreError::LostWrites)) => Err(error),
         }
     }
 

@@ -160,7 +160,7 @@ fn note(look: Option<(&Recent, Instant)>, key: &ResourceKey, found: Result<&Snap
     match found {
         Ok(snapshot) => recent.note(key, snapshot, since),
         Err(StoreError::Full) => {}
-        Err(StoreError::Unavailable | StoreError::LostWrites) => recent.forget_all(),
+        Err(StoreError::Unavailable | StoreError::Damaged | StoreError::LostWrites) => recent.forget_all(),
     }
 }
 

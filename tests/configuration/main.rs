@@ -12,6 +12,7 @@ const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
 mod admin;
+mod careless;
 #[path = "../certificates/mod.rs"]
 mod certificates;
 mod clients;

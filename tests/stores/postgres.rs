@@ -98,6 +98,25 @@ impl OnEngine for Postgres {
 crate::contract!(Postgres);
 crate::failures!(Postgres);
 
+/// The kernel takes no idle time of less than a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timeout_of_less_than_a_second_is_one() {
+    let fixture = Postgres::start(10).await;
+    let short = config::StoreSettings { timeout: Duration::from_millis(900), ..fixture.settings.clone() };
+    let store = connect(fixture.engine.addr(), &short).await.expect("PostgreSQL can be reached");
+    put(&*store, "a", idle()).await;
+}
+
+/// The server may know its user by something else than a password.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_may_have_no_password() {
+    let fixture = Postgres::start(10).await;
+    let login = Some(config::Login { user: USER.to_owned(), password_file: None });
+    let named = config::Postgres { login, ..settings(fixture.engine.addr()) };
+    let store = PostgresStore::connect(&named, &fixture.settings).await.expect("it trusts its clients");
+    put(&store, "a", idle()).await;
+}
+
 /// A record is one row, whose moments are those of the server's clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn psql_shows_what_is_kept() {

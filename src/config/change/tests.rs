@@ -258,7 +258,7 @@ fn routes_of_earlier_reloads_settle_where_a_guarded_one_comes() {
 #[test]
 fn what_is_read_at_the_start_alone_is_named_and_stays() {
     let text = |server: &str, store: &str| {
-        let upstream = "[upstreams.a]\nservers = [\"127.0.0.1:1\"]";
+        let upstream = "[upstreams.a]\nservers = [\"127.0.0.1:9\"]";
         parse(
             "test.toml",
             &format!("[server]\n{server}\n[store]\n{store}\n{upstream}\n[[routes]]\nupstream = \"a\"\n{DOCS}\n"),

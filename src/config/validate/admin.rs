@@ -10,6 +10,7 @@ use http::uri::Authority;
 use super::{
     super::{Admin, Listen, TokenSource, raw, raw::Text},
     check::Check,
+    secrets::warn_if_open,
     server::listener,
 };
 
@@ -59,6 +60,7 @@ fn token(check: &mut Check<'_>, raw: &raw::Admin) -> Option<TokenSource> {
         if !Path::new(file.get_ref()).is_absolute() {
             check.problem(file.span(), format!("token_file is {:?}, which is no absolute path", file.get_ref()));
         }
+        warn_if_open(check, "token_file", file);
         return Some(TokenSource::File(PathBuf::from(file.get_ref())));
     }
     let variable = variable?;

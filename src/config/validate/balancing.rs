@@ -140,7 +140,12 @@ pub(super) fn trusted_proxies(check: &mut Check<'_>, value: Option<&Texts>) -> T
         if network.is_err() {
             check.hinted(text.span(), format!("trusted_proxies: {written:?} is not a network"), HINT);
         }
-        network.ok()
+        let network = network.ok();
+        if network.is_some_and(|network| network.prefix_len() == 0) {
+            let message = format!("trusted_proxies has {written:?}: every client can say where it comes from");
+            check.warn(text.span(), message, "write the networks of the proxies in front of this one");
+        }
+        network
     });
     TrustedProxies { networks, over_unix: value.get_ref().iter().any(|text| text.get_ref() == UNIX) }
 }

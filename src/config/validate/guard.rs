@@ -62,6 +62,11 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
     let tag_after_write_default = if is_known_after_write { TagAfterWrite::Always } else { TagAfterWrite::Verbatim };
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| &raw.identity_headers);
+    if let Some(list) = identity_headers.filter(|list| list.get_ref().is_empty()) {
+        const HINT: &str = "name the field that your clients authenticate with, or leave the key out";
+        let message = "identity_headers is empty: clients learn what others were let read, whatever fields they send";
+        check.warn(list.span(), message, HINT);
+    }
     GuardRules {
         etag,
         ignored_json: tags::ignored_json(check, keys),

@@ -10,6 +10,7 @@ mod check;
 mod clients;
 mod delete_pending;
 mod guard;
+mod itself;
 mod keys;
 pub(super) mod lease;
 mod metadata;
@@ -18,6 +19,7 @@ mod overlap;
 mod postgres;
 mod prefixes;
 mod routes;
+mod secrets;
 mod server;
 mod shared;
 mod store;
@@ -50,6 +52,7 @@ pub(super) fn validate(
     let store = store::store(&mut check, &file.store);
     let telemetry = telemetry::telemetry(&mut check, &file.telemetry);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
+    itself::refuse(&mut check, &file.upstreams, &server.listen);
     let routes = routes::routes(&mut check, file, &upstreams);
     let table = overlap::table(&routes);
     overlap::refuse(&mut check, &routes, &table);
@@ -63,6 +66,8 @@ pub(super) fn validate(
     let mut warnings = overlap::warnings(source, &routes);
     warnings.append(&mut check.warnings);
     warnings.sort();
+    // A default counts for each of its routes.
+    warnings.dedup();
     let routes = overlap::beside_others(routes);
     Ok(Loaded { config: Config { server, admin, store, telemetry, routes }, warnings })
 }

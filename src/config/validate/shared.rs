@@ -7,6 +7,7 @@ use http::Uri;
 use super::{
     super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord, written::Written},
     check::Check,
+    secrets::warn_if_open,
 };
 
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
@@ -122,6 +123,9 @@ fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
 
 pub(super) fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     let password_file = path(check, "password_file", raw.password_file.as_ref());
+    if let Some(file) = &raw.password_file {
+        warn_if_open(check, "password_file", file);
+    }
     let user = raw.user.as_ref().filter(|user| !user.get_ref().is_empty());
     check.refuse(
         raw.password_file.as_ref(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{check::Check, keys::Placed, postgres, shared};
+use super::{check::Check, keys::Placed, postgres, secrets::warn_if_open, shared};
 use crate::{
     config::{StoreKind, StoreSettings, limits, raw, words::StoreWord},
     core::policy::Guarantee,
@@ -73,5 +73,8 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
 fn file(check: &mut Check<'_>, raw: &raw::Store) -> PathBuf {
     const EXAMPLE: &str = "write path = \"/var/lib/ifmatch/leases\", or another file on a disk of this machine";
     check.refuse(raw.kind.as_ref(), raw.path.is_none(), "kind = \"disk\" needs a path", EXAMPLE);
+    if let Some(path) = &raw.path {
+        warn_if_open(check, "path", path);
+    }
     raw.path.as_ref().map(|path| check.absolute_path("path", path, EXAMPLE)).unwrap_or_default()
 }

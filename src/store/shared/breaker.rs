@@ -88,7 +88,7 @@ impl Breaker {
                 match inner.read(&key).await {
                     Err(StoreError::Unavailable) => {}
                     // A store that has lost writes answers at once. The requests get that answer themselves.
-                    Err(StoreError::LostWrites | StoreError::Full) => break,
+                    Err(StoreError::LostWrites | StoreError::Full | StoreError::Damaged) => break,
                     Ok(_) => {
                         tracing::info!("the store answers again");
                         break;

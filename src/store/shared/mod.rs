@@ -73,11 +73,26 @@ fn decoded(
 /// Logs that a record cannot be read, and returns the error of its reader.
 fn damaged(key: &ResourceKey, error: &dyn Display) -> StoreError {
     tracing::error!(?key, %error, "writes to this resource are refused");
-    StoreError::Unavailable
+    StoreError::Damaged
 }
 
 /// Varies a wait a little, so that processes that were started together drift apart.
 fn jittered(wait: Duration) -> Duration {
     let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
     wait * (768 + share) / 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The store answers. To say that it does not would send its operator to the wrong place.
+    #[test]
+    fn a_record_that_cannot_be_read_is_not_a_store_that_does_not_answer() {
+        let (key, revision, time) = (ResourceKey::from_text("docs:/a"), Revision(1), StoreTime::default());
+        for text in ["", "{", "[]", "{\"format\":9999}"] {
+            let read = decoded(&key, revision, text.as_bytes(), time, time).map(drop);
+            assert_eq!(read, Err(StoreError::Damaged), "{text:?}");
+        }
+    }
 }

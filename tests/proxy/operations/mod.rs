@@ -15,6 +15,7 @@ mod health_command;
 mod lifecycle;
 mod observe;
 mod reload;
+mod reload_files;
 mod reload_names;
 mod scraped;
 mod server_health;

@@ -59,14 +59,16 @@ impl PostgresAccess {
         // A statement that waits for a lock ends with its caller. The wait for a synchronous standby has no limit: if
         // it ended, the server would acknowledge a change that it can still lose.
         config.options(format!("{OPTIONS} -c statement_timeout={}", limit.as_millis()));
-        config.connect_timeout(limit).tcp_user_timeout(limit).keepalives_idle(limit);
+        // The kernel counts idle time in whole seconds, and takes no zero.
+        let idle = limit.max(Duration::from_secs(1));
+        config.connect_timeout(limit).tcp_user_timeout(limit).keepalives_idle(idle);
         // Of several hosts, the one that takes writes.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.user(settings.login.as_ref().map_or(config::POSTGRES_USER, |login| &login.user));
-        let has_certificate = settings.tls.as_ref().is_some_and(|tls| tls.identity.is_some());
+        // The server may know its user without one: by a certificate, by the user of the process, or by the address.
         match settings.login.as_ref().map(secret::password).transpose() {
             Ok(password) => password.map(|password| config.password(password)),
-            Err(OpenError::NoPassword) if has_certificate => None,
+            Err(OpenError::NoPassword) => None,
             Err(error) => return Err(error),
         };
         config.ssl_mode(if settings.is_secure { SslMode::Require } else { SslMode::Disable });
