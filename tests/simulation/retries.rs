@@ -102,8 +102,9 @@ impl Ledger {
         if !self.other_attempts(number).any(|(_, entry)| entry.applied > 0) {
             return Some(format!("request {number} was acknowledged, and no attempt at it was applied"));
         }
-        let answers =
-            self.other_attempts(number).filter_map(|(other, entry)| Some((other, &entry.answered.as_ref()?.1)));
+        // An attempt whose time is over may be applied again, and has another answer then.
+        let answers = self.other_attempts(number).filter(|(_, entry)| entry.invoked_at.elapsed() < KEPT_FOR);
+        let answers = answers.filter_map(|(other, entry)| Some((other, &entry.answered.as_ref()?.1)));
         let is_other = |first: &Told| (told.status, &told.tag) != (first.status, &first.tag);
         let (others, same): (Vec<_>, Vec<_>) =
             answers.filter(|(_, first)| is_success(first)).partition(|(_, first)| is_other(first));
