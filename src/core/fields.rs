@@ -307,6 +307,11 @@ fn token(option: &[u8]) -> Option<HeaderName> {
     HeaderName::from_bytes(option).ok()
 }
 
+/// Whether `Connection` names `Upgrade`. Otherwise that field is not meant for the next hop (RFC 9110 section 7.8).
+pub fn nominates_upgrade(headers: &HeaderMap) -> bool {
+    connection_options(headers).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
+}
+
 #[cfg(test)]
 #[path = "fields_tests.rs"]
 mod tests;

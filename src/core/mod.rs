@@ -50,6 +50,7 @@ pub mod record;
 pub mod refusal;
 pub mod request_line;
 pub mod resource;
+pub mod response_scan;
 pub mod revision;
 pub mod route;
 pub mod settled;

@@ -10,6 +10,9 @@ use crate::{
     box_future::box_future,
 };
 
+/// How much a client may send after a request and still be watched, in bytes. Each of them is read alone.
+const STRAY_BYTES_MAX: usize = 1024;
+
 impl Client for ServerSession {
     fn head(&self) -> &RequestHeader {
         self.req_header()
@@ -44,14 +47,14 @@ impl Client for ServerSession {
     }
 
     fn has_gone(&mut self) -> bool {
-        let Some(error) = gone(self).now_or_never() else { return false };
-        // What was read of a next request is lost, so the connection ends with this answer.
-        self.set_keepalive(None);
-        *error.etype() != ErrorType::ConnectError
+        gone(self).now_or_never().is_some()
     }
 }
 
 /// Waits until the client of a request without unread content has gone. Returns why.
+///
+/// A client that sends more has not gone (RFC 9112 sections 2.2 and 9.3.2). What was read of a next request is lost, so
+/// the connection ends with this answer. A client that sends very much is no longer watched.
 pub(crate) async fn gone(session: &mut ServerSession) -> Box<pingora::Error> {
     if !session.is_body_done() {
         return std::future::pending().await;
@@ -61,10 +64,14 @@ pub(crate) async fn gone(session: &mut ServerSession) -> Box<pingora::Error> {
         let _ = stream.await;
         return pingora::Error::new_down(ErrorType::ConnectionClosed);
     }
-    match watched.0.read_body_or_idle(true).await {
-        Ok(_) => pingora::Error::new_down(ErrorType::ConnectionClosed),
-        Err(error) => error.into_down(),
+    for _ in 0..STRAY_BYTES_MAX {
+        match watched.0.read_body_or_idle(true).await {
+            Err(error) if *error.etype() == ErrorType::ConnectError => watched.0.set_keepalive(None),
+            Ok(_) => return pingora::Error::new_down(ErrorType::ConnectionClosed),
+            Err(error) => return error.into_down(),
+        }
     }
+    std::future::pending().await
 }
 
 /// A session that reports its close as an error, until this is dropped.

@@ -57,8 +57,11 @@ impl Gateway {
             Ok(session) => session,
             Err(served) => return served,
         };
-        let is_complete = is_complete(session.req_header(), received_bytes.saturating_sub(session.to_h1_raw().len()));
-        if is_last {
+        let after_head = received_bytes.saturating_sub(session.to_h1_raw().len());
+        let declared = declared_bytes(session.req_header());
+        let is_complete = declared == Some(after_head);
+        // What follows the request would be lost with this session.
+        if is_last || declared.is_some_and(|declared| declared < after_head) {
             session.set_keepalive(None);
         }
         let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
@@ -138,13 +141,15 @@ async fn read(stream: Stream, received: BytesMut) -> Result<ServerSession, Serve
     }
 }
 
-/// Whether a request ends with these bytes after its head.
-fn is_complete(request: &RequestHeader, bytes_after_head: usize) -> bool {
-    let length = match request.headers.get(header::CONTENT_LENGTH) {
-        Some(length) => length.to_str().ok().and_then(|length| length.parse().ok()),
+/// The number of bytes that follow the head of a request, if the head tells.
+fn declared_bytes(request: &RequestHeader) -> Option<usize> {
+    if request.headers.contains_key(header::TRANSFER_ENCODING) {
+        return None;
+    }
+    match request.headers.get(header::CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok()?.parse().ok(),
         None => Some(0),
-    };
-    length == Some(bytes_after_head) && !request.headers.contains_key(header::TRANSFER_ENCODING)
+    }
 }
 
 fn declined(session: ServerSession) -> Served {

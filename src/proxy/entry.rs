@@ -17,6 +17,7 @@ use crate::{
     config::Route,
     core::{
         expectation::expects_continue,
+        fields::nominates_upgrade,
         policy::Dialect,
         readings::method,
         refusal::{Code, Refusal},
@@ -79,6 +80,9 @@ pub(super) async fn enter(
 ) -> pingora::Result<Entered> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
     continue_without_content(session).await?;
+    if session.req_header().headers.contains_key(header::UPGRADE) && !nominates_upgrade(&session.req_header().headers) {
+        session.req_header_mut().remove_header(&header::UPGRADE);
+    }
     let serving = loop {
         if let Ok(pass) = pass_gate(&context.serving, &arrival.door, session).await {
             context.pass = pass;

@@ -28,7 +28,7 @@ use crate::{
     core::{
         client_address::ClientAddress,
         cors::is_preflight,
-        fields::{Fault, fault, fault_of_own, names_path},
+        fields::{Fault, fault, fault_of_own, names_path, nominates_upgrade},
         policy::{GuardRules, LeaseRules, MethodClass},
         readings::{
             content_type,
@@ -366,10 +366,7 @@ fn is_websocket(head: &Head<'_>) -> bool {
         && !head.headers.contains_key(header::CONTENT_LENGTH)
         && !head.headers.contains_key(header::TRANSFER_ENCODING)
         && !method::is_named(head.headers, head.target)
-        && head.headers.get_all(header::CONNECTION).iter().any(|value| {
-            let mut options = value.as_bytes().split(|&octet| octet == b',');
-            options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
-        })
+        && nominates_upgrade(head.headers)
 }
 
 #[cfg(test)]

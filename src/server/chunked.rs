@@ -2,19 +2,15 @@
 //!
 //! # Design
 //!
-//! *How does pingora refuse a body that it would accept?* From the first malformed octet on, pingora reads carriage
-//! returns, and no chunked body has two of them at its framing. So pingora ends the body and the connection, as after
-//! any other body that it cannot read.
+//! *How does pingora refuse a body that it would accept?* [`spoil`] replaces what follows the first malformed octet. So
+//! pingora ends the body and the connection.
 
 use pingora::protocols::Stream;
 
 use crate::{
     core::{chunks::ChunkScan, request_line::has_field},
-    upstream::tapped::{Tap, Tapped},
+    upstream::tapped::{Tap, Tapped, spoil},
 };
-
-/// The octet that pingora reads in place of malformed ones.
-const SPOILED: u8 = b'\r';
 
 /// Scans a chunked body that begins in these bytes, after a head of this length.
 pub(super) fn watch(stream: Stream, bytes: &mut [u8], head_length: usize) -> Stream {
@@ -36,6 +32,6 @@ pub(super) fn unwatch(stream: Stream) -> Stream {
 impl Tap for ChunkScan {
     fn received(&mut self, bytes: &mut [u8]) {
         let in_order = self.look(bytes);
-        bytes.iter_mut().skip(in_order).for_each(|octet| *octet = SPOILED);
+        spoil(bytes, in_order);
     }
 }

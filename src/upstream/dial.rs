@@ -17,9 +17,14 @@ use super::{
     Connected, Failure, NO_AUTHORITIES,
     idle::{Destination, Home, IdleConnections},
     peer::{Resolver, peer},
-    tapped::{Tap, Tapped},
+    tapped::{Tap, Tapped, spoil},
 };
-use crate::{box_future::box_future, config::Upstream, core::address::Address, telemetry::exchange::ExchangeWatch};
+use crate::{
+    box_future::box_future,
+    config::Upstream,
+    core::{address::Address, response_scan::ResponseScan},
+    telemetry::exchange::ExchangeWatch,
+};
 
 /// The number of idle connections kept for each kind of traffic, over all upstreams. The longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
@@ -184,6 +189,7 @@ impl OpenedConnection {
     pub(super) fn begin(self, has_body: bool) -> (HttpSession, Origin) {
         match self {
             Self::Http1(stream, home) => {
+                let stream: Stream = Box::new(Tapped { stream, tap: ResponseScan::default() });
                 let stream = if has_body { hold_head(stream) } else { stream };
                 (HttpSession::H1(Http1Session::new(stream)), Origin::Idle(home))
             }
@@ -208,7 +214,7 @@ impl Origin {
             (Self::Idle(home), HttpSession::H1(mut session)) => {
                 session.respect_keepalive();
                 if let Some(stream) = session.reuse().await {
-                    home.keep(destination, unhold(stream), idle_max);
+                    home.keep(destination, unscanned(unhold(stream)), idle_max);
                 }
             }
             (Self::Idle(_), _) => {}
@@ -223,6 +229,18 @@ fn unreachable(error: &pingora::Error) -> (Failure, &'static str) {
         ErrorType::ConnectTimedout => (Failure::NotSent { timed_out: true }, "connect_timeout"),
         _ => (Failure::NotSent { timed_out: false }, "connect"),
     }
+}
+
+/// A response whose chunks are malformed breaks off there.
+impl Tap for ResponseScan {
+    fn received(&mut self, bytes: &mut [u8]) {
+        let well_formed = self.look(bytes);
+        spoil(bytes, well_formed);
+    }
+}
+
+fn unscanned(stream: Stream) -> Stream {
+    Tapped::<ResponseScan>::untap(stream).unwrap_or_else(|other| other)
 }
 
 /// Ignores the first flush, which follows the head.

@@ -16,6 +16,15 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
+/// The octet that pingora reads in place of malformed ones.
+const SPOILED: u8 = b'\r';
+
+/// Spoils all bytes but the first ones, which are well-formed. From there on, pingora reads carriage returns, and no
+/// chunked body has two of them at its framing. So pingora ends the body, as any other that it cannot read.
+pub(crate) fn spoil(bytes: &mut [u8], well_formed: usize) {
+    bytes.iter_mut().skip(well_formed).for_each(|octet| *octet = SPOILED);
+}
+
 /// The watcher of a connection.
 pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
     /// Whether the connection may be read from.

@@ -1,5 +1,6 @@
 //! Routing: targets on their way to a backend, the fields that name clients, and routes without a guard.
 
+mod engines;
 mod forwarded_clients;
 mod named_by_query;
 mod path_aliases;

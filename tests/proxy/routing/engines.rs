@@ -1,0 +1,203 @@
+//! Odd messages on each of the engines that serve a request: the guard, the direct path of unguarded reads, and pingora's
+//! own proxying. The tables say what each of them makes of a message.
+
+use std::net::SocketAddr;
+
+use crate::support::{
+    backend::{Answer, Backend},
+    h2c,
+    leases::{Grant, acquire, is_in_line, leasing_versions, release},
+    proxy::Proxy,
+    raw::{Connection, get},
+};
+
+/// An engine, by what makes a request take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Engine {
+    Guard,
+    Direct,
+    /// A read with a declared length takes it, even one of zero.
+    Pingora,
+}
+
+const ENGINES: [Engine; 3] = [Engine::Guard, Engine::Direct, Engine::Pingora];
+
+impl Engine {
+    fn target(self) -> &'static str {
+        if self == Self::Guard { "/guarded" } else { "/open" }
+    }
+
+    /// A read as this engine gets it.
+    fn read(self) -> String {
+        let length = if self == Self::Pingora { "Content-Length: 0\r\n" } else { "" };
+        format!("GET {} HTTP/1.1\r\nHost: a\r\n{length}\r\n", self.target())
+    }
+}
+
+async fn start() -> (Backend, Proxy) {
+    let backend = Backend::start().await;
+    let open = "\n[[routes]]\npath = \"/open\"\nupstream = \"backend\"\npolicy = \"last-writer-wins\"\n";
+    let setup = Proxy::to(backend.addr()).upstream("timeout = \"3s\"").route("etag = \"content\"");
+    let file = setup.configuration().replace("threads = 2", "threads = 1");
+    let proxy = Proxy::start(&(file + open)).await;
+    backend.put("/guarded", "one");
+    backend.put("/open", "one");
+    (backend, proxy)
+}
+
+/// What a client gets for a read that the backend answers with these bytes: the status with the content, or with what came
+/// of it before it broke off.
+async fn read_of(backend: &Backend, proxy: &Proxy, engine: Engine, answer: &str) -> String {
+    backend.always("GET", engine.target(), {
+        let answer = answer.to_owned();
+        move |_| Answer::raw(&answer)
+    });
+    let mut connection = Connection::open(proxy.addr()).await;
+    connection.send_bytes(engine.read()).await;
+    match connection.try_read_response().await {
+        Ok(response) if response.status >= 400 => format!("{} {}", response.status, response.problem().code),
+        Ok(response) => {
+            let tagged = if response.headers.get("etag").is_some() { " tagged" } else { "" };
+            format!("{} {}{tagged}", response.status, response.text())
+        }
+        Err(error) => format!("broken off: {:?}", error.kind()),
+    }
+}
+
+const FAILED: &str = "502 upstream-failed";
+const BROKEN_OFF: &str = "broken off: UnexpectedEof";
+/// The coding reaches the client, which cannot tell where the body ends.
+const RELAYED: &str = "broken off: InvalidData";
+const PLAIN: &str = "200 one";
+const TAGGED: &str = "200 one tagged";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// RFC 9112 sections 6.1 and 7.1, RFC 9110 sections 15.2 and 15.2.2
+#[tokio::test]
+async fn odd_answers_of_the_upstream() {
+    let (backend, proxy) = start().await;
+    let coded = |coding: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n3\r\none\r\n0\r\n\r\n");
+    let interim = |count: usize| {
+        let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(count);
+        format!("{early}HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none")
+    };
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    let single = format!("{CHUNKED}1\r\no\r\n1\r\nn\r\n1\r\ne\r\n0\r\n\r\n");
+    // What it answers, and what the client gets by way of each engine.
+    let cases: [(&str, String, [&str; 3]); 10] = [
+        ("chunks", coded("chunked"), [TAGGED, PLAIN, PLAIN]),
+        ("a coding that nobody asked for", coded("gzip"), [FAILED, FAILED, RELAYED]),
+        ("an unknown coding", coded("xchunked"), [FAILED, FAILED, RELAYED]),
+        ("the coding twice", coded("chunked, chunked"), [FAILED, FAILED, RELAYED]),
+        ("a tunnel that nobody asked for", switched.to_owned(), [FAILED, FAILED, "101 "]),
+        ("interim responses", interim(16), [TAGGED, PLAIN, PLAIN]),
+        ("interim responses without end", interim(17), [FAILED, FAILED, PLAIN]),
+        ("chunks of one byte", single, [TAGGED, PLAIN, PLAIN]),
+        ("a chunk without a size", format!("{CHUNKED}3\r\none\r\n\r\n\r\n"), [FAILED, BROKEN_OFF, PLAIN]),
+        ("no last chunk", format!("{CHUNKED}3\r\none\r\n"), [FAILED, BROKEN_OFF, BROKEN_OFF]),
+    ];
+    let mut wrong = Vec::new();
+    for (what, answer, outcomes) in cases {
+        for (engine, expected) in ENGINES.into_iter().zip(outcomes) {
+            let found = read_of(&backend, &proxy, engine, &answer).await;
+            if found != expected {
+                wrong.push(format!("{what}, {engine:?}: {found:?} and not {expected:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// RFC 9112 sections 2.2 and 9.3.2: more than a request, in one piece with it. The answer is that of the request, and tells
+/// that the connection ends, because the rest is lost. Pingora promises to keep it, and ends it nevertheless.
+#[tokio::test]
+async fn more_than_a_request_does_not_change_its_answer() {
+    let (_backend, proxy) = start().await;
+    for engine in ENGINES {
+        for more in ["X", "\r\n", "GET /open HTTP/1.1\r\nHost: a\r\n\r\n"] {
+            let mut connection = Connection::open(proxy.addr()).await;
+            connection.send_bytes(engine.read() + more).await;
+            let response = connection.read_response().await;
+            let told = if engine == Engine::Pingora { "keep-alive" } else { "close" };
+            let found = (response.status, response.text(), response.headers.all("connection"));
+            assert_eq!(found, (200, "one", vec![told]), "{engine:?} {more:?}");
+            assert_eq!(connection.closed().await, b"", "{engine:?} {more:?}");
+        }
+    }
+}
+
+/// The same, where the rest comes while the request is with the backend. Pingora takes it for the end of the client.
+#[tokio::test]
+async fn more_than_a_request_does_not_end_its_exchange() {
+    let (backend, proxy) = start().await;
+    for (engine, status) in [(Engine::Guard, 200), (Engine::Direct, 200), (Engine::Pingora, 400)] {
+        for more in ["X", "\r\n"] {
+            let held = backend.hold("GET", engine.target());
+            let mut connection = Connection::open(proxy.addr()).await;
+            connection.send_bytes(engine.read()).await;
+            let held = held.arrived().await;
+            connection.send_bytes(more).await;
+            is_read(proxy.addr()).await;
+            if status == 200 {
+                held.answer(Answer::stored()).await;
+            }
+            assert_eq!(connection.read_response().await.status, status, "{engine:?} {more:?}");
+        }
+    }
+}
+
+/// Waits until the one thread of the proxy has read what was sent to it.
+async fn is_read(addr: SocketAddr) {
+    for _ in 0..3 {
+        assert_eq!(get(addr, "/none").await.status, 404);
+    }
+}
+
+/// RFC 7240 section 4.3: a wait for a lease goes on, and what came with it is no end of the client.
+#[tokio::test]
+async fn more_than_a_request_does_not_end_a_wait_for_a_lease() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let setup = leasing_versions(&backend).configuration().replace("threads = 2", "threads = 1");
+    let proxy = Proxy::start(&setup).await;
+    for more in ["X", "\r\n"] {
+        let first = acquire(proxy.addr(), "/doc", "60").await;
+        let probes = backend.count("HEAD", "/doc");
+        let mut waiting = Connection::open(proxy.addr()).await;
+        waiting.request("POST", "/.leases/doc", &[("Prefer", "wait=20"), ("Lease-Duration", "60")], "").await;
+        backend.reached("HEAD", "/doc", probes + 1).await;
+        is_in_line(proxy.addr(), "/doc").await;
+        waiting.send_bytes(more).await;
+        is_in_line(proxy.addr(), "/doc").await;
+        release(proxy.addr(), "/doc", &first.id).await;
+        let granted = waiting.read_response().await;
+        assert_eq!((granted.status, granted.headers.all("connection")), (201, vec!["close"]), "{more:?}");
+        release(proxy.addr(), "/doc", &Grant::of(&granted).id).await;
+    }
+}
+
+/// RFC 9113 section 8.2.3: HTTP/2 splits Cookie, and HTTP/1.1 has one line. Pingora joins nothing.
+#[tokio::test]
+async fn cookies_of_http_2_become_one_line() {
+    let (backend, proxy) = start().await;
+    let mut connection = h2c::Connection::open(proxy.addr()).await;
+    for (engine, expected) in [(Engine::Guard, &["a=1; b=2"][..]), (Engine::Pingora, &["a=1", "b=2"])] {
+        let response = connection.exchange("GET", engine.target(), &[("cookie", "a=1"), ("cookie", "b=2")], "").await;
+        assert_eq!(response.status, 200);
+        let seen = backend.seen("GET", engine.target()).pop().expect("a read");
+        assert_eq!(seen.headers.all("cookie"), expected, "{engine:?}");
+    }
+}
+
+/// RFC 9110 section 7.8: without `Connection`, the field is not for the next hop.
+#[tokio::test]
+async fn an_upgrade_without_a_connection_opens_nothing() {
+    let (backend, proxy) = start().await;
+    for engine in [Engine::Guard, Engine::Direct] {
+        let mut connection = Connection::open(proxy.addr()).await;
+        let response = connection.exchange("GET", engine.target(), &[("Upgrade", "websocket")], "").await;
+        assert_eq!((response.status, response.text()), (200, "one"), "{engine:?}");
+        let seen = backend.seen("GET", engine.target()).pop().expect("a read");
+        assert_eq!(seen.header("upgrade"), None, "{engine:?}");
+    }
+}
