@@ -39,7 +39,7 @@ fn trust_in_everybody_is_told_of() {
 
 #[test]
 fn clients_without_an_identity_are_told_of_once() {
-    let message = "identity_headers is empty: clients learn what others were let read, whatever fields they send";
+    let message = "identity_headers is empty: all clients count as one, whatever fields they send";
     assert_eq!(warnings(&format!("{BASE}identity_headers = []\n")), [message]);
     let two = format!("{BASE}[[routes]]\npath = \"/b/{{id}}\"\nupstream = \"docs\"\npolicy = \"optimistic\"\n");
     assert_eq!(warnings(&format!("{two}[defaults]\nidentity_headers = []\n")), [message]);

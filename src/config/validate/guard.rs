@@ -64,7 +64,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
     let identity_headers = keys.get(|raw| &raw.identity_headers);
     if let Some(list) = identity_headers.filter(|list| list.get_ref().is_empty()) {
         const HINT: &str = "name the field that your clients authenticate with, or leave the key out";
-        let message = "identity_headers is empty: clients learn what others were let read, whatever fields they send";
+        let message = "identity_headers is empty: all clients count as one, whatever fields they send";
         check.warn(list.span(), message, HINT);
     }
     GuardRules {

@@ -25,6 +25,10 @@ use crate::core::{
 /// The query parameters in which frameworks look for a method that a form could not use. The second is Salesforce's.
 const PARAMETERS: [&str; 2] = ["_method", "_HttpMethod"];
 
+/// The field in which OData names the method that a POST stands for, and the methods that it may name.
+const WRAPPING_FIELD: &str = "x-http-method";
+const WRAPPED_METHODS: [&[u8]; 4] = [b"MERGE", b"PUT", b"PATCH", b"DELETE"];
+
 /// The methods that a backend could read in one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodReadings {
@@ -45,7 +49,7 @@ impl MethodReadings {
     pub fn of(guard: &GuardRules, own: &Method, headers: &HeaderMap, target: &[u8]) -> Result<Self, Refusal> {
         let named = if !is_named(headers, target) {
             None
-        } else if guard.method_override == MethodOverride::Refuse {
+        } else if guard.method_override == MethodOverride::Refuse && !is_wrapped(guard, own, headers, target) {
             return Err(refused(
                 "send the request with the method itself; do not name it in a header field or in _method",
             ));
@@ -104,6 +108,15 @@ pub fn is_named(headers: &HeaderMap, target: &[u8]) -> bool {
 /// Whether a parameter of a query names a method.
 pub fn is_parameter(parameter: &[u8]) -> bool {
     query::is_one_of(parameter, &PARAMETERS)
+}
+
+/// Whether the dialect of the route reads the request as a POST that wraps another write, and nothing else names a
+/// method.
+fn is_wrapped(guard: &GuardRules, own: &Method, headers: &HeaderMap, target: &[u8]) -> bool {
+    let mut named = METHOD_FIELDS.iter().flat_map(|field| headers.get_all(field));
+    let has_no_other = in_query(target).next().is_none() && named.nth(1).is_none();
+    let wrapped = headers.get(WRAPPING_FIELD).is_some_and(|method| WRAPPED_METHODS.contains(&method.as_bytes()));
+    guard.quirks.wraps_methods && *own == Method::POST && wrapped && has_no_other
 }
 
 /// Returns the other methods that a reader without regard to case takes this one for: the one in capitals, and those

@@ -127,3 +127,37 @@ proptest! {
         prop_assert_eq!(refused.map_err(|refusal| refusal.code), Err(Code::MethodOverride));
     }
 }
+
+/// Rule 18: OData wraps methods in POST. The strictest reading is still the one that is judged.
+#[test]
+fn a_dialect_that_wraps_methods_reads_them_in_one_field_of_a_post_alone() {
+    let quirks = crate::core::policy::Dialect::NAMES
+        .iter()
+        .find(|(name, _)| *name == "azure-table")
+        .map(|(_, dialect)| dialect.quirks())
+        .expect("the dialect has a name");
+    let rules = GuardRules { quirks, ..guard() };
+    for (own, target, fields, expected) in [
+        ("POST", "/a", &[("x-http-method", "MERGE")][..], Some("MERGE")),
+        ("POST", "/a", &[("x-http-method", "PUT")], Some("PUT")),
+        ("POST", "/a", &[("x-http-method", "DELETE")], Some("DELETE")),
+        ("POST", "/a", &[("x-http-method", "GET")], None),
+        ("POST", "/a", &[("x-http-method", "merge")], None),
+        ("PUT", "/a", &[("x-http-method", "MERGE")], None),
+        ("POST", "/a?_method=MERGE", &[("x-http-method", "MERGE")], None),
+        ("POST", "/a", &[("x-http-method", "MERGE"), ("x-http-method-override", "MERGE")], None),
+        ("POST", "/a", &[("x-http-method-override", "MERGE")], None),
+    ] {
+        let headers: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| (name.parse::<http::HeaderName>().expect("a name"), value.parse().expect("a value")))
+            .collect();
+        let own = Method::from_bytes(own.as_bytes()).expect("a method");
+        let read = MethodReadings::of(&rules, &own, &headers, target.as_bytes()).ok();
+        assert_eq!(read.as_ref().map(|methods| methods.judged.as_str()), expected, "{own} {target} {fields:?}");
+        assert!(MethodReadings::of(&guard(), &own, &headers, target.as_bytes()).is_err(), "in no other dialect");
+        if let Some(methods) = read {
+            assert!(methods.may_be(&[Method::POST]), "a backend may also read the POST");
+        }
+    }
+}

@@ -44,6 +44,7 @@ static FACTS: DialectFacts = DialectFacts {
         content_prefixes: &CONTENT_PREFIXES,
         query_names_target: false,
         removes_trees: true,
+        wraps_methods: false,
         is_flat: false,
         leases_have_paths: false,
         lease_answers_have_validators: true,

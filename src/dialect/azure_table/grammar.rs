@@ -27,6 +27,7 @@ static FACTS: DialectFacts = DialectFacts {
         // The query selects properties of an entity, whose tag stays the same.
         query_names_target: false,
         removes_trees: true,
+        wraps_methods: true,
         is_flat: true,
         is_closed_list: true,
         ..native::FACTS.quirks

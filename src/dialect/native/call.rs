@@ -34,6 +34,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         content_prefixes: &[],
         query_names_target: true,
         removes_trees: false,
+        wraps_methods: false,
         is_flat: false,
         leases_have_paths: true,
         lease_answers_have_validators: false,

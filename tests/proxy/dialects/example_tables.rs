@@ -74,6 +74,36 @@ async fn entities_change_with_the_weak_tag_of_the_service() {
     assert_error(&get(addr, ENTITY).await, 404, "ResourceNotFound");
 }
 
+/// Old SDKs wrap a merge in a POST, as OData before version 4 does. It is judged as what it is, and sent as it came.
+#[tokio::test]
+async fn a_method_that_a_post_wraps_is_judged() {
+    let backend = tables::start().await;
+    let proxy = start_in_front_of(backend.addr(), "azure-table.toml").await;
+    let addr = proxy.addr();
+    assert_done(&put(addr, ENTITY, &[], "{\"one\":1}").await);
+    let mut tag = get(addr, ENTITY).await.etag();
+    for method in [MERGE, "PUT", "DELETE"] {
+        let wrapped = async |tag: &str| {
+            send(addr, "POST", ENTITY, &[("X-HTTP-Method", method), ("If-Match", tag)], "{\"two\":2}").await
+        };
+        assert_error(&wrapped("W/\"other\"").await, 412, "UpdateConditionNotSatisfied");
+        assert_done(&wrapped(&tag).await);
+        if method == MERGE {
+            let merged = get(addr, ENTITY).await;
+            assert!(merged.text().contains("\"one\":1") && merged.text().contains("\"two\":2"), "{merged:?}");
+        }
+        if method != "DELETE" {
+            tag = get(addr, ENTITY).await.etag();
+        }
+    }
+    assert_eq!(backend.count("POST", ENTITY), 3, "each was sent once, as it came");
+    assert_error(&get(addr, ENTITY).await, 404, "ResourceNotFound");
+    for (method, field) in [("POST", "X-HTTP-Method-Override"), ("PUT", "X-HTTP-Method")] {
+        assert_eq!(send(addr, method, ENTITY, &[(field, MERGE)], "{}").await.status, 400, "{method} {field}");
+    }
+    assert_eq!(send(addr, "POST", "/people", &[("X-HTTP-Method", MERGE)], "{}").await.status, 405);
+}
+
 /// No byte of these reaches the service: they could change an entity under a second key, or several at once.
 #[tokio::test]
 async fn an_entity_is_written_under_one_name() {
