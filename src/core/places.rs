@@ -42,7 +42,7 @@ impl PlaceCounts {
     }
 
     /// Whether a place may be taken.
-    pub const fn admit(self, wanted: PlaceFor) -> bool {
+    pub fn admit(self, wanted: PlaceFor) -> bool {
         let free = self.max.saturating_sub(self.in_use);
         match wanted {
             PlaceFor::Guarded => free > 0,

@@ -3,6 +3,7 @@ use std::net::Ipv4Addr;
 use super::*;
 
 const WAIT: Duration = Duration::from_secs(2);
+const MOMENT: Duration = Duration::from_millis(1);
 
 fn addresses(last: u8) -> Vec<SocketAddr> {
     vec![SocketAddr::from((Ipv4Addr::new(192, 0, 2, last), 80))]
@@ -58,9 +59,9 @@ fn a_name_that_was_never_looked_up_is_waited_for() {
 #[test]
 fn addresses_are_used_until_they_are_old_and_then_looked_up_again() {
     let (mut name, now) = name_after([Ok(addresses(1))]);
-    let later = now + FRESH;
-    assert!(!name.is_due(later - Duration::from_millis(1)));
-    assert_eq!(seen(&name, later - Duration::from_millis(1), WAIT), Seen::Use(1));
+    let (before, later) = (now + FRESH.saturating_sub(MOMENT), now + FRESH);
+    assert!(!name.is_due(before));
+    assert_eq!(seen(&name, before, WAIT), Seen::Use(1));
     assert!(name.is_due(later));
     name.begins(later);
     assert_eq!(seen(&name, later, WAIT), Seen::Wait(PATIENCE));
@@ -72,8 +73,8 @@ fn addresses_are_used_until_they_are_old_and_then_looked_up_again() {
 fn old_addresses_are_used_while_a_look_up_hangs() {
     let (mut name, now) = name_after([Ok(addresses(1))]);
     name.begins(now + FRESH);
-    let patient = now + FRESH + PATIENCE;
-    assert_eq!(seen(&name, patient - Duration::from_millis(1), WAIT), Seen::Wait(Duration::from_millis(1)));
+    let (before, patient) = (now + FRESH + PATIENCE.saturating_sub(MOMENT), now + FRESH + PATIENCE);
+    assert_eq!(seen(&name, before, WAIT), Seen::Wait(MOMENT));
     assert_eq!(seen(&name, patient, WAIT), Seen::Use(1));
     assert_eq!(seen(&name, now + FRESH, Duration::ZERO), Seen::Use(1), "who cannot wait takes them at once");
 }
@@ -82,7 +83,7 @@ fn old_addresses_are_used_while_a_look_up_hangs() {
 fn old_addresses_are_used_while_look_ups_fail_and_nobody_waits_again() {
     let (mut name, now) = name_after([Ok(addresses(1)), failure(NO_ANSWER)]);
     assert_eq!(seen(&name, now, WAIT), Seen::Use(1));
-    assert!(!name.is_due(now + PAUSE - Duration::from_millis(1)));
+    assert!(!name.is_due(now + PAUSE.saturating_sub(MOMENT)));
     assert!(name.is_due(now + PAUSE));
     name.begins(now + PAUSE);
     assert_eq!(seen(&name, now + PAUSE, WAIT), Seen::Use(1));

@@ -42,7 +42,7 @@ async fn uploads_that_trickle_leave_connections_to_others() {
     let limits = format!("max_connections = {max}\nqueue = {{ max_waiters = 0 }}");
     let arena = Arena::before("", |setup| setup.upstream(&limits), OPEN, None).await;
     let ceiling = Ceiling { resident_mib: 16 + max / 8, descriptors: 4 * max + 60, honest_wait: HONEST_WAIT };
-    let flood = async {
+    let flood = Box::pin(async {
         let uploads = begin(arena.addr(), 2 * max).await;
         arena.settles().await;
         let uploads = under_way(uploads);
@@ -50,7 +50,7 @@ async fn uploads_that_trickle_leave_connections_to_others() {
         let (read, _) = exchange(&mut next, b"GET /open/0 HTTP/1.1\r\nHost: a\r\n\r\n").await;
         assert_eq!(read, 404, "the next client has a connection");
         uploads
-    };
+    });
     let (uploads, _) = arena.flood("uploads of two clients that trickle", ceiling, flood).await;
     let unkept = max - max / 8;
     assert!((unkept / 2..unkept).contains(&uploads.len()), "{} of {max}", uploads.len());

@@ -89,7 +89,9 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 fn look_up(servers: Vec<String>) -> Vec<(String, Vec<SocketAddr>)> {
     let end = Instant::now() + LOOKUPS_MAX;
     // All of them begin before the first is waited for.
-    servers.iter().for_each(|server| of_this_system().begin(server));
+    for server in &servers {
+        of_this_system().begin(server);
+    }
     let tcp = |address: &Address| match address {
         Address::Tcp(address) => Some(*address),
         Address::Unix(_) => None,
