@@ -29,7 +29,7 @@ pub struct Quirks {
     pub query_names_target: bool,
     /// Whether one request can remove a whole collection of resources.
     pub removes_trees: bool,
-    /// Whether a POST may wrap another method in `X-HTTP-Method`, as OData before version 4 does.
+    /// Whether a POST may wrap another method in `X-HTTP-Method`, as `OData` before version 4 does.
     pub wraps_methods: bool,
     /// Whether no resource holds others, so that each removal is that of its target alone.
     pub is_flat: bool,

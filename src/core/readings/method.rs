@@ -25,7 +25,7 @@ use crate::core::{
 /// The query parameters in which frameworks look for a method that a form could not use. The second is Salesforce's.
 const PARAMETERS: [&str; 2] = ["_method", "_HttpMethod"];
 
-/// The field in which OData names the method that a POST stands for, and the methods that it may name.
+/// The field in which `OData` names the method that a POST stands for, and the methods that it may name.
 const WRAPPING_FIELD: &str = "x-http-method";
 const WRAPPED_METHODS: [&[u8]; 4] = [b"MERGE", b"PUT", b"PATCH", b"DELETE"];
 

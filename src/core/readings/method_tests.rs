@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// Rule 18: OData wraps methods in POST. The strictest reading is still the one that is judged.
+/// Rule 18: `OData` wraps methods in POST. The strictest reading is still the one that is judged.
 #[test]
 fn a_dialect_that_wraps_methods_reads_them_in_one_field_of_a_post_alone() {
     let quirks = crate::core::policy::Dialect::NAMES

@@ -74,7 +74,7 @@ async fn entities_change_with_the_weak_tag_of_the_service() {
     assert_error(&get(addr, ENTITY).await, 404, "ResourceNotFound");
 }
 
-/// Old SDKs wrap a merge in a POST, as OData before version 4 does. It is judged as what it is, and sent as it came.
+/// Old SDKs wrap a merge in a POST, as `OData` before version 4 does. It is judged as what it is, and sent as it came.
 #[tokio::test]
 async fn a_method_that_a_post_wraps_is_judged() {
     let backend = tables::start().await;
