@@ -14,7 +14,7 @@ use crate::{
     support::{
         backend::{
             Answer, Backend,
-            style::{Named, Shown, Style, Tags},
+            style::{Dates, Named, Shown, Style, Tags},
         },
         ports,
         proxy::Proxy,
@@ -28,7 +28,14 @@ fn url(addr: SocketAddr) -> String {
 /// A backend whose tags are modification times in seconds.
 async fn coarse() -> Backend {
     let named = |target: &str| Named { own: target.to_owned(), whole: None };
-    let backend = Backend::in_style(Style { tags: Tags::Seconds, shown: Shown::Entity, tells: false, named }).await;
+    let backend = Backend::in_style(Style {
+        tags: Tags::Seconds,
+        dates: Dates::Absent,
+        shown: Shown::Entity,
+        tells: false,
+        named,
+    })
+    .await;
     backend.put("/doc", "one");
     backend
 }
@@ -152,7 +159,7 @@ async fn many_named() -> Backend {
         let own = target.to_lowercase().replace("%2f", "/").trim_end_matches(".json").to_owned();
         Named { own, whole: None }
     };
-    let style = Style { tags: Tags::Precise, shown: Shown::Nowhere, tells: false, named };
+    let style = Style { tags: Tags::Precise, dates: Dates::Absent, shown: Shown::Nowhere, tells: false, named };
     let backend = Backend::in_style(style).await;
     backend.put("/docs/a", "one");
     backend

@@ -20,6 +20,9 @@ pub struct Board {
     pub answered: AtomicUsize,
     /// The number of successful writes.
     pub done: AtomicUsize,
+    pub conflicts: AtomicUsize,
+    pub doubts: AtomicUsize,
+    pub grants: AtomicUsize,
     /// The number of writes and grants that were refused because of the store.
     pub unavailable: AtomicUsize,
     pub is_over: AtomicBool,
@@ -30,8 +33,33 @@ pub struct Board {
     next_value: AtomicU32,
 }
 
+/// The numbers of events that show something: a run without them finds no fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    pub writes: usize,
+    pub conflicts: usize,
+    /// Writes in doubt, or without an answer.
+    pub doubts: usize,
+    pub grants: usize,
+}
+
+impl Events {
+    /// Returns the least numbers for a run of this many operations.
+    pub fn least(operations: usize) -> Self {
+        Self { writes: operations / 4, conflicts: operations / 30, doubts: operations / 100, grants: operations / 100 }
+    }
+
+    fn include(self, least: Self) -> bool {
+        self.writes >= least.writes
+            && self.conflicts >= least.conflicts
+            && self.doubts >= least.doubts
+            && self.grants >= least.grants
+    }
+}
+
 /// The properties of the configuration that clients must know.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub struct Manner {
     /// Whether all tags are made from content: then a false precondition means other content.
     pub has_content_tags: bool,
@@ -39,6 +67,8 @@ pub struct Manner {
     pub guards_reads: bool,
     /// Whether writing a document on its leasable path needs a lease.
     pub needs_lease: bool,
+    /// Whether clients send appends with a key, and send them again.
+    pub retries: bool,
 }
 
 /// A place for the resource in use: one resource after another of the same folder.
@@ -69,6 +99,9 @@ impl Board {
             addrs: Mutex::new(addrs),
             answered: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
+            conflicts: AtomicUsize::new(0),
+            doubts: AtomicUsize::new(0),
+            grants: AtomicUsize::new(0),
             unavailable: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             stays: AtomicBool::new(false),
@@ -86,6 +119,22 @@ impl Board {
     /// Returns a value that no earlier write had.
     pub fn next_value(&self) -> u32 {
         self.next_value.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether this many operations were answered, and these events have happened.
+    pub fn has_seen(&self, operations: usize, least: Events) -> bool {
+        self.answered.load(Ordering::Relaxed) >= operations && self.events().include(least)
+    }
+
+    /// Returns the numbers of events so far.
+    pub fn events(&self) -> Events {
+        let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        Events {
+            writes: count(&self.done),
+            conflicts: count(&self.conflicts),
+            doubts: count(&self.doubts),
+            grants: count(&self.grants),
+        }
     }
 
     /// Counts an answered operation.

@@ -37,7 +37,7 @@ pub enum Kind {
     Removes,
     /// POST: beside whatever else is in flight, which may replace it.
     Appends,
-    /// A write of an item, which changes its document too; it also runs beside others, and beside a lease.
+    /// A write of an item, which changes its document too, and claims both. It runs beside a lease.
     Touches,
 }
 
@@ -51,9 +51,14 @@ impl Kind {
         }
     }
 
-    /// Whether the write runs beside others.
+    /// Whether the write takes any state as its base.
     pub fn is_beside(self) -> bool {
         matches!(self, Self::Appends | Self::Touches)
+    }
+
+    /// Whether the write runs beside others, which may replace it.
+    pub fn is_unclaimed(self) -> bool {
+        self == Self::Appends
     }
 
     /// Returns the state after the write.

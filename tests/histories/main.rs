@@ -7,6 +7,7 @@
 //! documents    the same for documents with two routes, leases and items
 //! disturbance  kills and stops, one after another; members: of an etcd of three
 //! standstill   stops that outlast marks
+//! untrue       configurations that say something untrue: faults for the checks to find
 //! backend      the applied writes, in their order                 -> history::Seen
 //! register     whether a history is that of a register with compare-and-set
 //! promise      no two writes on one version; fences, holders, releases
@@ -38,7 +39,10 @@ mod standstill;
 #[path = "../proxy/support/mod.rs"]
 mod support;
 mod tally;
+mod untrue;
 mod workload;
+
+use tokio::task::JoinSet;
 
 use self::{
     fairness::Turns,
@@ -47,6 +51,7 @@ use self::{
     run::{Verdict, run},
 };
 use support::engines::{Engine, Etcd, Redis, cluster::EtcdCluster, postgres::Postgres};
+use support::random::Random;
 
 /// The default number of kills and stops in one run (`IFMATCH_DISTURBANCES`); `make histories` makes many more.
 const DISTURBANCES: usize = 8;
@@ -108,6 +113,20 @@ async fn histories_of_generated_configurations_keep_the_promise() {
     println!("{summary}");
     assert!(anomalies.is_empty(), "{}\n{summary}", anomalies.join("\n"));
     assert!(done >= configurations * operations, "too little happened: {summary}");
+}
+
+/// The clients of the generated configurations find each fault that a configuration can plant, with every seed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn faults_that_untrue_configurations_plant_are_found() {
+    let seeds = number("IFMATCH_FAULT_SEEDS").unwrap_or(1);
+    let mut random = Random::new("untrue configurations");
+    let mut faults = JoinSet::new();
+    for fault in untrue::ALL {
+        faults.spawn(fault.is_found(seeds, random.fork()));
+    }
+    while let Some(summary) = faults.join_next().await {
+        println!("{}", summary.expect("the fault is found"));
+    }
 }
 
 /// Turns come in the order of arrival within a process; between processes no writer is left out.

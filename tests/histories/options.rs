@@ -8,7 +8,7 @@ use std::{
 use super::{
     history::named,
     support::{
-        backend::style::{Shown, Style, Tags},
+        backend::style::{Dates, Shown, Style, Tags},
         random::Random,
     },
 };
@@ -68,6 +68,7 @@ impl Source {
 pub struct Options {
     pub source: Source,
     tags: Tags,
+    dates: Dates,
     tells: bool,
     exclusive: bool,
     omits: bool,
@@ -90,6 +91,9 @@ const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 /// The time that others then have to write.
 const OTHERS_WRITE: Duration = Duration::from_secs(1);
 
+/// The step of the coarse dates. It is long, so that most states of a resource share one with others.
+const DATE_STEP_SECONDS: u64 = 60;
+
 /// The shortest times: the backend applies late writes between the two.
 const TIMEOUT_MS: usize = 250;
 const LATE_WRITE_WINDOW_MS: usize = 1_000;
@@ -100,6 +104,7 @@ impl Options {
         Self {
             source,
             tags: [Tags::Precise, Tags::Seconds, Tags::Seconds, Tags::Alternating][random.below(4)],
+            dates: [Dates::Seconds, Dates::Steps(DATE_STEP_SECONDS)][random.below(2)],
             tells: random.is_one_of(50),
             exclusive: source == Source::Version || random.is_one_of(50),
             omits: random.is_one_of(25),
@@ -111,8 +116,13 @@ impl Options {
         }
     }
 
+    /// Returns the same choices with leases that guard no reads and that no write needs.
+    pub fn with_free_leases(self) -> Self {
+        Self { guards_reads: false, required: false, ..self }
+    }
+
     pub fn style(&self) -> Style {
-        Style { tags: self.tags, shown: self.source.shown(), tells: self.tells, named }
+        Style { tags: self.tags, dates: self.dates, shown: self.source.shown(), tells: self.tells, named }
     }
 
     /// Returns how late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That
@@ -148,7 +158,8 @@ impl Options {
         let _ = write!(
             text,
             "[defaults]\netag = \"{}\"\nother_writers = {}\non_write = \"{}\"\n\
-             claim = {{ max_wait = \"150ms\" }}\nprobe = {{ timeout = \"{PROBE_MS}ms\" }}\nhash_wait = \"5s\"\n",
+             claim = {{ max_wait = \"150ms\" }}\nprobe = {{ timeout = \"{PROBE_MS}ms\" }}\nhash_wait = \"5s\"\n\
+             idempotency = \"accept\"\n",
             self.source.word(),
             !self.exclusive,
             if self.omits { "omit" } else { "probe" },
@@ -172,11 +183,22 @@ impl Options {
 
 impl fmt::Display for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, tags, tells, exclusive, omits, guards_reads, required, timeout, late_write_window, .. } =
-            self;
+        let Self {
+            source,
+            tags,
+            dates,
+            tells,
+            exclusive,
+            omits,
+            guards_reads,
+            required,
+            timeout,
+            late_write_window,
+            ..
+        } = self;
         write!(
             formatter,
-            "{} {tags:?}{}{}{}{}{}, timeout {} and {} ms, late_write_window {} and {} ms",
+            "{} {tags:?} {dates:?}{}{}{}{}{}, timeout {} and {} ms, late_write_window {} and {} ms",
             source.word(),
             if *tells { " told" } else { "" },
             if *exclusive { " exclusive" } else { " shared" },

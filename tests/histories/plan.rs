@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tempfile::TempDir;
 
 use super::{
-    board::Manner,
+    board::{Events, Manner},
     options::{Keeping, Options, Source},
     support::{
         engines::{Engine, Etcd, Redis, cluster::EtcdCluster, postgres::Postgres},
@@ -44,6 +44,12 @@ pub struct Plan {
     pub disturbances: usize,
     /// The number of operations that are answered before the end.
     pub operations: usize,
+    /// The events that must have happened before the end.
+    pub events: Events,
+    /// Whether the store knows the writes with keys after a restart.
+    pub keeps_keys: bool,
+    /// Whether a stop in the end outlasts marks.
+    pub outlasts: bool,
     pub random: Random,
 }
 
@@ -83,6 +89,9 @@ impl Plan {
             places: 4,
             disturbances,
             operations,
+            events: Events::least(operations),
+            keeps_keys: keeping != Keeping::Disk,
+            outlasts: keeping != Keeping::Disk,
             ..Self::bare(format!("{keeping:?}, {options}"), options.text(&store), vec!["docs"], random)
         }
     }
@@ -127,7 +136,7 @@ impl Plan {
         Self::bare(name.to_owned(), file, folders, Random::new(name))
     }
 
-    fn bare(name: String, configuration: String, folders: Vec<&'static str>, random: Random) -> Self {
+    pub fn bare(name: String, configuration: String, folders: Vec<&'static str>, random: Random) -> Self {
         Self {
             name,
             engine: None,
@@ -141,6 +150,9 @@ impl Plan {
             places: 1,
             disturbances: 0,
             operations: 400,
+            events: Events::default(),
+            keeps_keys: false,
+            outlasts: false,
             random,
         }
     }
@@ -151,6 +163,7 @@ impl Plan {
             has_content_tags: options.source == Source::Content,
             guards_reads: options.guards_reads,
             needs_lease: options.required,
+            retries: self.keeps_keys,
         })
     }
 }

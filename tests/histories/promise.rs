@@ -52,7 +52,7 @@ fn is_based_on(base: State, write: &Applied, before: &[Applied], operations: &BT
     // Nothing is known of a write that no client has sent; it is wrong for another reason.
     let is_beside = |other: &&Applied| {
         let answered = operations.get(&other.value).and_then(|operation| operation.answered);
-        other.kind.is_beside() && invoked.is_some_and(|invoked| answered.is_none_or(|answered| answered >= invoked))
+        other.kind.is_unclaimed() && invoked.is_some_and(|invoked| answered.is_none_or(|answered| answered >= invoked))
     };
     let beside = before.iter().rev().take_while(is_beside).count();
     let leaves = |index: usize| index.checked_sub(1).and_then(|index| before[index].kind.leaves(before[index].value));

@@ -5,9 +5,9 @@
 //! remembers which sets of operations it has seen end in which state. Operations without an answer may stand anywhere
 //! after their beginning, or nowhere.
 //!
-//! A write may replace what runs beside it (a POST, a write of an item that changes its document): the write was judged
-//! before that, and is applied after it. So a change beside others lies on the state below it, and a write that
-//! overlaps all such changes since its base still finds that base.
+//! A write may replace a POST that runs beside it: the write was judged before that, and is applied after it. So a POST
+//! lies on the state below it, and a write that overlaps all POSTs since its base still finds that base. A write of an
+//! item claims its document too, and nothing may replace it unseen.
 
 use std::{collections::HashSet, time::Instant};
 
@@ -63,7 +63,9 @@ fn after(point: &Point, operations: &[Operation], index: usize) -> Option<Point>
         }
         Step::Write { base, value, kind } => {
             let overlaps = |other: &&usize| {
-                operations[**other].answered.is_none_or(|answered| answered >= operations[index].invoked)
+                let other = &operations[**other];
+                let is_unclaimed = matches!(other.step, Step::Write { kind, .. } if kind.is_unclaimed());
+                is_unclaimed && other.answered.is_none_or(|answered| answered >= operations[index].invoked)
             };
             let hidden = point.beside.iter().rev().take_while(overlaps).count();
             let mut beneath = point.beside[point.beside.len() - hidden..].iter().map(value_of).collect::<Vec<_>>();
@@ -194,6 +196,15 @@ mod tests {
         let on_it = [(1, 2, put(0, 1)), (3, 4, post(7)), (5, 6, put(7, 2))];
         assert!(is_linearizable(&history(&on_it)));
         assert!(!is_linearizable(&history(&[(1, 2, post(7))])), "there is nothing to append to");
+    }
+
+    #[test]
+    fn a_write_must_not_replace_a_change_by_an_item_unseen() {
+        let touch = Step::Write { base: Base::Any, value: 7, kind: Kind::Touches };
+        let steps = [(1, 2, put(0, 1)), (3, 9, put(1, 2)), (4, 5, touch)];
+        let with = |last| is_linearizable(&history(&[&steps[..], &[(10, 11, Step::Read(Some(last)))]].concat()));
+        assert!(with(7), "it came after the write");
+        assert!(!with(2), "the write would have been refused");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
-    board::Board,
+    board::{Board, Events},
     disturbance::{Counts, Disturber},
     history::{History, Seen, named},
     members,
@@ -31,9 +31,8 @@ use super::{
 /// busy machine.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
-/// How long the operations that are missing after the last disturbance may take: in all, and each if there are many.
-const OPERATIONS_MAX: Duration = Duration::from_secs(60);
-const OPERATION_MAX: Duration = Duration::from_millis(50);
+/// How long no operation may be answered after the last disturbance. A run ends by what has happened, and never by time.
+const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
 /// How late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That is after
 /// `timeout`, and well within `late_write_window`.
@@ -80,10 +79,10 @@ pub async fn run(plan: Plan) -> Verdict {
         Some(cluster) => members::disturb(cluster, &board, plan.disturbances).await,
         None => disturber.disturb(plan.disturbances).await,
     }
-    if let Some(options) = options.filter(|_| plan.proxies > 1) {
+    if let Some(options) = options.filter(|_| plan.outlasts) {
         disturber.outlast_marks(options.outlasts_marks()).await;
     }
-    work_enough(&board, plan.operations).await;
+    work_enough(&board, plan.operations, plan.events).await;
     board.is_over.store(true, Ordering::Relaxed);
     let mut clients = clients.join_all().await;
     clients.push(finish(last, &clients).await);
@@ -112,16 +111,15 @@ pub async fn run(plan: Plan) -> Verdict {
     Verdict { anomalies, summary, tally, counts: disturber.counts }
 }
 
-/// Lets the clients go on until this number of their operations has been answered.
-async fn work_enough(board: &Board, operations: usize) {
-    let most = u32::try_from(operations).expect("a plan has fewer operations");
-    let end = Instant::now() + OPERATIONS_MAX.max(OPERATION_MAX * most);
-    loop {
+/// Lets the clients go on until this number of their operations has been answered, and enough has happened.
+async fn work_enough(board: &Board, operations: usize, events: Events) {
+    let (mut last, mut since) = (0, Instant::now());
+    while !board.has_seen(operations, events) {
         let answered = board.answered.load(Ordering::Relaxed);
-        if answered >= operations {
-            return;
+        if answered > last {
+            (last, since) = (answered, Instant::now());
         }
-        assert!(Instant::now() < end, "only {answered} operations of {operations} were answered");
+        assert!(since.elapsed() < STANDSTILL_MAX, "nothing is answered after {answered} operations of {operations}");
         sleep(Duration::from_millis(5)).await;
     }
 }

@@ -14,6 +14,9 @@ pub struct Tally {
     pub refused: BTreeMap<String, usize>,
     pub unanswered: usize,
     pub grants: usize,
+    /// Writes with a date as their condition, and writes that were sent again with their key.
+    pub dated: usize,
+    pub repeated: usize,
 }
 
 impl Tally {
@@ -34,6 +37,8 @@ impl Tally {
             refused: self.refused,
             unanswered: self.unanswered + other.unanswered,
             grants: self.grants + other.grants,
+            dated: self.dated + other.dated,
+            repeated: self.repeated + other.repeated,
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct Client {
     connections: HashMap<SocketAddr, Connection>,
     /// The tag and the state that the client found, by target; both are `None` if there was nothing.
     pub known: HashMap<String, (Option<String>, State)>,
+    /// The last date that the client was told, and the state with it, by target.
+    pub dated: HashMap<String, (String, State)>,
     pub held: Option<Held>,
     pub histories: BTreeMap<String, History>,
     pub tally: Tally,
@@ -84,6 +86,7 @@ impl Client {
             random,
             connections: HashMap::new(),
             known: HashMap::new(),
+            dated: HashMap::new(),
             held: None,
             histories: BTreeMap::new(),
             tally: Tally::default(),
@@ -137,6 +140,9 @@ impl Client {
             let fence = own.map(|(_, fence)| fence);
             let read = Encounter { fence, invoked, answered: Instant::now() };
             self.history(target).guarded_reads.push(read);
+        }
+        if let (Some(date), Some(_)) = (response.header("last-modified"), state) {
+            self.dated.insert(target.to_owned(), (date.to_owned(), state));
         }
         match response.header("etag") {
             _ if state.is_none() => self.known.insert(target.to_owned(), (None, None)),
@@ -236,6 +242,7 @@ impl Client {
             return;
         }
         self.tally.grants += 1;
+        self.board.grants.fetch_add(1, Ordering::Relaxed);
         let Grant { id, fence } = Grant::of(&response);
         let duration = Duration::from_secs(seconds as u64);
         let answered = Instant::now();
@@ -272,13 +279,34 @@ impl Client {
     /// Sends a write with a new value.
     pub async fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], base: Base) -> Option<Sent> {
         let value = self.board.next_value();
+        let sent = self.send_value(value, method, target, fields, base).await?;
+        self.count_write(target, &sent).await;
+        Some(sent)
+    }
+
+    /// Sends a write with this value.
+    pub async fn send_value(
+        &mut self,
+        value: u32,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        base: Base,
+    ) -> Option<Sent> {
         let written = Written { value, client: self.number, base }.to_string();
         let body = if method == "DELETE" { "" } else { &written };
         let fields = [fields, &[("Write", written.as_str())]].concat();
         let invoked = Instant::now();
         let response = self.ask(method, target, &fields, body).await?;
         let told = response.as_ref().map_or(Told::Nothing, told_by);
-        let counter = match &told {
+        let tag = response.ok().and_then(|response| response.header("etag").map(str::to_owned));
+        Some(Sent { value, invoked, told, tag })
+    }
+
+    /// Counts a write by its answer, and turns to another resource at times if it was refused.
+    async fn count_write(&mut self, target: &str, sent: &Sent) {
+        let Sent { value, told, .. } = sent;
+        let counter = match told {
             Told::Done => &mut self.tally.writes,
             Told::Missing => &mut self.tally.missing,
             Told::Differs => &mut self.tally.differing,
@@ -286,24 +314,22 @@ impl Client {
             Told::Nothing => &mut self.tally.unanswered,
         };
         *counter += 1;
-        match &told {
-            Told::Done => {
-                self.board.done.fetch_add(1, Ordering::Relaxed);
-            }
+        match told {
+            Told::Done => drop(self.board.done.fetch_add(1, Ordering::Relaxed)),
+            Told::Differs => drop(self.board.conflicts.fetch_add(1, Ordering::Relaxed)),
+            Told::Nothing => drop(self.board.doubts.fetch_add(1, Ordering::Relaxed)),
             Told::Refused(code) => self.board.note_refusal(code),
-            Told::Differs | Told::Missing | Told::Nothing => {}
+            Told::Missing => {}
         }
         if matches!(told, Told::Refused(_) | Told::Differs) {
-            self.history(target).refused.push(value);
+            self.history(target).refused.push(*value);
         }
         if matches!(told, Told::Refused(_)) && self.random.is_one_of(TURNING_PERCENT) {
             self.board.turn_from(&named(target).own);
         }
-        if matches!(&told, Told::Refused(code) if code == "write-in-flight") {
+        if matches!(told, Told::Refused(code) if code == "write-in-flight") {
             sleep(REFUSED_PAUSE).await;
         }
-        let tag = response.ok().and_then(|response| response.header("etag").map(str::to_owned));
-        Some(Sent { value, invoked, told, tag })
     }
 
     /// Returns this client's history of the resource behind a target.

@@ -4,7 +4,7 @@
 use crate::support::{
     backend::{
         Answer, Backend,
-        style::{Named, Shown, Style, Tags},
+        style::{Dates, Named, Shown, Style, Tags},
     },
     proxy::Proxy,
     raw::{get, put_if_match, send},
@@ -23,7 +23,7 @@ async fn proxy(backend: &Backend, upstream: &str, routes: &[&str]) -> Proxy {
 
 /// A backend to which these targets are one.
 async fn backend(named: fn(&str) -> Named) -> Backend {
-    let style = Style { tags: Tags::Precise, shown: Shown::Nowhere, tells: false, named };
+    let style = Style { tags: Tags::Precise, dates: Dates::Absent, shown: Shown::Nowhere, tells: false, named };
     Backend::in_style(style).await
 }
 

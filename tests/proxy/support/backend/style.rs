@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::Answer;
@@ -19,7 +19,18 @@ pub enum Tags {
     Alternating,
 }
 
-/// Where it shows them.
+/// How good its modification dates are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dates {
+    /// It has none.
+    Absent,
+    /// The second of the last change.
+    Seconds,
+    /// The same, cut to steps of this many seconds: later states share one.
+    Steps(u64),
+}
+
+/// Where it shows its tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     Nowhere,
@@ -44,6 +55,7 @@ pub struct Named {
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub tags: Tags,
+    pub dates: Dates,
     pub shown: Shown,
     /// Whether the answer to a PUT shows the new tag, in a field.
     pub tells: bool,
@@ -117,11 +129,22 @@ impl Kept {
 
 fn label(style: Style, resource: &Resource, answer: Answer) -> Answer {
     let tag = tag(style, resource);
+    let answer = dated(style, resource, answer);
     match style.shown {
         Shown::Entity => answer.header("ETag", &format!("\"{tag}\"")),
         Shown::Field => answer.header("X-Rev", &tag),
         Shown::Nowhere | Shown::Member => answer,
     }
+}
+
+fn dated(style: Style, resource: &Resource, answer: Answer) -> Answer {
+    let step = match style.dates {
+        Dates::Absent => return answer,
+        Dates::Seconds => 1,
+        Dates::Steps(seconds) => seconds,
+    };
+    let modified = UNIX_EPOCH + Duration::from_secs(resource.changed_second / step * step);
+    answer.header("Last-Modified", &httpdate::fmt_http_date(modified))
 }
 
 fn tag(style: Style, resource: &Resource) -> String {
