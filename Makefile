@@ -12,7 +12,7 @@ OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run dist test explore mutants lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -120,6 +120,11 @@ histories: setup-build setup-test ## Kill and stop proxies and their engine, als
 	IFMATCH_CONFIGURATIONS=48 IFMATCH_OPERATIONS=2100 $(CARGO) test --locked --test histories generated -- --nocapture
 	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1 --skip generated
 	IFMATCH_PROXIES=4 IFMATCH_WRITERS=16 $(CARGO) test --locked --test histories turns -- --nocapture
+
+# The program is built once, with a switch for each fault.
+histories-power: setup-build setup-test ## Plant each known kind of fault, and see with how many of SEEDS seeds the histories find it (hours; docs/histories.md)
+	IFMATCH_FAULT_SEEDS=$(or $(SEEDS),100) $(CARGO) test --locked --test histories untrue_configurations -- --nocapture
+	MUTANTS_SEEDS=$(or $(SEEDS),100) $(CARGO) test --locked --test mutants generated_histories_find -- --nocapture
 
 differential: setup-build setup-test ## Compare how servers read 100,000 odd requests, and send 100,000 that could bypass a lease (10 minutes; docs/http.md)
 	IFMATCH_DIFFERENTIAL=100000 $(CARGO) test --locked --test differential --test bypass -- --nocapture

@@ -6,6 +6,7 @@
 //! copy     the sources with a switch at each place       -> target/mutants/tree
 //! program  builds the copy's tests once                  -> judge::Judge
 //! judge    runs tests, and reports which of them fail
+//! power    runs the histories with each known kind of fault
 //! trial    each mutant before its judges, two at a time  -> report::Row
 //! report   the table
 //! ```
@@ -26,6 +27,7 @@
 mod copy;
 mod judge;
 mod list;
+mod power;
 mod program;
 mod report;
 mod trial;
@@ -85,6 +87,25 @@ fn all_mutants_compile() {
         copy::make(root(), &list::all());
         program::check(root());
     }
+}
+
+/// The faults whose power is measured are in the list.
+#[test]
+fn each_known_kind_of_fault_has_a_mutant() {
+    let mutants = list::all();
+    let is_there = |name: &str| mutants.iter().any(|mutant| mutant.name == name);
+    let missing: Vec<_> = power::FAULTS.iter().filter(|(_, mutant)| !is_there(mutant)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Takes many hours with a hundred seeds (`MUTANTS_SEEDS`).
+#[test]
+fn generated_histories_find_each_known_kind_of_fault() {
+    let Ok(seeds) = env::var("MUTANTS_SEEDS") else { return };
+    copy::make(root(), &list::all());
+    let powers = power::measure(root(), seeds.parse().expect("a number"));
+    let weak: Vec<String> = powers.iter().filter(|power| power.found < power.seeds).map(power::Power::line).collect();
+    assert!(weak.is_empty(), "{}", weak.join("\n"));
 }
 
 /// Takes hours if all mutants are tried.
