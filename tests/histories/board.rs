@@ -67,6 +67,8 @@ pub struct Manner {
     pub guards_reads: bool,
     /// Whether writing a document on its leasable path needs a lease.
     pub needs_lease: bool,
+    /// Whether clients write with dates too. Where creating needs no precondition, a date is ignored if nothing is there.
+    pub has_dates: bool,
     /// Whether clients send appends with a key, and send them again.
     pub retries: bool,
 }

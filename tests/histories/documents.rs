@@ -17,8 +17,8 @@ impl Client {
         let target = self.spell(document);
         match self.random.below(100) {
             0..10 => self.read(&target).await,
-            10..44 => drop(self.write(&target).await),
-            44..54 => self.write_on_date(&target).await,
+            10..20 if self.board.manner.has_dates => self.write_on_date(&target).await,
+            10..54 => drop(self.write(&target).await),
             54..59 => self.remove(&target).await,
             59..69 => self.append(&target).await,
             69..85 => drop(self.write(&item_of(document)).await),

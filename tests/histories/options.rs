@@ -72,7 +72,7 @@ pub struct Options {
     tells: bool,
     exclusive: bool,
     omits: bool,
-    creates_freely: bool,
+    pub creates_freely: bool,
     pub guards_reads: bool,
     pub required: bool,
     /// Milliseconds, for the first and the second upstream.

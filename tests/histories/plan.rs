@@ -163,6 +163,7 @@ impl Plan {
             has_content_tags: options.source == Source::Content,
             guards_reads: options.guards_reads,
             needs_lease: options.required,
+            has_dates: !options.creates_freely,
             retries: self.keeps_keys,
         })
     }
