@@ -67,15 +67,18 @@ impl Client {
         self.conclude(target, Base::Any, Kind::Appends, sent);
     }
 
-    /// Appends with a key, and sends the same again after a success, perhaps through another proxy. Both are one operation.
-    /// A write without an answer is not sent again (docs/histories.md, findings).
+    /// Appends with a key, and sends the same again, perhaps through another proxy. Both are one operation: if the first
+    /// has no answer, the second may bring it, or says that the outcome is unknown.
     async fn append_twice(&mut self, target: &str) {
         let key = format!("\"append {}\"", self.board.next_value());
         let fields = [("Idempotency-Key", key.as_str())];
-        let Some(sent) = self.send("POST", target, &fields, Base::Any).await else { return };
-        if matches!(sent.told, Told::Done) {
+        let Some(mut sent) = self.send("POST", target, &fields, Base::Any).await else { return };
+        if sent.is_repeatable && matches!(sent.told, Told::Done | Told::Nothing) {
             let again = self.send_value(sent.value, "POST", target, &fields, Base::Any).await;
             self.tally.repeated += usize::from(again.is_some());
+            if again.is_some_and(|again| matches!(again.told, Told::Done)) {
+                sent.told = Told::Done;
+            }
         }
         self.conclude(target, Base::Any, Kind::Appends, sent);
     }
