@@ -52,6 +52,7 @@ pub mod request_line;
 pub mod resource;
 pub mod response_scan;
 pub mod revision;
+pub mod rights;
 pub mod route;
 pub mod settled;
 pub mod steps;

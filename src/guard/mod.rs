@@ -363,6 +363,8 @@ mod recalled_record_tests;
 #[cfg(test)]
 mod reload_tests;
 #[cfg(test)]
+mod rights_tests;
+#[cfg(test)]
 mod settled_read_tests;
 #[cfg(test)]
 mod several_keys_tests;

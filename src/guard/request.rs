@@ -20,16 +20,17 @@ use crate::{
     core::{
         checksum::Checksum,
         client_address::ClientAddress,
+        credentials::signer,
         entity_tag::EntityTag,
         lease::{LeaseId, TargetName, Usages},
-        policy::GuardRules,
+        policy::{GuardRules, ProbeAuth},
         precondition::{Preconditions, RangeCondition, TagCondition},
-        record::VariantName,
+        record::{Snapshot, VariantName},
         refusal::Refusal,
         resource::ResourceKey,
         target::split_query,
     },
-    dialect::{Call, ForwardedHead, Grammar, Intent, blocks::SentContent, metadata::MetadataUse},
+    dialect::{Call, ForwardedHead, Grammar, Intent, blocks::SentContent, metadata::MetadataUse, s3::Signature},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{Choice, fields::FieldsOfHead as _},
@@ -179,6 +180,20 @@ impl Request {
         } else {
             self.variant()
         }
+    }
+
+    /// Whether the request has the id of a lease that is held or remembered.
+    pub(crate) fn proves_lease(&self, snapshot: &Snapshot) -> bool {
+        let principal = Some(self.sender.principal.holder());
+        self.sender.lease_id.is_some_and(|id| snapshot.leases().any(|lease| lease.is_proved_by(id, principal)))
+    }
+
+    /// Whether the upstream can be asked what the sender may read. It must be asked with the sender's credentials, and a
+    /// signature holds for one request alone.
+    pub(crate) fn can_lend_credentials(&self) -> bool {
+        let headers = &self.head.headers;
+        let is_signed = signer(headers).is_some() || Signature::of(self.head.raw_path(), headers).is_of_aws();
+        !is_signed && self.rules.probe_auth == ProbeAuth::Client
     }
 
     /// How its client speaks.

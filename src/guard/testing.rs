@@ -13,7 +13,7 @@ use async_trait::async_trait;
 mod fixture;
 mod transport;
 
-pub(super) use fixture::{Fixture, Response};
+pub(super) use fixture::{Fixture, OWNER, Response};
 
 use crate::{
     clock::Clock,

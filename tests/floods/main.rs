@@ -38,6 +38,7 @@ mod health;
 mod honest;
 mod http2;
 mod leases;
+mod lines;
 mod measure;
 mod others;
 #[path = "../load/process.rs"]

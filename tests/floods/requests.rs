@@ -99,8 +99,13 @@ async fn attempt(stream: &mut TcpStream, request: &[u8]) -> Option<(u16, bool)> 
             let text = String::from_utf8_lossy(&answer);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let head = head.to_ascii_lowercase();
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-                if body.len() >= length.unwrap_or(0) || count == 0 {
+                let length: Option<usize> =
+                    head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                let is_whole = match length {
+                    Some(length) => body.len() >= length,
+                    None => !head.contains("transfer-encoding: chunked") || body.ends_with("0\r\n\r\n"),
+                };
+                if is_whole || count == 0 {
                     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
                     return Some((status, !head.contains("connection: close") && count > 0));
                 }

@@ -35,7 +35,7 @@ pub(crate) mod mark;
 pub(crate) mod pending_mark;
 pub(crate) mod places;
 pub(crate) mod queue;
-mod settled;
+pub(crate) mod settled;
 pub(crate) mod turn;
 
 pub(crate) use held::{Held, Holding};

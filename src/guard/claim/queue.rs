@@ -179,6 +179,11 @@ impl Queues {
         self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
 
+    /// Whether any member stands in the line of a resource, or has a claim in flight there.
+    pub(crate) fn is_used(&self, key: &ResourceKey) -> bool {
+        self.lines(key).contains_key(key)
+    }
+
     /// Returns this number of permits, and whether the member had to wait for them.
     async fn permit(
         &self,

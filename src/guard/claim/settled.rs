@@ -17,7 +17,25 @@ use crate::{
     telemetry::stream_info,
 };
 
+/// The record of a resource at one moment.
+pub(crate) enum SettledNow {
+    /// No write is in flight or in doubt.
+    Settled(Snapshot),
+    /// A read would wait.
+    Pending(Snapshot),
+}
+
 impl Claims {
+    /// Reads the record, and tells whether a read need not wait.
+    pub(crate) async fn settled_now(&self, request: &Request) -> Result<SettledNow, Refusal> {
+        let read = self.records.read(&request.key).await;
+        let snapshot = read.map_err(|error| refusals::of_store(&error))?;
+        Ok(match next_step(&snapshot, self.held_back(snapshot.now), Duration::ZERO) {
+            ReadStep::Ask => SettledNow::Settled(snapshot),
+            ReadStep::TakeOver | ReadStep::Wait(_) | ReadStep::GiveUp { .. } => SettledNow::Pending(snapshot),
+        })
+    }
+
     /// Waits until no write of the resource is in flight or in doubt, at the latest until `end`. Returns the record.
     /// Reads write to the store in one case: the mark of a dead process becomes a doubt, as writes make it.
     pub(crate) async fn settled(&self, request: &Request, end: Instant) -> Result<Snapshot, Refusal> {

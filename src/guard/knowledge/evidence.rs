@@ -127,6 +127,10 @@ impl Knowledge {
             }
             refusal.cause_mut().client_may_know = true;
         }
+        // By the way that its write goes, a client would learn whether it has guessed the tag.
+        if verdict == Verdict::Pass && judged_by.is_some() && self.is_stranger(request, snapshot) {
+            return (Verdict::AskUpstream, None);
+        }
         if verdict == Verdict::Pass && self.may_be_excluded(request, snapshot) {
             return (Verdict::AskUpstream, None);
         }

@@ -66,7 +66,6 @@ impl Knowledge {
         validators: &Validators,
         selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
     ) {
-        self.was_let_read(request, snapshot);
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
         // What HEAD shows is the answer for its client, but no memory that others are judged by (rule 19).
         let is_of_get = request.method != Method::HEAD || request.rules.etag.needs_body();

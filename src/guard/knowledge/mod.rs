@@ -114,7 +114,24 @@ impl Knowledge {
 
     /// Remembers that the upstream lets the sender of a request read the resource.
     pub(crate) fn was_let_read(&self, request: &Request, snapshot: &Snapshot) {
-        self.read_grants.was_let_read(&request.key, request.sender.principal, snapshot.now, request.rules.identity_ttl);
+        let (seen, identity_ttl) = ((snapshot.now, snapshot.version()), request.rules.identity_ttl);
+        self.read_grants.was_let_read(&request.key, request.sender.principal, seen, identity_ttl);
+    }
+
+    /// Notes that the resource of a request is removed.
+    pub(crate) fn was_removed(&self, request: &Request) {
+        self.read_grants.was_removed(&request.key);
+    }
+
+    /// Whether the upstream has shown the resource to any client of late, and no write has changed it since. Asked before
+    /// the upstream is: what is created meanwhile was absent.
+    pub(crate) fn is_shown(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.read_grants.is_shown(&request.key, (snapshot.now, snapshot.version()))
+    }
+
+    /// Like [`is_shown`](Self::is_shown), whatever has changed since.
+    pub(crate) fn was_shown(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.read_grants.was_shown(&request.key, snapshot.now)
     }
 
     /// Forgets which principals may read which resources. The upstream is then asked again for each client.

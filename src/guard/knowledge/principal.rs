@@ -14,7 +14,7 @@ use crate::core::{
     lease::PrincipalName,
     parts_hash::{PartsHasher, half},
     policy::GuardRules,
-    record::VariantName,
+    record::{Revision, VariantName},
     resource::{KeyDigest, ResourceKey},
     time::StoreTime,
 };
@@ -218,33 +218,62 @@ fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &Head
 }
 
 /// The resources that the upstream has let each principal read, and the time until which that counts.
-pub(crate) struct ReadGrants(Cache<(Principal, KeyDigest), StoreTime>);
+pub(crate) struct ReadGrants {
+    pairs: Cache<(Principal, KeyDigest), StoreTime>,
+    /// The resources that it has let any principal read, with their version then.
+    shown: Cache<KeyDigest, (StoreTime, Revision)>,
+}
 
 impl ReadGrants {
     /// Starts without any grants.
     pub(crate) fn new() -> Self {
-        Self(Cache::new(PAIRS_MAX))
+        Self { pairs: Cache::new(PAIRS_MAX), shown: Cache::new(PAIRS_MAX) }
     }
 
     /// Notes that the upstream has let the principal read the resource.
-    pub(crate) fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
+    pub(crate) fn was_let_read(
+        &self,
+        key: &ResourceKey,
+        principal: Principal,
+        (now, version): (StoreTime, Revision),
+        identity_ttl: Duration,
+    ) {
         let until = now.plus(identity_ttl);
         let pair = (principal, key.digest());
         // Each insertion costs the cache some bookkeeping. One per quarter of `identity_ttl` is enough.
-        let is_fresh = self.0.get(&pair).is_some_and(|known| known.until(until) < identity_ttl / 4);
-        if !is_fresh {
-            self.0.insert(pair, until);
+        let is_fresh = |known: StoreTime| known.until(until) < identity_ttl / 4;
+        if !self.pairs.get(&pair).is_some_and(is_fresh) {
+            self.pairs.insert(pair, until);
         }
+        if !self.shown.get(&pair.1).is_some_and(|(known, of)| of == version && is_fresh(known)) {
+            self.shown.insert(pair.1, (until, version));
+        }
+    }
+
+    /// Notes that the resource was removed: from now on, a backend that says so tells the truth.
+    pub(crate) fn was_removed(&self, key: &ResourceKey) {
+        self.shown.invalidate(&key.digest());
+    }
+
+    /// Whether the upstream has let any principal read the resource, in whatever version.
+    pub(crate) fn was_shown(&self, key: &ResourceKey, now: StoreTime) -> bool {
+        self.shown.get(&key.digest()).is_some_and(|(until, _)| now < until)
+    }
+
+    /// Whether the upstream has let any principal read this version of the resource.
+    pub(crate) fn is_shown(&self, key: &ResourceKey, (now, version): (StoreTime, Revision)) -> bool {
+        self.shown.get(&key.digest()).is_some_and(|(until, of)| now < until && of == version)
     }
 
     /// Forgets all grants.
     pub(crate) fn forget_all(&self) {
-        self.0.invalidate_all();
+        self.pairs.invalidate_all();
+        self.shown.invalidate_all();
     }
 
     /// Whether the principal may know the state of the resource.
     pub(crate) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
-        self.0.get(&(principal, key.digest())).is_some_and(|until| now < until)
+        self.pairs.get(&(principal, key.digest())).is_some_and(|until| now < until)
     }
 }
 

@@ -3,6 +3,8 @@
 use super::*;
 use crate::proxy::testing::guard;
 
+const VERSION: Revision = Revision(7);
+
 fn rules(cookies: &[&str]) -> GuardRules {
     GuardRules {
         identity_headers: vec![header::AUTHORIZATION, header::COOKIE],
@@ -162,7 +164,7 @@ fn what_a_principal_may_know_it_may_know_for_a_time() {
     let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
     let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
     assert!(!read_grants.may_know(&key, alice, start));
-    read_grants.was_let_read(&key, alice, start, ttl);
+    read_grants.was_let_read(&key, alice, (start, VERSION), ttl);
     assert!(read_grants.may_know(&key, alice, start));
     assert!(!read_grants.may_know(&key, principal(&[]), start), "no other principal may");
     assert!(!read_grants.may_know(&key, alice, start.plus(ttl)));
@@ -173,8 +175,23 @@ fn reading_again_renews_what_may_be_known() {
     let read_grants = ReadGrants::new();
     let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
     let (alice, start) = (principal(&[]), StoreTime::default());
-    read_grants.was_let_read(&key, alice, start, ttl);
+    read_grants.was_let_read(&key, alice, (start, VERSION), ttl);
     let later = start.plus(ttl / 2);
-    read_grants.was_let_read(&key, alice, later, ttl);
+    read_grants.was_let_read(&key, alice, (later, VERSION), ttl);
     assert!(read_grants.may_know(&key, alice, start.plus(ttl)));
+}
+
+#[test]
+fn what_any_principal_was_shown_is_there_until_it_is_removed() {
+    let read_grants = ReadGrants::new();
+    let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
+    let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
+    assert!(!read_grants.is_shown(&key, (start, VERSION)));
+    read_grants.was_let_read(&key, alice, (start, VERSION), ttl);
+    assert!(read_grants.is_shown(&key, (start, VERSION)) && !read_grants.is_shown(&key, (start.plus(ttl), VERSION)));
+    assert!(!read_grants.is_shown(&key, (start, Revision(8))), "it may have been removed");
+    read_grants.was_removed(&key);
+    assert!(!read_grants.is_shown(&key, (start, VERSION)) && read_grants.may_know(&key, alice, start));
+    read_grants.was_let_read(&key, alice, (start, VERSION), ttl);
+    assert!(read_grants.is_shown(&key, (start, VERSION)), "it was created again");
 }

@@ -20,6 +20,7 @@ use crate::{
         policy::{AbsentLease, LeaseAuth, LeaseRules},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
+        rights::is_missing_to_lease,
         validators::{Representation, Validators},
     },
     dialect::{Incoming, LeaseOperation},
@@ -145,10 +146,14 @@ impl Leases {
         }
         let snapshot = self.knowledge.record(request).await?;
         let aim = if needs.tag { Aim::Tag } else { Aim::Right };
+        let is_shown = self.knowledge.is_shown(request, &snapshot);
         match self.probes.probe(request, &snapshot, aim).await {
-            Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
-                if needs.presence =>
-            {
+            Probed::Current { representation: Representation::Absent, missing: Some(missing), .. } => {
+                let is_proved = request.proves_lease(&snapshot);
+                if !is_missing_to_lease(rules.absent, needs.presence, is_proved, is_shown) {
+                    missing.discard().await;
+                    return Ok(None);
+                }
                 if request.rules.quirks.leases_have_paths {
                     missing.discard().await;
                     return Err(nothing_to_lease().into());

@@ -14,12 +14,14 @@ use crate::{
         delete_steps::judge_late_delete,
         head_answer::Aim,
         lease::{
-            Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, field_names::FENCING_TOKEN, judge_use,
+            Action, Done, LeaseDuration, LeaseId, LeaseSet, Standing, Usage, UseDenied, field_names::FENCING_TOKEN,
+            judge_use,
         },
-        policy::{LeaseRules, Require},
+        policy::{AbsentLease, LeaseAuth, LeaseRules, Require},
         precondition::{Judgement, TagCondition, judge},
-        record::{Revision, Snapshot},
+        record::{Record, Revision, Snapshot},
         refusal::Refusal,
+        rights::{Obstacle, WordOfBackend, may_be_told},
         validators::Representation,
         verdict::failed_read,
     },
@@ -37,9 +39,28 @@ pub(crate) struct Receipt {
 }
 
 impl Leases {
-    /// Returns the answer to a request that its lease forbids. Some requests are judged by a probe of the upstream
-    /// first.
+    /// Returns the answer to a write that its lease forbids. A client without rights gets the answer that it would get
+    /// without the lease.
     pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
+        if is_open_to_all(request) {
+            return self.refuse_knowing(request, snapshot, denied).await;
+        }
+        let without_lease = judge_by_lease(request, &without_leases(snapshot)).err();
+        let obstacle = if without_lease.is_some() { Obstacle::OwnLease } else { lease_obstacle(request) };
+        let is_shown = self.knowledge.is_shown(request, snapshot);
+        if let Err(own) = self.probes.must_know(request, snapshot, obstacle).await {
+            return own;
+        }
+        // The upstream shows no resource to a client that still is a stranger.
+        let is_hidden = self.knowledge.is_stranger(request, snapshot)
+            && !may_be_told(WordOfBackend::Misses, lease_obstacle(request), is_shown);
+        let denied = without_lease.filter(|_| is_hidden).unwrap_or(denied);
+        self.refuse_knowing(request, snapshot, denied).await
+    }
+
+    /// Returns the answer to a request that its lease forbids, for a client that may know of the lease. Some requests
+    /// are judged by a probe of the upstream first.
+    pub(crate) async fn refuse_knowing(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
         let denied = self.knowledge.explain_lease(request, snapshot, denied);
         if !is_upstream_asked_first(request) {
             return denied.into();
@@ -161,6 +182,22 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
             None => refusal,
         }
     })
+}
+
+/// The record as it would be if nobody had leased the resource.
+fn without_leases(snapshot: &Snapshot) -> Snapshot {
+    let record = Record { leases: LeaseSet::NONE, pending_delete: None, ..snapshot.draft() };
+    Snapshot::new(snapshot.revision, record, snapshot.now)
+}
+
+/// Whether each client that can reach the proxy may know of the lease (`lease.auth`).
+pub(crate) fn is_open_to_all(request: &Request) -> bool {
+    request.rules.lease.as_ref().is_some_and(|rules| rules.auth == LeaseAuth::None)
+}
+
+/// The lease of the resource of a request, as an obstacle.
+pub(crate) fn lease_obstacle(request: &Request) -> Obstacle {
+    Obstacle::Lease(request.rules.lease.as_ref().map_or(AbsentLease::Refuse, |rules| rules.absent))
 }
 
 /// Whether the conditions of a request are judged before the lease. In Azure all are, except `If-None-Match: *`.

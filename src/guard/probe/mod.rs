@@ -26,7 +26,7 @@ use crate::{
         validators::{Modified, Representation, Validators},
     },
     telemetry::{Step, metrics},
-    upstream::{BufferedBody, Exchange, Failure, Signer, Transport, fields::response_head, read_whole},
+    upstream::{Exchange, Failure, Signer, Transport, fields::response_head, read_whole},
 };
 use body_tag::Tagged;
 use collection::PlainBackends;
@@ -317,10 +317,30 @@ impl Probes {
 
     /// Turns the upstream's own answer to a probe into the answer to the write: the upstream refuses the principal,
     /// or has no representation.
-    pub(crate) async fn upstreams_own(&self, request: &Request, mut exchange: Exchange) -> Result<Answer, Answer> {
+    pub(crate) async fn upstreams_own(&self, request: &Request, exchange: Exchange) -> Result<Answer, Answer> {
+        // Its client must see that the upstream has answered the proxy, and not the request.
+        let mark = format!("ifmatch; received-status={}; details=\"probe\"", exchange.head().status.as_u16());
+        let mut answer = self.relayed(request, None, exchange).await?;
+        if let Answer::Relayed(relayed) = &mut answer {
+            relayed.head.append_header("Proxy-Status", mark)?;
+            // The answer to a HEAD states the length of a body that it does not have.
+            if relayed.rest.is_none() {
+                relayed.head.remove_header(&header::CONTENT_LENGTH);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Like [`upstreams_own`](Self::upstreams_own), but in place of the upstream's answer to the request itself.
+    async fn relayed(
+        &self,
+        request: &Request,
+        snapshot: Option<&Snapshot>,
+        mut exchange: Exchange,
+    ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         // The answer gets no foreign tag, because a client could not base a write on it.
-        let (rules, spelling) = (&request.rules, self.knowledge.spelling(request, None));
+        let (rules, spelling) = (&request.rules, self.knowledge.spelling(request, snapshot));
         withhold_foreign_tag(&mut head, rules, &spelling)?;
         let Ok(whole) = read_whole(
             &mut exchange,
@@ -332,13 +352,6 @@ impl Probes {
         else {
             return Ok(unreadable("its answer broke off").into());
         };
-        // Its client must see that the upstream has answered the proxy, and not the request.
-        let mark = format!("ifmatch; received-status={}; details=\"probe\"", head.status.as_u16());
-        head.append_header("Proxy-Status", mark)?;
-        // The answer to a HEAD states the length of a body that it does not have.
-        if matches!(whole, BufferedBody::Complete(_)) {
-            head.remove_header(&header::CONTENT_LENGTH);
-        }
         Answer::read_so_far(head, whole, exchange).await
     }
 }

@@ -1,6 +1,15 @@
-//! Asks the upstream whether a client may read a resource, where its answer decides what the client is told.
+//! Decides whether a client may know of its resource what the proxy knows. The backend's answer decides
+//! (DESIGN, section 8).
+//!
+//! # Design
+//!
+//! *When is the backend asked?* Only where something is in the way of a request, and only for a client that it has not
+//! let read the resource of late. So it is asked nothing more for a request that goes to it anyway.
+//!
+//! *What does a client without rights get?* The answer that it would get if nothing were in the way: the refusal of its
+//! preconditions, or the backend's own answer. From another answer it would learn that something is there.
 
-use http::Method;
+use http::{Method, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -8,15 +17,20 @@ use super::{
     unreadable::{answered, timed_out},
 };
 use crate::{
-    core::{credentials::signer, head_answer::Aim, policy::ProbeAuth, record::Snapshot},
-    dialect::s3::Signature,
+    core::{
+        head_answer::Aim,
+        record::Snapshot,
+        refusal::Refusal,
+        rights::{Obstacle, WordOfBackend, may_be_told},
+    },
     guard::{answer::Answer, request::Request},
+    upstream::Exchange,
 };
 
 /// What the upstream says of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// It may read the resource.
+    /// It may know.
     Granted,
     /// The upstream cannot be asked, or its answer does not tell.
     Unknown,
@@ -36,27 +50,80 @@ impl Probes {
         }
     }
 
-    /// Asks the upstream whether the sender of a request may read its resource. If not, fails with the upstream's own
-    /// answer. It must be asked with the client's credentials, and a signature holds for the client's request alone.
-    pub(crate) async fn ask_permission(&self, request: &Request) -> Result<Permission, Answer> {
-        let (headers, rules) = (&request.head.headers, &request.rules);
-        let is_signed = signer(headers).is_some() || Signature::of(request.head.raw_path(), headers).is_of_aws();
-        if is_signed || rules.probe_auth != ProbeAuth::Client {
+    /// Lets a request go on to the refusal, or to the wait, that an obstacle demands. If its sender may not know of the
+    /// obstacle, fails with the answer that the sender gets without it.
+    pub(crate) async fn must_know(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        obstacle: Obstacle,
+    ) -> Result<(), Answer> {
+        if !self.is_stranger(request, snapshot) {
+            return Ok(());
+        }
+        // Boxed, so that the futures of other requests stay small.
+        Box::pin(self.ask_permission(request, snapshot, obstacle)).await.map(drop)
+    }
+
+    /// Whether the upstream can be asked for the rights of the sender of a request, and has to be.
+    pub(crate) fn is_stranger(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.knowledge.is_stranger(request, snapshot)
+    }
+
+    /// Like [`must_know`](Self::must_know), but always asks the upstream. It must be asked with the client's
+    /// credentials, and a signature holds for the client's request alone.
+    pub(crate) async fn ask_permission(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        obstacle: Obstacle,
+    ) -> Result<Permission, Answer> {
+        if !request.can_lend_credentials() {
             return Ok(Permission::Unknown);
         }
-        let end = Instant::now() + rules.probe_timeout;
-        let asked = timeout_at(end, self.ask(request, Method::GET, false, None)).await;
-        let Asked { exchange, .. } = asked.unwrap_or_else(|_elapsed| Err(timed_out()))?;
+        // Nothing waits for an earlier attempt, which only a resource that was there can have.
+        let is_shown = match obstacle {
+            Obstacle::Attempt | Obstacle::OwnAttempt => self.knowledge.was_shown(request, snapshot),
+            Obstacle::Lease(_) | Obstacle::OwnLease | Obstacle::Write => self.knowledge.is_shown(request, snapshot),
+        };
+        let exchange = match self.ask_for_right(request).await {
+            Ok(exchange) => exchange,
+            Err(_) if may_be_told(WordOfBackend::Fails, obstacle, false) => return Ok(Permission::Unknown),
+            Err(refusal) => return Err(refusal.into()),
+        };
         let status = exchange.head().status;
-        match status.as_u16() {
-            200..300 => {
-                exchange.discard().await;
-                Ok(Permission::Granted)
-            }
-            401 | 403 | 404 | 407 | 410 | 429 => Err(self.upstreams_own(request, exchange).await?),
-            300..500 => Ok(Permission::Unknown),
-            504 => Err(timed_out().into()),
-            _ => Err(answered(status).into()),
+        let word = WordOfBackend::of_status(status);
+        if word == WordOfBackend::Shows {
+            self.knowledge.was_let_read(request, snapshot);
         }
+        if may_be_told(word, obstacle, is_shown) {
+            exchange.discard().await;
+            return Ok(if word == WordOfBackend::Shows { Permission::Granted } else { Permission::Unknown });
+        }
+        if word == WordOfBackend::Fails && matches!(obstacle, Obstacle::Attempt | Obstacle::OwnAttempt) {
+            exchange.discard().await;
+            return Err(if status == StatusCode::GATEWAY_TIMEOUT { timed_out() } else { answered(status) }.into());
+        }
+        Err(self.without_obstacle(request, snapshot, exchange).await?)
+    }
+
+    async fn ask_for_right(&self, request: &Request) -> Result<Exchange, Refusal> {
+        let end = Instant::now() + request.rules.probe_timeout;
+        let asked = timeout_at(end, self.ask(request, Method::GET, false, None)).await;
+        asked.unwrap_or_else(|_elapsed| Err(timed_out())).map(|Asked { exchange, .. }| exchange)
+    }
+
+    /// The answer to a request if nothing were in its way. A write that passes would go to the upstream, whose answer to
+    /// the sender is known.
+    async fn without_obstacle(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        refused: Exchange,
+    ) -> Result<Answer, Answer> {
+        let own = self.relayed(request, Some(snapshot), refused).await?;
+        self.judge(request, snapshot).await?;
+        self.refuse_removal_of_members(request).await?;
+        Ok(own)
     }
 }

@@ -75,6 +75,9 @@ impl Reads {
             (_, Some(_)) => self.knowledge.is_tagged(request),
             _ => {}
         }
+        if let Some(snapshot) = snapshot {
+            self.knowledge.was_let_read(request, snapshot);
+        }
         if let Some(snapshot) = snapshot.filter(|_| !request.rules.other_writers) {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
         }

@@ -10,8 +10,8 @@ use super::{
     claim::Claims,
     knowledge::{Knowledge, evidence::match_rule, label::first_date, responses::wants_upstream},
     lease::{
-        Leases,
-        usage::{is_upstream_asked_first, judge_read_by_lease},
+        Leases, fresh_id,
+        usage::{is_open_to_all, judge_read_by_lease},
     },
     probe::{Probes, head::ask_for_identity},
     refusals,
@@ -25,7 +25,8 @@ use crate::{
         policy::{ReadConsistency, TagSource},
         precondition::{Judgement, RangeCondition, judge},
         record::{Revision, Snapshot},
-        refusal::Refusal,
+        refusal::{Code, Refusal},
+        rights::WordOfBackend,
         validators::Representation,
         verdict::failed_read,
     },
@@ -106,13 +107,15 @@ impl Reads {
         body: Option<&Body>,
     ) -> Result<Answer, Answer> {
         let fence = match judge_read_by_lease(request, snapshot.as_ref()) {
-            Err(denied) if is_upstream_asked_first(request) => {
-                return Err(Box::pin(self.refuse_read(request, denied)).await);
+            Ok(fence) => fence,
+            Err(denied) => {
+                let Ok(snapshot) = &snapshot else { return Err(denied.into()) };
+                // Boxed, so that the futures of other reads stay small.
+                if !is_open_to_all(request) {
+                    Box::pin(self.must_be_let_read(client, request, snapshot, body)).await?;
+                }
+                return Err(self.leases.refuse_knowing(request, snapshot, denied).await);
             }
-            fence => fence.map_err(|denied| match &snapshot {
-                Ok(snapshot) => self.knowledge.explain_lease(request, snapshot, denied),
-                Err(_) => denied,
-            })?,
         };
         self.read_resource(client, request, snapshot.ok(), Sending { fence, purpose: Purpose::Read, body }).await
     }
@@ -120,6 +123,12 @@ impl Reads {
     /// Handles a read that requests the lease of its resource; `None` if it requests none. The client does not need
     /// to hold the lease already.
     async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Answer> {
+        let rules = request.rules.lease.as_ref().filter(|_| request.method == Method::GET);
+        let wanted = rules.map(|rules| request.grammar().lease_on_read(&request.head.headers, rules, fresh_id));
+        if wanted.transpose()?.flatten().is_some() && !is_open_to_all(request) {
+            let snapshot = self.knowledge.record(request).await?;
+            self.must_be_let_read(client, request, &snapshot, None).await?;
+        }
         let Some(receipt) = self.leases.acquire_on_read(client, request).await? else { return Ok(None) };
         let sent_once = Sending { fence: Some(receipt.fence()), purpose: Purpose::Write, body: None };
         let answer = if request.rules.reads == ReadConsistency::Settled {
@@ -142,11 +151,33 @@ impl Reads {
         }
     }
 
-    /// The answer to a read that its lease forbids.
-    async fn refuse_read(&self, request: &Request, denied: Refusal) -> Answer {
-        match self.knowledge.record(request).await {
-            Ok(snapshot) => self.leases.refuse_by_lease(request, &snapshot, denied).await,
-            Err(_) => denied.into(),
+    /// Lets a read go on to the refusal, the wait or the lease that its client must have the right to. If the upstream
+    /// has not let the client read the resource of late, it is asked by the read itself. Its refusal is the answer.
+    async fn must_be_let_read(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        snapshot: &Snapshot,
+        body: Option<&Body>,
+    ) -> Result<(), Answer> {
+        if self.knowledge.may_know(request, snapshot) {
+            return Ok(());
+        }
+        let sending = Sending { fence: None, purpose: Purpose::Read, body };
+        match self.read_resource(client, request, Some(snapshot.clone()), sending).await {
+            Ok(Answer::NotModified(_)) => Ok(()),
+            Ok(Answer::Refused(refusal)) | Err(Answer::Refused(refusal))
+                if refusal.code == Code::PreconditionFailed =>
+            {
+                Ok(())
+            }
+            Ok(Answer::Relayed(relayed)) if is_let(relayed.head.status) => {
+                if let Some(exchange) = relayed.rest {
+                    exchange.discard().await;
+                }
+                Ok(())
+            }
+            Ok(refused) | Err(refused) => Err(refused),
         }
     }
 
@@ -295,4 +326,10 @@ impl Reads {
         }
         Ok(head)
     }
+}
+
+/// Whether an answer with this status shows that its client may read the resource.
+fn is_let(status: StatusCode) -> bool {
+    WordOfBackend::of_status(status) == WordOfBackend::Shows
+        || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::RANGE_NOT_SATISFIABLE)
 }

@@ -9,6 +9,7 @@ use crate::{
     core::{cause::Reason, record::Snapshot, settled::shows_settled_state},
     guard::{
         answer::{Answer, while_client_waits},
+        claim::settled::SettledNow,
         refusals::{self, RETRY_SOON},
         request::Request,
     },
@@ -21,7 +22,13 @@ impl Reads {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let end = Instant::now() + request.rules.claim_max_wait;
         loop {
-            let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
+            let snapshot = match self.claims.settled_now(request).await? {
+                SettledNow::Settled(snapshot) => snapshot,
+                SettledNow::Pending(snapshot) => {
+                    Box::pin(self.must_be_let_read(client, request, &snapshot, Some(&body))).await?;
+                    while_client_waits(client, self.claims.settled(request, end)).await??
+                }
+            };
             let answer = self.read_by_lease(client, request, Ok(snapshot.clone()), Some(&body)).await;
             if let Some(answer) = self.of_settled_state(request, &snapshot, answer).await? {
                 return Ok(answer);

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU16, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -35,6 +35,9 @@ use crate::{
     upstream::Upstreams,
 };
 
+/// The fields of the client that the backend lets in, where it refuses others.
+pub(crate) const OWNER: &str = "Authorization: owner\r\n";
+
 /// The path of the lease operations on `/doc`.
 const LEASE: &str = "/.leases/doc";
 
@@ -51,11 +54,18 @@ struct Backend {
     reads: Mutex<Vec<String>>,
     /// The answer to reads, if it is not the content.
     answer_read: Mutex<Option<AnswerRead>>,
+    /// The status that refuses each request without [`OWNER`]'s credentials; 0 if none is refused.
+    refusal: AtomicU16,
 }
 
 impl Backend {
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         while let Some((head, body)) = read_request(&mut stream).await {
+            let status = self.refusal.load(Ordering::Relaxed);
+            if status != 0 && !head.contains("authorization: owner") {
+                stream.write_all(refused(status, head.starts_with("head ")).as_bytes()).await.unwrap();
+                continue;
+            }
             let mut content = self.content.lock().await;
             let is_get = head.starts_with("get ");
             let answer = if is_get || head.starts_with("head ") {
@@ -79,6 +89,13 @@ impl Backend {
             stream.write_all(&answer).await.unwrap();
         }
     }
+}
+
+/// The answer to a client without rights, whatever it asks for.
+fn refused(status: u16, is_head: bool) -> String {
+    let content = if is_head { "" } else { "no rights" };
+    let fields = "WWW-Authenticate: Basic\r\nLocation: /login\r\nContent-Type: text/plain";
+    format!("HTTP/1.1 {status} Refused\r\n{fields}\r\nContent-Length: 9\r\n\r\n{content}")
 }
 
 /// Returns the head of the next request in lower case, and its body. Returns `None` at the end of the connection.
@@ -161,6 +178,7 @@ impl Fixture {
             last_write: Mutex::default(),
             reads: Mutex::default(),
             answer_read: Mutex::default(),
+            refusal: AtomicU16::new(0),
         });
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
         let mut config = config(vec![route]);
@@ -209,6 +227,16 @@ impl Fixture {
         *self.backend.answer_read.lock().await = Some(answer_read);
     }
 
+    /// Whether a write or a grant stands in the line of a resource.
+    pub(crate) fn has_line(&self, key: &ResourceKey) -> bool {
+        self.guards.claims.queues.has_line(key)
+    }
+
+    /// Refuses all clients but the owner with this status from now on.
+    pub(crate) fn refuse_with(&self, status: u16) {
+        self.backend.refusal.store(status, Ordering::Relaxed);
+    }
+
     /// Returns the heads of all reads that the backend has received, in lower case.
     pub(crate) async fn reads(&self) -> Vec<String> {
         self.backend.reads.lock().await.clone()
@@ -233,7 +261,15 @@ impl Fixture {
         self.exchange(resource, LEASE, method, fields, "").await
     }
 
-    async fn exchange(&self, resource: &str, path: &str, method: Method, fields: &str, body: &str) -> Response {
+    /// Sends a request for a resource under this target.
+    pub(crate) async fn exchange(
+        &self,
+        resource: &str,
+        path: &str,
+        method: Method,
+        fields: &str,
+        body: &str,
+    ) -> Response {
         Box::pin(self.exchange_slowly((resource, path), method, fields, body, async {})).await
     }
 
@@ -295,7 +331,7 @@ impl Fixture {
             methods: MethodReadings::of(&rules, &method, &HeaderMap::new(), b"/").expect("one method"),
             forwarded_target: None,
             client: ClientAddress::Local,
-            is_lease: path == LEASE,
+            is_lease: path.starts_with(LEASE),
         };
         let mut entry = AccessEntry::default();
         let answer = self.guards.handle(&mut session, &request).await?;

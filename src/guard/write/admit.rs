@@ -69,6 +69,7 @@ impl Writes {
         end: Instant,
     ) -> Result<Admitted, Answer> {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
+        let mut may_know = false;
         loop {
             if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
                 (early, last) = (None, None);
@@ -79,8 +80,14 @@ impl Writes {
                 Some(known) => known,
                 None => self.read_for(request).await?,
             };
-            self.claims.may_write(&snapshot)?;
-            if places.own.is_behind(&snapshot) || snapshot.availability() != Availability::Free {
+            let is_in_doubt = self.claims.may_write(&snapshot);
+            if is_in_doubt.is_err() || places.own.is_behind(&snapshot) || snapshot.availability() != Availability::Free
+            {
+                if !may_know {
+                    self.must_know_to_wait(request, &snapshot).await?;
+                    may_know = true;
+                }
+                is_in_doubt?;
                 self.claims.wait_for_own(request, &snapshot, places, end).await?;
                 continue;
             }

@@ -53,6 +53,7 @@ pub(crate) mod method_in_form;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
 mod parts;
+mod rights;
 pub(crate) mod send;
 pub(crate) mod touches;
 pub(crate) mod unclaimed;
@@ -116,7 +117,7 @@ impl Writes {
             return Ok(None);
         }
         match self.judge_early(request, is_costly).await {
-            Ok(early) => Ok(Some(early)),
+            Ok(early) => Ok(early),
             // Its first attempt may have succeeded since.
             Err(_) if self.may_be_retry(key).await? => Ok(None),
             Err(refused) => Err(refused),
@@ -153,6 +154,7 @@ impl Writes {
         let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
+        self.must_know_of_line(request, early.as_ref(), &touched).await?;
         let mut places = self.claims.stand_to_claim(request, &touched, end).await?;
         // A write that had its turn meanwhile has changed the record.
         let early = early.filter(|_| !places.came_after_others());
@@ -168,16 +170,23 @@ impl Writes {
 
     /// Judges the write before its body is requested, so that a vain upload is never sent. Passing is not final: the
     /// write is judged again under the claim, by the same record if it is still current.
-    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Early, Answer> {
+    ///
+    /// `None`: only once the body has arrived may the client be answered. A client without rights must not see by an
+    /// early answer that something is in its way.
+    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Option<Early>, Answer> {
         // A costly upload is worth a read.
         let recalled = if is_costly { None } else { self.recalled(request).await };
         if let Some(recalled) = recalled {
-            return Ok(recalled);
+            return Ok(Some(recalled));
         }
         let since = Instant::now();
         let snapshot = self.knowledge.record(request).await?;
-        self.claims.may_write(&snapshot)?;
-        let by_lease = judge_write_by_lease(request, &snapshot);
+        let (may_write, by_lease) = (self.claims.may_write(&snapshot), judge_write_by_lease(request, &snapshot));
+        let has_obstacle = may_write.is_err() || by_lease.is_err();
+        if has_obstacle && self.must_wait_for_body(request, &snapshot, is_costly).await? {
+            return Ok(None);
+        }
+        may_write?;
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             return Err(self.leases.refuse_by_lease(request, &snapshot, denied.clone()).await);
         }
@@ -203,7 +212,7 @@ impl Writes {
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
         match by_lease {
-            Ok(_) => Ok(Early { snapshot, since }),
+            Ok(_) => Ok(Some(Early { snapshot, since })),
             Err(denied) => Err(self.leases.refuse_by_lease(request, &snapshot, denied).await),
         }
     }
@@ -266,6 +275,9 @@ impl Writes {
             && names_stale_tags(request, &admitted.spelling)
         {
             self.knowledge.is_untrue(request, Statement::BackendChecks);
+        }
+        if outcome == Outcome::Applied && request.method == Method::DELETE {
+            self.knowledge.was_removed(request);
         }
         if let (Outcome::Applied, Some(settled)) = (outcome, &settled) {
             self.knowledge.was_changed(request, &settled.snapshot);

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     body::{Body, Client, MemoryUse},
-    core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome},
+    core::{cause::Reason, record::Availability, rights::Obstacle, steps::Outcome},
     guard::{
         answer::{Answer, withhold_foreign_tag},
         claim::{
@@ -43,6 +43,7 @@ impl Writes {
         }
         let end = Instant::now() + request.rules.claim_max_wait;
         let touched = self.touched(request);
+        self.must_know_of_line(request, None, &touched).await?;
         let mut places = self.claims.stand_to_append(request, &touched, end).await?;
         let pass = request.pass().await?;
         let mut claim = self.mark_unclaimed(request, &mut places, end).await?;
@@ -75,7 +76,7 @@ impl Writes {
     }
 
     /// Adds the mark beside all other writes in flight or in doubt, after the turns of those that came before.
-    async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Refusal> {
+    async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Answer> {
         loop {
             if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
                 continue;
@@ -90,15 +91,21 @@ impl Writes {
                 continue;
             }
             self.claims.may_begin(&snapshot)?;
-            let right = judge_write_by_lease(request, &snapshot)?;
+            let right = match judge_write_by_lease(request, &snapshot) {
+                Ok(right) => right,
+                Err(denied) => return Err(self.leases.refuse_by_lease(request, &snapshot, denied).await),
+            };
             match self.claims.hold(request, places, (&snapshot, since), MarkKind::Unclaimed, right).await {
                 Ok(Holding::Done(held)) => return Ok(held),
-                Ok(Holding::Full) => return Err(refusals::too_many_unclaimed()),
+                Ok(Holding::Full) => {
+                    self.probes.must_know(request, &snapshot, Obstacle::Write).await?;
+                    return Err(refusals::too_many_unclaimed().into());
+                }
                 Ok(Holding::Conflict(_) | Holding::Taken) if Instant::now() < end => {}
                 Ok(Holding::Conflict(_) | Holding::Taken) => {
-                    return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight));
+                    return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
                 }
-                Err(error) => return Err(refusals::of_store(&error)),
+                Err(error) => return Err(refusals::of_store(&error).into()),
             }
         }
     }

@@ -34,7 +34,10 @@ async fn an_upload_across_a_change_of_the_key_of_what_it_touches_is_refused_unto
     backend.put(PROJECT, "0");
     let proxy = Arc::new(Proxy::start(&file_of_projects(&backend, "{path}")).await);
     let mut client = Connection::open(proxy.addr()).await;
-    client.send_bytes(format!("PUT {ITEM} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha")).await;
+    let head = format!("PUT {ITEM} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+    client.send_bytes(head).await;
+    assert_eq!(client.read_head().await.0, 100, "the upload has begun");
+    client.send_bytes("ha").await;
     proxy.rewrite(&file_of_projects(&backend, "/project/{project}"));
     done(&proxy.reload(&[]).await, "routes changed: projects");
     client.send_bytes("lf").await;

@@ -107,15 +107,17 @@ async fn p26_a_client_that_may_not_read_learns_nothing() {
 #[tokio::test]
 async fn a_client_with_bad_credentials_in_the_query_learns_nothing() {
     for source in source::EXCLUSIVE {
-        // No probe can carry a signature of AWS, so the write of its client is refused without an answer of the backend.
+        // No probe can carry a signature of AWS. A write that needs one is refused without an answer of the backend. Under
+        // versions that is a write with an outdated tag: the other one reaches the backend.
+        let signed = if source == VERSION { [502, 403] } else { [502; 2] };
         for (name, status) in [
-            ("token", 403),
-            ("access_token", 403),
-            ("sig", 403),
-            ("key", 403),
-            ("t%6Fken", 403),
-            ("TOKEN", 403),
-            ("X-Amz-Signature", 502),
+            ("token", [403; 2]),
+            ("access_token", [403; 2]),
+            ("sig", [403; 2]),
+            ("key", [403; 2]),
+            ("t%6Fken", [403; 2]),
+            ("TOKEN", [403; 2]),
+            ("X-Amz-Signature", signed),
         ] {
             let (backend, setup) = source.start("/doc", "one").await;
             let proxy = setup.start().await;
@@ -126,7 +128,7 @@ async fn a_client_with_bad_credentials_in_the_query_learns_nothing() {
             let old = get(addr, &good).await.etag();
             assert_eq!(put_if_match(addr, &good, &old, "two").await.status, 204, "{source} {name}");
             let tag = get(addr, &good).await.etag();
-            for tag in [&old, &tag] {
+            for (tag, status) in [&old, &tag].into_iter().zip(status) {
                 assert_eq!(confirm(addr, &bad, tag, &[]).await.status, 403, "{source} {name}");
                 let write = put_if_match(addr, &bad, tag, "x").await;
                 assert_eq!(write.status, status, "{source} {name}: {}", write.text());

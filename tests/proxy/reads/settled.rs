@@ -32,6 +32,8 @@ impl Scene {
     async fn start(source: Source, further: impl FnOnce(Setup) -> Setup) -> Self {
         let (backend, setup) = source.start(DOC, "one").await;
         let (proxy, admin) = admin::start(&further(setup.route(SETTLED))).await;
+        // Only a client that may read the document waits for writes of it.
+        assert_eq!(get(proxy.addr(), DOC).await.status, 200);
         Self { backend, addr: proxy.addr(), _proxy: proxy, admin }
     }
 
@@ -311,6 +313,7 @@ async fn a_read_waits_for_a_write_through_another_proxy() {
         let setup = Proxy::to(backend.addr()).store(&engine.store()).store("timeout = \"10s\"").route(SETTLED);
         let writer = setup.clone().start().await;
         let (reader, admin) = admin::start(&setup).await;
+        assert_eq!(get(reader.addr(), DOC).await.status, 200);
         let (coming, addr) = (backend.hold("PUT", DOC), writer.addr());
         let put = tokio::spawn(async move { put(addr, DOC, &[], "two").await });
         let held = coming.arrived().await;

@@ -201,16 +201,16 @@ async fn p19_if_none_match_looks_at_the_selected_variant_alone() {
     .await;
 }
 
-/// The query of a read may hold credentials: it is repeated for nobody else.
+/// The query of a read may hold credentials that `identity_query` does not name: it is repeated for nobody else.
 #[tokio::test]
 async fn p26_what_one_client_read_is_not_asked_for_in_the_name_of_another() {
     for_each(SOURCES, async |source| {
         let document = Document::start(|target, _| if target == "/doc" { "400" } else { "full" }).await;
         let proxy = document.proxy(source).await;
-        let tag = get(proxy.addr(), "/doc?token=secret").await.etag();
+        let tag = get(proxy.addr(), "/doc?ticket=secret").await.etag();
         let fields = [("If-Match", tag.as_str()), ("Authorization", "another")];
         send(proxy.addr(), "PUT", "/doc", &fields, "new").await.refused(502, "validator-unavailable");
-        assert_eq!(document.backend.count("*", "/doc?token=secret"), 1, "the read alone");
+        assert_eq!(document.backend.count("*", "/doc?ticket=secret"), 1, "the read alone");
         assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, "new").await.status, 204);
     })
     .await;

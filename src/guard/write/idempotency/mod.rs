@@ -22,6 +22,7 @@ use crate::{
         policy::Idempotency,
         refusal::{Code, Refusal},
         resource::ResourceKey,
+        rights::Obstacle,
         steps::take_over,
         target::split_query,
     },
@@ -147,14 +148,31 @@ impl Writes {
         };
         match begun {
             Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, answered: None, remembered_for }))),
-            Err(first) => Err(Box::pin(self.replay(request, recognise(first, sent)?)).await?),
+            Err(first) => Err(Box::pin(self.replay(request, first, sent)).await?),
         }
     }
 
     /// Gives a retry the answer of its first attempt. Other credentials may belong to somebody who can no longer read,
-    /// or not yet: then the backend answers first.
-    async fn replay(&self, request: &Request, Replay { success, needs_permission }: Replay) -> Result<Answer, Answer> {
-        if needs_permission && self.probes.ask_permission(request).await? == Permission::Unknown {
+    /// or not yet: then the backend answers first. Without rights nobody learns that there was a first attempt.
+    async fn replay(
+        &self,
+        request: &Request,
+        first: (SentWrite, Progress),
+        further: SentWrite,
+    ) -> Result<Answer, Answer> {
+        let (one, other) = (first.0.sender, further.sender);
+        let mut permission = Permission::Granted;
+        if one != other {
+            let snapshot = self.knowledge.record(request).await?;
+            if one.owner == other.owner {
+                // What one of the credentials of this identity has been let read is not for all of them.
+                permission = self.probes.ask_permission(request, &snapshot, Obstacle::OwnAttempt).await?;
+            } else {
+                self.probes.must_know(request, &snapshot, Obstacle::Attempt).await?;
+            }
+        }
+        let Replay { success, needs_permission } = recognise(first, further)?;
+        if needs_permission && permission == Permission::Unknown {
             return Err(
                 in_use("it came with other credentials, and the backend does not tell whether yours may read").into()
             );
