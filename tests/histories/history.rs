@@ -133,7 +133,7 @@ pub struct History {
     pub refused: Vec<u32>,
     pub grants: Vec<Granted>,
     pub leased: Vec<Leased>,
-    /// Answered reads of a resource whose leases guard reads.
+    /// Reads that showed a resource whose leases guard reads.
     pub guarded_reads: Vec<Encounter>,
     /// Refusals that call the client's lease absent or another client's.
     pub disowned: Vec<Encounter>,

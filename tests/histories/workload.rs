@@ -138,7 +138,8 @@ impl Client {
         };
         self.tally.reads += 1;
         self.note(target, Step::Read(state), invoked, true);
-        if self.board.manner.guards_reads && named(target).whole.is_none() {
+        // A client that may not know of the lease gets the backend's own 404.
+        if state.is_some() && self.board.manner.guards_reads && named(target).whole.is_none() {
             let fence = own.map(|(_, fence)| fence);
             let read = Encounter { fence, invoked, answered: Instant::now() };
             self.history(target).guarded_reads.push(read);
