@@ -12,7 +12,11 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    super::{child::Child, ports, wait::until},
+    super::{
+        child::{Child, until_stopped},
+        ports,
+        wait::until,
+    },
     PASSWORD, Server, certify, output,
 };
 
@@ -59,6 +63,10 @@ impl Postgres {
         // One of the children may have ended meanwhile.
         let kill = format!("kill -s {name} {first} && for child in {children}; do kill -s {name} $child; done; true");
         output("sh", Command::new("sh").args(["-c", &kill]));
+        if name == "STOP" {
+            until_stopped(first);
+            children.split_whitespace().filter_map(|child| child.parse().ok()).for_each(until_stopped);
+        }
     }
 
     /// Starts it again, after it was killed, with the data and the address that it had.

@@ -1,15 +1,17 @@
 //! A server as a child process, with what it says on standard error kept in a file.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child as Process, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{
     ports,
-    wait::{until, until_some},
+    wait::{DEADLINE, until, until_some},
 };
 
 /// How often another process may take the port before us.
@@ -70,12 +72,15 @@ impl Child {
         self.process.id()
     }
 
-    /// Sends a signal by its name: `"TERM"`, `"INT"`, `"STOP"`, `"KILL"`.
+    /// Sends a signal by its name: `"TERM"`, `"INT"`, `"STOP"`, `"KILL"`. After `"STOP"` none of its threads runs any more.
     pub fn signal(&self, name: &str) {
         // The shell's own `kill`: there is a shell on every machine, and no unsafe code here.
         let command = format!("kill -s {name} {}", self.process.id());
         let status = Command::new("sh").args(["-c", &command]).status().expect("there is a shell");
         assert!(status.success(), "`{command}` failed: is {} still running?\n{}", self.name, self.log());
+        if name == "STOP" {
+            until_stopped(self.process.id());
+        }
     }
 
     /// Waits until it ends by itself.
@@ -83,6 +88,25 @@ impl Child {
         let what = format!("{} to end", self.name);
         until_some(&what, || self.process.try_wait().expect("a child can be waited for")).await
     }
+}
+
+/// Waits until all threads of a process stand still, or the process is over. A signal stops each of them only when the
+/// kernel next looks at it, and one more answer may go out before.
+pub fn until_stopped(process: u32) {
+    let end = Instant::now() + DEADLINE;
+    while !is_stopped(process) {
+        assert!(Instant::now() < end, "process {process} does not stop");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn is_stopped(process: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let Ok(state) = fs::read_to_string(thread.path().join("stat")) else { return true };
+        // The name of the program stands in brackets before the state, and may hold spaces.
+        state.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 't', 'Z', 'X']))
+    })
 }
 
 impl Drop for Child {
