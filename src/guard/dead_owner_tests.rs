@@ -6,10 +6,10 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::timeout;
 
-use super::testing::Fixture;
+use super::testing::{Fixture, dialect};
 use crate::{
     core::{
-        policy::{Dialect, GuardRules, Require, TagSource},
+        policy::{GuardRules, Require, TagSource},
         record::{Availability, Mark},
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -59,7 +59,7 @@ async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
 /// No write may ever come that takes the mark over, and readers need the tag for a write of their own.
 #[tokio::test]
 async fn a_read_with_metadata_has_its_tag_again_when_the_write_of_a_dead_owner_can_come_no_more() {
-    let (_, azure) = *Dialect::NAMES.iter().find(|(name, _)| *name == "azure").expect("the dialect has a name");
+    let azure = dialect("azure");
     let rules = GuardRules {
         dialect: azure,
         quirks: azure.quirks(),

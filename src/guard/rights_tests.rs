@@ -10,7 +10,7 @@ use std::{fmt::Write as _, time::Duration};
 
 use http::Method;
 
-use super::testing::{Fixture, OWNER, Response};
+use super::testing::{Fixture, OWNER, Response, dialect};
 use crate::{
     core::{
         lease::{Command, LeaseId, TargetName, step, testing},
@@ -98,10 +98,6 @@ fn family(rules: GuardRules, statuses: &'static [u16]) -> Family {
     Family { rules, ways: native_ways(), statuses, states: STATES.into() }
 }
 
-fn azure() -> Dialect {
-    Dialect::NAMES.iter().find(|(name, _)| *name == "azure").expect("the dialect has a name").1
-}
-
 fn key(state: State) -> String {
     format!("{state:?}")
 }
@@ -148,7 +144,7 @@ async fn prepare(fixture: &Fixture, state: State, rules: &GuardRules) -> String 
         let owner = format!("{OWNER}Idempotency-Key: \"of the owner\"\r\nx-ms-blob-type: BlockBlob\r\nIf-Match: ");
         let written = fixture.send_to(&key(state), Method::PUT, &format!("{owner}{tag_read}\r\n"), "one").await;
         assert!(written.status < 300, "{} {}", written.head, written.body);
-        if rules.dialect != azure() {
+        if rules.dialect != dialect("azure") {
             let posted = format!("{OWNER}Idempotency-Key: \"posted by the owner\"\r\n");
             let posted = fixture.send_to(&key(state), Method::POST, &posted, "one").await;
             assert!(posted.status < 300, "{} {}", posted.head, posted.body);
@@ -338,7 +334,12 @@ async fn a_client_without_rights_learns_and_changes_nothing_in_other_dialects() 
 
 #[tokio::test]
 async fn a_client_without_rights_learns_and_changes_nothing_of_a_container() {
-    let rules = GuardRules { dialect: azure(), quirks: azure().quirks(), etag: TagSource::Version, ..versions() };
+    let rules = GuardRules {
+        dialect: dialect("azure"),
+        quirks: dialect("azure").quirks(),
+        etag: TagSource::Version,
+        ..versions()
+    };
     let rules = with_lease(rules, |lease| lease.guards = LeaseGuards::Delete);
     let states = vec![State::Fresh, State::LeasedUnread];
     assert_nothing_leaks(Family { ways: container_ways(), states, ..family(rules, &KINDS) }).await;

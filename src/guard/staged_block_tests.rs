@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 use http::Method;
 
-use super::testing::{Asked, Fault, Fixture, Response, When};
+use super::testing::{Asked, Fault, Fixture, Response, When, dialect};
 use crate::{
-    core::policy::{Dialect, GuardRules, Require, TagSource},
+    core::policy::{GuardRules, Require, TagSource},
     proxy::testing::guard,
 };
 
@@ -17,7 +17,7 @@ const IDS: [&str; 3] = ["YWFh", "YmJi", "Y2Nj"];
 const BEARER: &str = "Authorization: Bearer alice\r\n";
 
 fn rules() -> GuardRules {
-    let (_, azure) = *Dialect::NAMES.iter().find(|(name, _)| *name == "azure").expect("the dialect has a name");
+    let azure = dialect("azure");
     let quirks = azure.quirks();
     GuardRules {
         etag: TagSource::Version,

@@ -18,6 +18,7 @@ pub(super) use fixture::{Fixture, OWNER, Response};
 use crate::{
     clock::Clock,
     core::{
+        policy::Dialect,
         record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
@@ -27,6 +28,11 @@ use crate::{
         memory::{MemoryStore, Room},
     },
 };
+
+/// The dialect of this name.
+pub(super) fn dialect(name: &str) -> Dialect {
+    Dialect::NAMES.iter().find(|(known, _)| *known == name).expect("the dialect has a name").1
+}
 
 /// A clock that stands still until a test moves it.
 pub(super) struct TestClock(Mutex<Course>);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{task::JoinSet, time::sleep};
+use tokio::task::JoinSet;
 
 use crate::{
     arena::{Arena, Ceiling, HONEST_WAIT, times},
@@ -32,13 +32,7 @@ const LOOKS_FOR: Duration = Duration::from_millis(20);
 
 /// The backend refuses each of them, but not at once.
 fn slow_refusal() -> Answer {
-    let gate = Gate::closed();
-    let opened = gate.clone();
-    tokio::spawn(async move {
-        sleep(LOOKS_FOR).await;
-        opened.open();
-    });
-    Answer::status(403).after(&gate)
+    Answer::status(403).after(&Gate::opened_after(LOOKS_FOR))
 }
 
 /// Rule 16: they filled the line, and the client with rights got 409 for each of its writes.

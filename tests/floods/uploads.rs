@@ -1,13 +1,11 @@
 //! Uploads that take the connections of an upstream, and do not end.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
     arena::{Arena, Ceiling, HONEST_WAIT, times},
     requests::exchange,
-    sockets::{FLOOD, connect_from},
+    sockets::{FLOOD, connect_from, flood},
 };
 
 /// A second route to the same upstream, which forwards everything as it comes.
@@ -21,7 +19,7 @@ const BODY_BYTES: usize = 1_000;
 pub async fn begin(to: std::net::SocketAddr, count: usize) -> Vec<TcpStream> {
     let mut uploads = Vec::new();
     for number in 0..count {
-        let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, u8::try_from(number % 2).expect("0 or 1")));
+        let from = flood(u8::try_from(number % 2).expect("0 or 1"));
         let mut stream = connect_from(from, to).await.expect("it is let in");
         let begun = format!("PUT /open/{number} HTTP/1.1\r\nHost: a\r\nContent-Length: {BODY_BYTES}\r\n\r\nx");
         stream.write_all(begun.as_bytes()).await.expect("it is taken");

@@ -158,13 +158,7 @@ fn misbehave(backend: &Backend, (late, spread): (usize, usize), random: Random) 
     backend.always_where(is_write, move |_request| {
         let mut random = random.lock().expect("nobody panics with it");
         let after = |milliseconds: usize, answer: Answer| {
-            let gate = Gate::closed();
-            let opened = gate.clone();
-            tokio::spawn(async move {
-                sleep(Duration::from_millis(milliseconds as u64)).await;
-                opened.open();
-            });
-            answer.after(&gate)
+            answer.after(&Gate::opened_after(Duration::from_millis(milliseconds as u64)))
         };
         match random.below(100) {
             luck if luck < LATE_PERCENT => after(late + random.below(spread), Answer::stored()),

@@ -25,6 +25,7 @@ use crate::{
         validators::Representation,
         verdict::failed_read,
     },
+    dialect::LeaseOnRead,
     guard::{answer::Answer, knowledge::evidence::match_rule, probe::Probed, refusals, request::Request},
     store::StoreError,
 };
@@ -82,18 +83,14 @@ impl Leases {
         }
     }
 
-    /// Acquires the lease of a resource that a GET is about to read, if the GET requests the lease
-    /// (`lease.acquire_on_read`).
+    /// Acquires the lease of a resource that a GET is about to read, as the GET requests it ([`wanted_on_read`]).
     pub(crate) async fn acquire_on_read(
         &self,
         client: &mut dyn Client,
         request: &Request,
+        (wanted, wait): LeaseOnRead,
     ) -> Result<Option<Receipt>, Answer> {
-        let Some(rules) = request.rules.lease.as_ref().filter(|_| request.method == Method::GET) else {
-            return Ok(None);
-        };
-        let wanted = request.grammar().lease_on_read(&request.head.headers, rules, fresh_id)?;
-        let Some((wanted, wait)) = wanted else { return Ok(None) };
+        let Some(rules) = &request.rules.lease else { return Ok(None) };
         let stepped = self.take_step(client, request, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
             Done::Acquired { id, duration, .. } => {
@@ -182,6 +179,13 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
             None => refusal,
         }
     })
+}
+
+/// Returns the lease that a GET requests (`lease.acquire_on_read`); `None` if it requests none.
+pub(crate) fn wanted_on_read(request: &Request) -> Result<Option<LeaseOnRead>, Refusal> {
+    let rules = request.rules.lease.as_ref().filter(|_| request.method == Method::GET);
+    let wanted = rules.map(|rules| request.grammar().lease_on_read(&request.head.headers, rules, fresh_id));
+    Ok(wanted.transpose()?.flatten())
 }
 
 /// The record as it would be if nobody had leased the resource.

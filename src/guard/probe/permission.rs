@@ -58,16 +58,11 @@ impl Probes {
         snapshot: &Snapshot,
         obstacle: Obstacle,
     ) -> Result<(), Answer> {
-        if !self.is_stranger(request, snapshot) {
+        if !self.knowledge.is_stranger(request, snapshot) {
             return Ok(());
         }
         // Boxed, so that the futures of other requests stay small.
         Box::pin(self.ask_permission(request, snapshot, obstacle)).await.map(drop)
-    }
-
-    /// Whether the upstream can be asked for the rights of the sender of a request, and has to be.
-    pub(crate) fn is_stranger(&self, request: &Request, snapshot: &Snapshot) -> bool {
-        self.knowledge.is_stranger(request, snapshot)
     }
 
     /// Like [`must_know`](Self::must_know), but always asks the upstream. It must be asked with the client's

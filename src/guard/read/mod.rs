@@ -10,8 +10,8 @@ use super::{
     claim::Claims,
     knowledge::{Knowledge, evidence::match_rule, label::first_date, responses::wants_upstream},
     lease::{
-        Leases, fresh_id,
-        usage::{is_open_to_all, judge_read_by_lease},
+        Leases,
+        usage::{is_open_to_all, judge_read_by_lease, wanted_on_read},
     },
     probe::{Probes, head::ask_for_identity},
     refusals,
@@ -123,13 +123,12 @@ impl Reads {
     /// Handles a read that requests the lease of its resource; `None` if it requests none. The client does not need
     /// to hold the lease already.
     async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Answer> {
-        let rules = request.rules.lease.as_ref().filter(|_| request.method == Method::GET);
-        let wanted = rules.map(|rules| request.grammar().lease_on_read(&request.head.headers, rules, fresh_id));
-        if wanted.transpose()?.flatten().is_some() && !is_open_to_all(request) {
+        let Some(wanted) = wanted_on_read(request)? else { return Ok(None) };
+        if !is_open_to_all(request) {
             let snapshot = self.knowledge.record(request).await?;
             self.must_be_let_read(client, request, &snapshot, None).await?;
         }
-        let Some(receipt) = self.leases.acquire_on_read(client, request).await? else { return Ok(None) };
+        let Some(receipt) = self.leases.acquire_on_read(client, request, wanted).await? else { return Ok(None) };
         let sent_once = Sending { fence: Some(receipt.fence()), purpose: Purpose::Write, body: None };
         let answer = if request.rules.reads == ReadConsistency::Settled {
             self.read_settled_once(client, request, sent_once).await

@@ -18,7 +18,7 @@ impl Writes {
         snapshot: &Snapshot,
         is_costly: bool,
     ) -> Result<bool, Answer> {
-        if is_open_to_all(request) || !self.probes.is_stranger(request, snapshot) {
+        if is_open_to_all(request) || !self.knowledge.is_stranger(request, snapshot) {
             return Ok(false);
         }
         let is_sent = match self.knowledge.judge_by_memory(request, snapshot).0 {

@@ -1,8 +1,8 @@
 //! A gate that a test opens.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::wait::within;
 
@@ -13,6 +13,17 @@ pub struct Gate(Arc<watch::Sender<bool>>);
 impl Gate {
     pub fn closed() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// One that opens by itself after this time.
+    pub fn opened_after(time: Duration) -> Self {
+        let gate = Self::closed();
+        let opened = gate.clone();
+        tokio::spawn(async move {
+            sleep(time).await;
+            opened.open();
+        });
+        gate
     }
 
     pub fn open(&self) {
