@@ -18,8 +18,9 @@
 use std::time::Duration;
 
 use super::{
+    attempt_end::AttemptEnd,
     first_attempt::{FirstAttempt, SentWrite},
-    idempotency::{AttemptEnd, Progress},
+    idempotency::Progress,
     record::{Availability, Mark, Record, Snapshot},
     steps::{Outcome, Settlement, claim, settle},
 };
@@ -32,14 +33,14 @@ pub fn progress(snapshot: &Snapshot) -> Option<(SentWrite, Progress)> {
         Availability::Busy { .. } | Availability::Orphaned => Progress::InFlight,
         Availability::InDoubt { until } => Progress::InDoubt(snapshot.now.until(until)),
         Availability::Free if first.until <= snapshot.now => return None,
-        Availability::Free => first.success.clone().map_or(Progress::Unknown, Progress::Succeeded),
+        Availability::Free => first.answer.clone().map_or(Progress::Unknown, Progress::Answered),
     };
     Some((first.sent, progress))
 }
 
 /// Begins the first attempt at a write, unless an earlier one counts. The attempt counts for this long after its end.
 pub fn begin(snapshot: &Snapshot, mark: Mark, sent: SentWrite, remembered_for: Duration) -> Option<Record> {
-    let attempt = Some(Box::new(FirstAttempt { sent, until: mark.deadline.plus(remembered_for), success: None }));
+    let attempt = Some(Box::new(FirstAttempt { sent, until: mark.deadline.plus(remembered_for), answer: None }));
     progress(snapshot).is_none().then(|| claim(snapshot, mark)).flatten().map(|record| Record { attempt, ..record })
 }
 
@@ -53,10 +54,10 @@ pub fn end(snapshot: &Snapshot, mark: Mark, end: AttemptEnd, remembered_for: Dur
     match end {
         AttemptEnd::Nothing => record.attempt = None,
         AttemptEnd::Doubt => {}
-        AttemptEnd::Success(answer) => {
+        AttemptEnd::Unknown | AttemptEnd::Answered(_) => {
             let attempt = record.attempt.as_mut()?;
             attempt.until = snapshot.now.plus(remembered_for);
-            attempt.success = Some(answer);
+            attempt.answer = end.answer();
         }
     }
     Some(record)

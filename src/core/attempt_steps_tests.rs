@@ -1,6 +1,6 @@
 use super::*;
 use crate::core::{
-    first_attempt::{AttemptSender, Fingerprint, Success},
+    first_attempt::{AttemptSender, Fingerprint, KeptAnswer},
     record::{Floor, Revision},
     steps::take_over,
     time::StoreTime,
@@ -19,8 +19,8 @@ fn mark(nonce: u64) -> Mark {
     Mark { owner: 1, nonce, deadline: at(100), late_write_window: WINDOW, leaves_lease: false }
 }
 
-fn success() -> Success {
-    Success { status: 201, fields: Vec::new(), body: None }
+fn answer() -> KeptAnswer {
+    KeptAnswer { status: 201, fields: Vec::new(), body: None }
 }
 
 /// Returns what the store holds after this record was swapped in, read at this time.
@@ -62,9 +62,12 @@ fn an_attempt_counts_until_its_term_is_over() {
         (ended(AttemptEnd::Doubt, 60), Some(Progress::Unknown)),
         (ended(AttemptEnd::Doubt, 699), Some(Progress::Unknown)),
         (ended(AttemptEnd::Doubt, 700), None),
-        (ended(AttemptEnd::Success(success()), 10), Some(Progress::Succeeded(success()))),
-        (ended(AttemptEnd::Success(success()), 609), Some(Progress::Succeeded(success()))),
-        (ended(AttemptEnd::Success(success()), 610), None),
+        (ended(AttemptEnd::Unknown, 10), Some(Progress::Unknown)),
+        (ended(AttemptEnd::Unknown, 609), Some(Progress::Unknown)),
+        (ended(AttemptEnd::Unknown, 610), None),
+        (ended(AttemptEnd::Answered(answer()), 10), Some(Progress::Answered(answer()))),
+        (ended(AttemptEnd::Answered(answer()), 609), Some(Progress::Answered(answer()))),
+        (ended(AttemptEnd::Answered(answer()), 610), None),
     ] {
         assert_eq!(said(&snapshot), expected, "{snapshot:?}");
         let again = begin(&snapshot, mark(2), SAME, REPLAY_FOR);
@@ -84,7 +87,7 @@ fn a_dead_owners_attempt_is_in_doubt_and_then_unknown() {
     assert_eq!(said(&taken(150)), Some(Progress::Unknown));
     assert_eq!(said(&taken(699)), Some(Progress::Unknown));
     assert_eq!(said(&taken(700)), None);
-    for late in [AttemptEnd::Nothing, AttemptEnd::Doubt, AttemptEnd::Success(success())] {
+    for late in [AttemptEnd::Nothing, AttemptEnd::Doubt, AttemptEnd::Unknown, AttemptEnd::Answered(answer())] {
         assert_eq!(end(&taken(100), mark(1), late, REPLAY_FOR), None, "the owner comes too late");
     }
 }
@@ -95,8 +98,8 @@ fn a_record_is_idle_when_its_attempt_counts_no_more() {
     assert_eq!(begun(10).record.idle_from(), None);
     assert_eq!(ended(AttemptEnd::Nothing, 10).record.idle_from(), Some(at(0)));
     assert_eq!(ended(AttemptEnd::Doubt, 10).record.idle_from(), Some(at(700)));
-    assert_eq!(ended(AttemptEnd::Success(success()), 10).record.idle_from(), Some(at(610)));
-    assert!(ended(AttemptEnd::Success(success()), 10).record.has_moments(), "the term is one");
+    assert_eq!(ended(AttemptEnd::Answered(answer()), 10).record.idle_from(), Some(at(610)));
+    assert!(ended(AttemptEnd::Answered(answer()), 10).record.has_moments(), "the term is one");
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn an_attempt_that_came_to_nothing_leaves_nothing() {
 #[test]
 fn a_later_attempt_takes_the_place_of_one_that_counts_no_more() {
     let other = SentWrite { fingerprint: Fingerprint([2; 32]), ..SAME };
-    for earlier in [ended(AttemptEnd::Doubt, 700), ended(AttemptEnd::Success(success()), 610)] {
+    for earlier in [ended(AttemptEnd::Doubt, 700), ended(AttemptEnd::Answered(answer()), 610)] {
         let mark = Mark { deadline: at(1_000), ..mark(2) };
         let later = after(begin(&earlier, mark, other, REPLAY_FOR).expect("the earlier one counts no more"), 700);
         assert_eq!(progress(&later), Some((other, Progress::InFlight)));

@@ -70,7 +70,7 @@ mod tests {
         let until = StoreTime::from_milliseconds(1);
         let doubt = Some(Doubt { until, version: Stamp::Itself });
         let of_resource = Record { doubt, ..Record::absent(Revision(0)) };
-        let attempt = FirstAttempt { sent: SentWrite::default(), until, success: None };
+        let attempt = FirstAttempt { sent: SentWrite::default(), until, answer: None };
         let of_write = Record { attempt: Some(Box::new(attempt)), ..of_resource.clone() };
         let mut counts = Counts::default();
         counts.add(&of_resource, StoreTime::default());

@@ -12,7 +12,7 @@ pub struct Fingerprint(pub [u8; 32]);
 
 /// The answer that a replay carries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Success {
+pub struct KeptAnswer {
     /// The status of the first answer.
     pub status: u16,
     /// The names and values of the fields of the first answer that a replay carries.
@@ -21,7 +21,7 @@ pub struct Success {
     pub body: Option<Bytes>,
 }
 
-impl Success {
+impl KeptAnswer {
     /// The same answer without what takes room.
     #[must_use]
     pub fn status_alone(&self) -> Self {
@@ -60,6 +60,6 @@ pub struct FirstAttempt {
     pub sent: SentWrite,
     /// The time until which no other write with this key is carried out.
     pub until: StoreTime,
-    /// Its answer, if the attempt succeeded.
-    pub success: Option<Success>,
+    /// Its answer, if it may have changed the resource and has one.
+    pub answer: Option<KeptAnswer>,
 }

@@ -2,10 +2,9 @@
 //!
 //! # Design
 //!
-//! *Why is only a success replayed?* A write that was refused or has failed may succeed by now, so its retry is judged
-//! anew. A write in doubt is neither: its retry gets no replay, but a refusal that reports the doubt. When the doubt is
-//! over, nobody knows whether the write was applied, so no retry is carried out. A client that accepts a second write
-//! says so with a new key.
+//! *Why is not every retry carried out or replayed?* A write in doubt has no answer yet: its retry gets a refusal that
+//! reports the doubt. When the doubt is over, nobody knows whether the write was applied, so no retry is carried out. A
+//! client that accepts a second write says so with a new key.
 //!
 //! *Why do so few fields tell one write from another?* Any other field may differ between two attempts: clients, and
 //! proxies on the way, number and trace them, and tokens are renewed. A retry that was taken for another write would
@@ -24,10 +23,9 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use thiserror::Error;
 
 use super::{
-    first_attempt::{Fingerprint, SentWrite, Success},
+    first_attempt::{Fingerprint, KeptAnswer, SentWrite},
     parts_hash::PartsHasher,
     refusal::{Code, Refusal},
-    steps::Outcome,
 };
 
 /// The field that names a write (draft-ietf-httpapi-idempotency-key-header).
@@ -144,7 +142,7 @@ fn counts(name: &HeaderName, content_prefixes: &[&str]) -> bool {
     is_of_content || is_condition || content_prefixes.iter().any(|prefix| text.starts_with(prefix))
 }
 
-impl Success {
+impl KeptAnswer {
     /// The part of an answer that is kept.
     pub fn of(status: StatusCode, answer: &HeaderMap, body: Option<Bytes>) -> Self {
         let describes_body =
@@ -167,17 +165,17 @@ pub enum Progress {
     InFlight,
     /// The write was sent and no answer came. It may still be applied for this long.
     InDoubt(Duration),
-    /// The write was sent and no answer came. It can no longer be applied, but it may have been.
+    /// The write was sent and not confirmed. It can no longer be applied, but it may have been, wholly or in part.
     Unknown,
-    /// The write was applied, or at least accepted.
-    Succeeded(Success),
+    /// The write was applied, or may have been, and this was the answer.
+    Answered(KeptAnswer),
 }
 
 /// The answer of the first write, for a further write with its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// The answer.
-    pub success: Success,
+    pub answer: KeptAnswer,
     /// Whether the backend has to let the sender read first: the credentials are not those of the first write.
     pub needs_permission: bool,
 }
@@ -194,7 +192,7 @@ pub fn recognise((sent, progress): (SentWrite, Progress), further: SentWrite) ->
     }
     let needs_permission = sent.sender.credentials != further.sender.credentials;
     match progress {
-        Progress::Succeeded(success) => Ok(Replay { success, needs_permission }),
+        Progress::Answered(answer) => Ok(Replay { answer, needs_permission }),
         Progress::InFlight => {
             let detail = "the first attempt of this write has not ended: send it again later to get its answer";
             Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(RETRY_SOON))
@@ -205,7 +203,7 @@ pub fn recognise((sent, progress): (SentWrite, Progress), further: SentWrite) ->
             Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(remaining).in_doubt())
         }
         Progress::Unknown => {
-            let detail = "the first attempt of this write was sent and no answer came: it may have been applied. Read \
+            let detail = "the first attempt of this write was sent and not confirmed: it may have been applied. Read \
                           the resource, and if the write may be repeated, send it with a new key";
             Err(Refusal::new(Code::IdempotencyOutcomeUnknown, detail))
         }
@@ -225,33 +223,6 @@ pub fn in_use(reason: &str) -> Refusal {
 pub fn missing() -> Refusal {
     let detail = "send an Idempotency-Key, a new one for each write and the same one for its retries";
     Refusal::new(Code::IdempotencyKeyMissing, detail)
-}
-
-/// The memory that an ended write leaves, with its answer or the status of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttemptEnd<Answer = Success> {
-    /// No memory: the write was not applied, or its answer does not tell. A retry is a write like any other.
-    Nothing,
-    /// That the write is in doubt.
-    Doubt,
-    /// The answer of the write.
-    Success(Answer),
-}
-
-/// The memory that an ended write leaves, before its answer is read.
-pub type End = AttemptEnd<StatusCode>;
-
-impl End {
-    /// What the proxy remembers of a write that the upstream answered with a status, or that ended without an answer.
-    pub fn of(answered: Option<StatusCode>, in_doubt: bool) -> Self {
-        match answered {
-            _ if in_doubt => Self::Doubt,
-            Some(status) if Outcome::of_status(status) == Outcome::Doubt => Self::Doubt,
-            // Forms are answered with a redirect to what they have made.
-            Some(status) if status.is_success() || matches!(status.as_u16(), 301..=303) => Self::Success(status),
-            _ => Self::Nothing,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! `tests/architecture` enforces this. The caller passes in what a function needs, such as the store's time.
 
 pub mod address;
+pub mod attempt_end;
 pub mod attempt_steps;
 pub mod bare_tags;
 pub mod blocks;

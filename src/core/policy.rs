@@ -327,7 +327,7 @@ pub struct GuardRules {
     pub probe_region: Box<str>,
     /// Whether writes are recognised by their idempotency keys.
     pub idempotency: Idempotency,
-    /// How long a success is replayed to retries.
+    /// How long the answer of a write is replayed to its retries.
     pub idempotency_ttl: Duration,
     /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
     pub metadata_suffix: Option<Box<str>>,

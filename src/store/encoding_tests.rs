@@ -7,7 +7,7 @@ use super::*;
 use crate::core::{
     bare_tags::{Listed, ShortName},
     entity_tag::EntityTag,
-    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, SentWrite, Success},
+    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
     http_date::HttpDate,
     lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
     pending_delete::PendingDelete,
@@ -130,13 +130,13 @@ fn recent_tags() -> impl Strategy<Value = Box<RecentTags>> {
 fn attempts() -> impl Strategy<Value = Box<FirstAttempt>> {
     let fields = ("[a-z][a-z-]{0,8}", prop::collection::vec(any::<u8>(), 0..12));
     let body = option::of(prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from));
-    let success = (200..300_u16, prop::collection::vec(fields, 0..3), body)
-        .prop_map(|(status, fields, body)| Success { status, fields, body });
+    let answer = (200..600_u16, prop::collection::vec(fields, 0..3), body)
+        .prop_map(|(status, fields, body)| KeptAnswer { status, fields, body });
     let sender = any::<[[u8; 16]; 2]>().prop_map(|[owner, credentials]| AttemptSender { owner, credentials });
     let sent = (any::<[u8; 32]>().prop_map(Fingerprint), sender)
         .prop_map(|(fingerprint, sender)| SentWrite { fingerprint, sender });
-    (sent, moments(), option::of(success))
-        .prop_map(|(sent, until, success)| Box::new(FirstAttempt { sent, until, success }))
+    (sent, moments(), option::of(answer))
+        .prop_map(|(sent, until, answer)| Box::new(FirstAttempt { sent, until, answer }))
 }
 
 fn pending_deletes() -> impl Strategy<Value = Box<PendingDelete>> {

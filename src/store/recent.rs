@@ -193,7 +193,7 @@ mod tests {
             name: TargetName::default(),
             conditions: [].into(),
         };
-        let attempt = FirstAttempt { sent: SentWrite::default(), until, success: None };
+        let attempt = FirstAttempt { sent: SentWrite::default(), until, answer: None };
         for busy in [
             Record { claim: Some(mark), ..plain() },
             Record { unclaimed: vec![mark], ..plain() },

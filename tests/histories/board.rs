@@ -69,6 +69,8 @@ pub struct Manner {
     pub needs_lease: bool,
     /// Whether clients write with dates too. Where creating needs no precondition, a date is ignored if nothing is there.
     pub has_dates: bool,
+    /// Whether they write documents with dates alone, and no items.
+    pub only_dates: bool,
     /// Whether clients send appends with a key, and send them again.
     pub retries: bool,
 }

@@ -15,6 +15,9 @@ impl Client {
             return self.use_document_lease().await;
         }
         let target = self.spell(document);
+        if self.board.manner.only_dates {
+            return self.work_by_date(&target).await;
+        }
         match self.random.below(100) {
             0..10 => self.read(&target).await,
             10..20 if self.board.manner.has_dates => self.write_on_date(&target).await,
@@ -28,6 +31,15 @@ impl Client {
                 self.acquire_for(alias_of(document), seconds).await;
             }
             _ => self.read(&target).await,
+        }
+    }
+
+    /// Reads, creates, or writes on the date that was told last, which others may have outdated since.
+    async fn work_by_date(&mut self, target: &str) {
+        match self.known.get(target) {
+            Some((None, _)) => drop(self.write(target).await),
+            _ if self.dated.contains_key(target) && self.random.is_one_of(70) => self.write_on_date(target).await,
+            _ => self.read(target).await,
         }
     }
 
@@ -68,12 +80,12 @@ impl Client {
     }
 
     /// Appends with a key, and sends the same again, perhaps through another proxy. Both are one operation: if the first
-    /// has no answer, the second may bring it, or says that the outcome is unknown.
+    /// has no answer, the second may bring it, or says that the outcome is unknown. A failure of the backend comes again.
     async fn append_twice(&mut self, target: &str) {
         let key = format!("\"append {}\"", self.board.next_value());
         let fields = [("Idempotency-Key", key.as_str())];
         let Some(mut sent) = self.send("POST", target, &fields, Base::Any).await else { return };
-        if sent.is_repeatable && matches!(sent.told, Told::Done | Told::Nothing) {
+        if matches!(sent.told, Told::Done | Told::Nothing) {
             let again = self.send_value(sent.value, "POST", target, &fields, Base::Any).await;
             self.tally.repeated += usize::from(again.is_some());
             if again.is_some_and(|again| matches!(again.told, Told::Done)) {

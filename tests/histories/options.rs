@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     history::named,
+    plan::{LATE_PERCENT, Late},
     support::{
         backend::style::{Dates, Shown, Style, Tags},
         random::Random,
@@ -121,14 +122,29 @@ impl Options {
         Self { guards_reads: false, required: false, ..self }
     }
 
+    /// Returns the same choices with dates that most states share, as the only conditions of writes.
+    pub fn with_coarse_dates(self) -> Self {
+        Self { dates: Dates::Steps(DATE_STEP_SECONDS), creates_freely: false, ..self }
+    }
+
+    /// Returns the same choices with the statement that all writers come through the proxy.
+    pub fn with_no_other_writers(self) -> Self {
+        Self { exclusive: true, ..self }
+    }
+
+    /// Returns the same choices with this statement of how late the backend may apply a write.
+    pub fn with_late_write_window(self, milliseconds: usize) -> Self {
+        Self { late_write_window: (milliseconds, milliseconds), ..self }
+    }
+
     pub fn style(&self) -> Style {
         Style { tags: self.tags, dates: self.dates, shown: self.source.shown(), tells: self.tells, named }
     }
 
-    /// Returns how late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That
-    /// is after most have been abandoned, and well before any `late_write_window` is over.
-    pub fn late_ms() -> (usize, usize) {
-        (TIMEOUT_MS, LATE_WRITE_WINDOW_MS - 2 * TIMEOUT_MS)
+    /// Returns the late writes that all choices allow for: most of them have been abandoned, and no `late_write_window`
+    /// is over.
+    pub const fn late() -> Late {
+        Late { percent: LATE_PERCENT, after_ms: TIMEOUT_MS, spread_ms: LATE_WRITE_WINDOW_MS - 2 * TIMEOUT_MS }
     }
 
     /// Returns the time after which the mark of a stopped proxy has no owner, the doubt about its write is over, and

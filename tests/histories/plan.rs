@@ -27,6 +27,22 @@ const OPERATIONS_OF_A_DISTURBANCE: usize = 20;
 const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_write_window = \"3s\"";
 const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"500ms\" }\nhash_wait = \"5s\"";
 
+/// The writes that the backend applies late.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// Their share of all writes.
+    pub percent: usize,
+    /// The time after their arrival, in milliseconds: the minimum, and the spread above it.
+    pub after_ms: usize,
+    pub spread_ms: usize,
+}
+
+/// The usual share of late writes.
+pub const LATE_PERCENT: usize = 2;
+
+/// That is after `timeout`, and well within `late_write_window`.
+const LATE: Late = Late { percent: LATE_PERCENT, after_ms: 800, spread_ms: 1_500 };
+
 /// The plan of a run.
 pub struct Plan {
     pub name: String,
@@ -50,6 +66,9 @@ pub struct Plan {
     pub keeps_keys: bool,
     /// Whether a stop in the end outlasts marks.
     pub outlasts: bool,
+    /// Whether documents are written with dates alone as conditions, and have no items.
+    pub only_dates: bool,
+    pub late: Late,
     pub random: Random,
 }
 
@@ -92,6 +111,7 @@ impl Plan {
             events: Events::least(operations),
             keeps_keys: keeping != Keeping::Disk,
             outlasts: keeping != Keeping::Disk,
+            late: Options::late(),
             ..Self::bare(format!("{keeping:?}, {options}"), options.text(&store), vec!["docs"], random)
         }
     }
@@ -153,6 +173,8 @@ impl Plan {
             events: Events::default(),
             keeps_keys: false,
             outlasts: false,
+            only_dates: false,
+            late: LATE,
             random,
         }
     }
@@ -164,6 +186,7 @@ impl Plan {
             guards_reads: options.guards_reads,
             needs_lease: options.required,
             has_dates: !options.creates_freely,
+            only_dates: self.only_dates,
             retries: self.keeps_keys,
         })
     }

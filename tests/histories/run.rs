@@ -13,8 +13,7 @@ use super::{
     disturbance::{Counts, Disturber},
     history::{History, Seen, named},
     members,
-    options::Options,
-    plan::Plan,
+    plan::{Late, Plan},
     promise::{anomalies_at_backend, anomalies_of_leases},
     register::{describe, is_linearizable},
     support::{
@@ -34,12 +33,7 @@ const RECOVERY_MAX: Duration = Duration::from_secs(60);
 /// How long no operation may be answered after the last disturbance. A run ends by what has happened, and never by time.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
-/// How late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That is after
-/// `timeout`, and well within `late_write_window`.
-const LATE_MS: (usize, usize) = (800, 1_500);
-
 /// The share of writes in percent whose answers differ from those of a plain server.
-const LATE_PERCENT: usize = 2;
 const UNANSWERED_PERCENT: usize = 2;
 const SLOW_PERCENT: usize = 50;
 
@@ -55,11 +49,11 @@ pub struct Verdict {
 pub async fn run(plan: Plan) -> Verdict {
     let (began, manner) = (Instant::now(), plan.manner());
     let Plan { name, engine, members, directory, configuration, options, mut random, .. } = plan;
-    let (backend, late_ms) = match options {
-        Some(options) => (Backend::in_style(options.style()).await, Options::late_ms()),
-        None => (Backend::with(Validators::Tags).await, LATE_MS),
+    let backend = match options {
+        Some(options) => Backend::in_style(options.style()).await,
+        None => Backend::with(Validators::Tags).await,
     };
-    misbehave(&backend, late_ms, random.fork());
+    misbehave(&backend, plan.late, random.fork());
     let configuration = configuration.replace("{backend}", &backend.addr().to_string());
     let mut proxies = Vec::new();
     for _ in 0..plan.proxies {
@@ -152,7 +146,7 @@ async fn finish(mut last: Client, clients: &[Client]) -> Client {
 
 /// Makes the backend misbehave: some writes take their time, some are applied after the proxy has abandoned them (and
 /// well within `late_write_window`), and some answers are lost.
-fn misbehave(backend: &Backend, (late, spread): (usize, usize), random: Random) {
+fn misbehave(backend: &Backend, late: Late, random: Random) {
     let random = Mutex::new(random);
     let is_write = |request: &Request| !matches!(request.method.as_str(), "GET" | "HEAD");
     backend.always_where(is_write, move |_request| {
@@ -161,14 +155,14 @@ fn misbehave(backend: &Backend, (late, spread): (usize, usize), random: Random) 
             answer.after(&Gate::opened_after(Duration::from_millis(milliseconds as u64)))
         };
         match random.below(100) {
-            luck if luck < LATE_PERCENT => after(late + random.below(spread), Answer::stored()),
-            luck if luck < LATE_PERCENT + UNANSWERED_PERCENT => match random.below(4) {
+            luck if luck < late.percent => after(late.after_ms + random.below(late.spread_ms), Answer::stored()),
+            luck if luck < late.percent + UNANSWERED_PERCENT => match random.below(4) {
                 0 => Answer::close(),
                 1 => Answer::close().applied(),
                 2 => Answer::status(500),
                 _ => Answer::status(500).applied(),
             },
-            luck if luck < LATE_PERCENT + UNANSWERED_PERCENT + SLOW_PERCENT => {
+            luck if luck < late.percent + UNANSWERED_PERCENT + SLOW_PERCENT => {
                 after(random.below(20), Answer::stored())
             }
             _ => Answer::stored(),

@@ -62,8 +62,6 @@ pub struct Sent {
     pub told: Told,
     /// The tag of the answer.
     pub tag: Option<String>,
-    /// Whether a retry with its key must not be carried out.
-    pub is_repeatable: bool,
 }
 
 pub struct Client {
@@ -167,7 +165,7 @@ impl Client {
 
     /// Records the outcome of a write that had a precondition. Returns whether the write was done.
     pub fn conclude(&mut self, target: &str, base: Base, kind: Kind, sent: Sent) -> bool {
-        let Sent { value, invoked, told, tag, .. } = sent;
+        let Sent { value, invoked, told, tag } = sent;
         let step = Step::Write { base, value, kind };
         // A client that keeps an overwritten tag must be refused again.
         if !self.random.is_one_of(20) {
@@ -302,10 +300,8 @@ impl Client {
         let invoked = Instant::now();
         let response = self.ask(method, target, &fields, body).await?;
         let told = response.as_ref().map_or(Told::Nothing, told_by);
-        // A write that the backend has failed is carried out again.
-        let is_repeatable = response.as_ref().map_or(true, |response| response.status != 500);
         let tag = response.ok().and_then(|response| response.header("etag").map(str::to_owned));
-        Some(Sent { value, invoked, told, tag, is_repeatable })
+        Some(Sent { value, invoked, told, tag })
     }
 
     /// Counts a write by its answer, and turns to another resource at times if it was refused.

@@ -117,11 +117,9 @@ impl Ledger {
     }
 }
 
-/// Whether a write keeps its key from others: it was applied, its time is not over, and the backend has not said that it
-/// failed, so that it may be tried again.
+/// Whether a write keeps its key from others: it was applied, whatever its client was told, and its time is not over.
 fn is_known(entry: &Entry) -> bool {
-    let has_failed = entry.answered.as_ref().is_some_and(|(_, told)| told.code.is_none() && !is_success(told));
-    entry.applied > 0 && entry.invoked_at.elapsed() < KEPT_FOR && !has_failed
+    entry.applied > 0 && entry.invoked_at.elapsed() < KEPT_FOR
 }
 
 /// Returns the cookie that names the client.

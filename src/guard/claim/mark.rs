@@ -10,10 +10,10 @@ use tokio::{runtime::Handle, time::Instant};
 use super::pending_mark::{PendingMark, Tried};
 use crate::{
     core::{
+        attempt_end::AttemptEnd,
         attempt_steps,
         bare_tags::Shown,
         first_attempt::SentWrite,
-        idempotency::AttemptEnd,
         lease::TargetName,
         record::{Availability, Known, Mark, Snapshot},
         resource::ResourceKey,

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     core::{
+        attempt_end::Reached,
         refusal::{Code, Refusal},
         steps::Outcome,
         told_dates::WriteEnd,
@@ -66,6 +67,7 @@ impl Writes {
         let status = exchange.head().status;
         match Outcome::of_status(status) {
             Outcome::Applied => {
+                attempt.reached(Reached::Part);
                 exchange.discard().await;
                 Ok((claim, true))
             }
@@ -76,10 +78,11 @@ impl Writes {
             outcome => {
                 claim.settle(outcome, None).await;
                 if status.is_success() {
+                    attempt.reached(Reached::Part);
                     exchange.discard().await;
                     return Err(not_told(status).into());
                 }
-                attempt.answered(status);
+                attempt.answered(exchange.head());
                 let head = response_head(exchange.take_head());
                 Err(Answer::read_so_far(head, BufferedBody::unread(), exchange).await?)
             }

@@ -23,6 +23,7 @@ use crate::{
     box_future::box_future,
     config::Config,
     core::{
+        attempt_end::Reached,
         bare_tags::{ShortName, Shown},
         client_address::ClientAddress,
         delete_steps::outcome_of_late_delete,
@@ -248,10 +249,15 @@ impl Writes {
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;
         let end = end_of(request, exchange.head(), admitted.judged.modified);
         let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
-            Some(change) => self.change_after(request, claim, change, end).await?,
+            Some(change) => {
+                attempt.reached(Reached::Part);
+                self.change_after(request, claim, change, end).await?
+            }
             None => (claim, end),
         };
-        attempt.answered(status);
+        if outcome == Outcome::Applied || !has_changed {
+            attempt.answered(exchange.head());
+        }
         if judges_preconditions(status) && !request.rules.etag.is_upstreams_own() {
             self.knowledge.is_unsuited(request, Unsuited::BackendJudges);
         }

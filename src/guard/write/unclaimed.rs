@@ -55,7 +55,7 @@ impl Writes {
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
-        attempt.answered(status);
+        attempt.answered(exchange.head());
         let end = end_of(request, exchange.head(), None);
         let settled = claim.settle_shown(outcome, None, None, end).await;
         drop(pass);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DamagedRecord, bytes, damaged, latin, moment, since};
 use crate::core::{
-    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, SentWrite, Success},
+    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
     time::StoreTime,
 };
 
@@ -16,12 +16,12 @@ pub(super) struct WrittenAttempt {
     sent: [String; 3],
     until_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    success: Option<WrittenSuccess>,
+    answer: Option<WrittenAnswer>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenSuccess {
+struct WrittenAnswer {
     status: u16,
     fields: Vec<(String, String)>,
     /// The body in base64, because it may be of any kind.
@@ -36,7 +36,7 @@ impl WrittenAttempt {
         Self {
             sent: hashes.map(|hash| STANDARD_NO_PAD.encode(hash)),
             until_ms: since(base, attempt.until),
-            success: attempt.success.as_ref().map(WrittenSuccess::of),
+            answer: attempt.answer.as_ref().map(WrittenAnswer::of),
         }
     }
 
@@ -46,7 +46,7 @@ impl WrittenAttempt {
         Ok(FirstAttempt {
             sent: SentWrite { fingerprint: Fingerprint(hash(fingerprint)?), sender },
             until: moment(base, self.until_ms),
-            success: self.success.map(WrittenSuccess::read).transpose()?,
+            answer: self.answer.map(WrittenAnswer::read).transpose()?,
         })
     }
 }
@@ -56,8 +56,8 @@ fn hash<const BYTES: usize>(text: &str) -> Result<[u8; BYTES], DamagedRecord> {
     octets.and_then(|octets| octets.try_into().ok()).ok_or_else(|| damaged("the hash of a write"))
 }
 
-impl WrittenSuccess {
-    fn of(answer: &Success) -> Self {
+impl WrittenAnswer {
+    fn of(answer: &KeptAnswer) -> Self {
         Self {
             status: answer.status,
             fields: answer.fields.iter().map(|(name, value)| (name.clone(), latin(value))).collect(),
@@ -65,9 +65,9 @@ impl WrittenSuccess {
         }
     }
 
-    fn read(self) -> Result<Success, DamagedRecord> {
+    fn read(self) -> Result<KeptAnswer, DamagedRecord> {
         let body = self.body.map(|body| STANDARD_NO_PAD.decode(body)).transpose();
-        Ok(Success {
+        Ok(KeptAnswer {
             status: self.status,
             fields: self.fields.into_iter().map(|(name, value)| (name, bytes(&value))).collect(),
             body: body.map_err(|_error| damaged("the body of an answer"))?.map(Into::into),

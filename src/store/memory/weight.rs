@@ -8,7 +8,7 @@ use super::{
 };
 use crate::core::{
     bare_tags::{BareTags, ShortName},
-    first_attempt::{FirstAttempt, Success},
+    first_attempt::{FirstAttempt, KeptAnswer},
     lease::Lease,
     pending_delete::{Condition, PendingDelete},
     recent_tags::RecentTags,
@@ -34,7 +34,7 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         Representation::Absent | Representation::Unknown => 0,
     };
     let attempt =
-        |attempt: &FirstAttempt| size_of::<FirstAttempt>() + attempt.success.as_ref().map_or(0, Success::bytes);
+        |attempt: &FirstAttempt| size_of::<FirstAttempt>() + attempt.answer.as_ref().map_or(0, KeptAnswer::bytes);
     let bare_tags = match &record.bare_tags {
         BareTags::One(listed) => listed.earlier.len() * size_of::<ShortName>(),
         BareTags::All | BareTags::None => 0,
@@ -129,9 +129,9 @@ mod tests {
         let tag = EntityTag::strong("t".repeat(1_000)).ok();
         let representation = Representation::Present(Validators { tag, modified: None });
         let listed = Listed { target: ShortName(1), current: None, earlier: vec![ShortName(2); 16] };
-        let answer = Success { status: 200, fields: Vec::new(), body: Some(vec![0; 1_000].into()) };
+        let answer = KeptAnswer { status: 200, fields: Vec::new(), body: Some(vec![0; 1_000].into()) };
         let (sent, until) = (SentWrite::default(), StoreTime::default());
-        let attempt = FirstAttempt { sent, until, success: Some(answer) };
+        let attempt = FirstAttempt { sent, until, answer: Some(answer) };
         let mut shared = Resource::new();
         for number in [1, 2] {
             shared.must(share(id(number), fixed(60)));

@@ -144,6 +144,26 @@ async fn a_write_without_its_metadata_is_not_acknowledged_and_ends_every_tag() {
     }
 }
 
+/// Rule 21: one half of the write may be there, so that its retry would write it once more.
+#[tokio::test]
+async fn the_retry_of_a_half_written_blob_is_not_sent() {
+    let backend = Backend::with(Validators::Dates).await;
+    let route = format!("{METADATA}\nidempotency = \"accept\"");
+    let proxy = blobs(&backend).route(&route).start().await;
+    let addr = proxy.addr();
+    for (blob, document, failure) in [
+        ("/c/one", "/c/one.meta", Answer::status(500)),
+        ("/c/two", "/c/two.meta", Answer::status(202)),
+        ("/c/three", "/c/three.meta", Answer::status(403)),
+    ] {
+        backend.once("PUT", document, failure);
+        let put = || put_blob(addr, blob, &[ALICE, ("x-ms-client-request-id", "8e03978e")], "one");
+        assert_error(&put().await, 500, "InternalError");
+        assert_error(&put().await, 500, "OperationTimedOut");
+        assert_eq!(backend.count("PUT", blob), 1, "{blob}");
+    }
+}
+
 /// Writes until no doubt is in the way; if there is one, it is told.
 async fn put_when_free(addr: SocketAddr, fields: &[(&str, &str)], in_doubt: bool) -> Response {
     let (end, mut was_held_back) = (Instant::now() + DEADLINE, false);

@@ -166,17 +166,47 @@ async fn a_success_whose_answer_broke_off_is_replayed_without_its_body() {
     assert_eq!((retry.header("content-type"), retry.text()), (None, ""));
 }
 
+/// Rule 21: a status that says that nothing was done releases the key.
 #[tokio::test]
-async fn what_was_refused_or_failed_is_judged_anew() {
+async fn what_was_refused_is_judged_anew() {
     let scene = scene("").await;
     let resource = Resource::create(&scene, Mode::ContentShared, "anew").await;
     scene.backend.put(&resource.target, "elsewhere");
     resource.put_named("two").await.refused(412, "precondition-failed");
     scene.backend.put(&resource.target, "one");
-    scene.backend.once("PUT", &resource.target, Answer::status(500));
-    assert_eq!(resource.put_named("two").await.status, 500);
-    let third = resource.put_named("two").await;
-    assert_eq!((third.status, third.header("idempotent-replayed")), (204, None));
+    for refusal in [Answer::status(403), Answer::status(429), Answer::status(503).header("Retry-After", "1")] {
+        scene.backend.once("PUT", &resource.target, refusal);
+        let refused = resource.put_named("two").await;
+        assert!(matches!(refused.status, 403 | 429 | 503) && refused.header("idempotent-replayed").is_none());
+    }
+    let last = resource.put_named("two").await;
+    assert_eq!((last.status, last.header("idempotent-replayed")), (204, None));
+}
+
+/// Rule 21: a backend may have made the change that it answers with a failure, so the retry gets that answer, whether
+/// the write replaces or appends.
+#[tokio::test]
+async fn a_failure_of_the_backend_is_replayed_and_no_retry_is_sent() {
+    let scene = scene("on_write = \"probe\"").await;
+    for mode in Mode::ALL {
+        for status in [500, 501, 503, 505, 408, 499, 520] {
+            let resource = Resource::create(&scene, mode, &status.to_string()).await;
+            let failure = Answer::status(status).header("Content-Type", "text/plain").body("broken").applied();
+            scene.backend.once("PUT", &resource.target, failure);
+            let first = resource.put_named("two").await;
+            assert_eq!((first.status, first.text()), (status, "broken"), "{mode:?}");
+            let requests = resource.requests();
+            assert_replayed(&resource.put_named("two").await, &first);
+            assert_eq!(resource.requests(), requests, "{mode:?} {status}: the backend saw nothing of the retry");
+        }
+    }
+    let orders = "/shared/orders";
+    let post = || send(scene.proxy.addr(), "POST", orders, &[KEY], "one");
+    scene.backend.once("POST", orders, Answer::status(500).applied());
+    let first = post().await;
+    assert_eq!(first.status, 500);
+    assert_replayed(&post().await, &first);
+    assert_eq!(scene.backend.count("POST", orders), 1);
 }
 
 /// An unclaimed write has no precondition that could keep its retry from being applied twice: the key alone does.

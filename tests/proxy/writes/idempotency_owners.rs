@@ -62,8 +62,11 @@ async fn a_retry_with_a_renewed_token_is_refused_if_the_backend_does_not_tell() 
 async fn a_key_of_somebody_else_is_in_use_and_no_more_is_told() {
     let backend = Backend::start().await;
     let proxy = Proxy::to(backend.addr()).route(BY_USER).start().await;
-    backend.once("POST", "/orders", Answer::status(500));
-    assert_eq!(post(&proxy, "/orders", "ann", "1", "one").await.status, 500);
+    backend.once("POST", "/failed", Answer::status(500));
+    assert_eq!(post(&proxy, "/failed", "ann", "1", "one").await.status, 500);
+    post(&proxy, "/failed", "bob", "1", "one").await.refused(409, "idempotency-key-in-use");
+    backend.once("POST", "/orders", Answer::status(403));
+    assert_eq!(post(&proxy, "/orders", "ann", "1", "one").await.status, 403);
     assert_eq!(post(&proxy, "/orders", "bob", "1", "two").await.status, 201, "the first write came to nothing");
     for body in ["one", "two"] {
         post(&proxy, "/orders", "ann", "1", body).await.refused(409, "idempotency-key-in-use");

@@ -17,8 +17,9 @@ use tokio::time::Instant;
 
 use super::KeyName;
 use crate::core::{
-    first_attempt::{SentWrite, Success},
-    idempotency::{AttemptEnd, Progress},
+    attempt_end::AttemptEnd,
+    first_attempt::{KeptAnswer, SentWrite},
+    idempotency::Progress,
 };
 
 /// The approximate bytes of all that is remembered: 260,000 writes whose answers have lost their fields.
@@ -50,7 +51,7 @@ struct KnownWrite {
 }
 
 struct Ended {
-    success: Option<Box<Success>>,
+    answer: Option<Box<KeptAnswer>>,
     /// The end of its doubt; past if it is in none.
     in_doubt_until: Instant,
     until: Instant,
@@ -140,7 +141,7 @@ impl KnownWrites {
     fn make_room(&mut self, bytes: usize, bytes_max: usize) -> bool {
         while self.bytes + bytes > bytes_max {
             let Some(oldest) = self.whole.pop_front() else { return false };
-            let answer = self.known.get_mut(&oldest).and_then(|write| write.ended.as_mut()?.success.as_mut());
+            let answer = self.known.get_mut(&oldest).and_then(|write| write.ended.as_mut()?.answer.as_mut());
             if let Some(answer) = answer {
                 self.bytes -= answer.bytes();
                 **answer = answer.status_alone();
@@ -150,12 +151,12 @@ impl KnownWrites {
     }
 
     fn end(&mut self, name: KeyName, ended: Ended, bytes_max: usize) {
-        let bytes = ended.success.as_ref().map_or(0, |success| success.bytes());
+        let bytes = ended.answer.as_ref().map_or(0, |answer| answer.bytes());
         let has_room = self.make_room(bytes, bytes_max);
         let Some(write) = self.known.get_mut(&name) else { return };
         self.ends.insert((ended.until, name));
-        let success = ended.success.map(|success| if has_room { success } else { success.status_alone().into() });
-        write.ended = Some(Ended { success, ..ended });
+        let answer = ended.answer.map(|answer| if has_room { answer } else { answer.status_alone().into() });
+        write.ended = Some(Ended { answer, ..ended });
         self.bytes += write.answer_bytes();
         if bytes > 0 && has_room {
             self.whole.push_back(name);
@@ -165,13 +166,13 @@ impl KnownWrites {
 
 impl KnownWrite {
     fn answer_bytes(&self) -> usize {
-        self.ended.as_ref().and_then(|ended| ended.success.as_ref()).map_or(0, |success| success.bytes())
+        self.ended.as_ref().and_then(|ended| ended.answer.as_ref()).map_or(0, |answer| answer.bytes())
     }
 
     fn progress(&self, now: Instant) -> Progress {
         match &self.ended {
             None => Progress::InFlight,
-            Some(Ended { success: Some(success), .. }) => Progress::Succeeded(Success::clone(success)),
+            Some(Ended { answer: Some(answer), .. }) => Progress::Answered(KeptAnswer::clone(answer)),
             Some(Ended { in_doubt_until, .. }) if now < *in_doubt_until => Progress::InDoubt(*in_doubt_until - now),
             Some(_) => Progress::Unknown,
         }
@@ -190,14 +191,14 @@ impl ProcessAttempt {
         let ended = match end {
             AttemptEnd::Nothing => None,
             AttemptEnd::Doubt => Some((None, now + self.late_write_window)),
-            AttemptEnd::Success(success) => Some((Some(Box::new(success)), now)),
+            AttemptEnd::Unknown | AttemptEnd::Answered(_) => Some((end.answer().map(Box::new), now)),
         };
         let mut writes = self.writes.writes.lock();
         match ended {
             None => writes.forget(&self.name),
-            Some((success, in_doubt_until)) => {
+            Some((answer, in_doubt_until)) => {
                 let until = in_doubt_until + self.remembered_for;
-                writes.end(self.name, Ended { success, in_doubt_until, until }, self.writes.bytes_max);
+                writes.end(self.name, Ended { answer, in_doubt_until, until }, self.writes.bytes_max);
             }
         }
         self.has_ended = true;

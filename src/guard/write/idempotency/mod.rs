@@ -1,4 +1,4 @@
-//! Recognises the retries of a client's own successful write (draft-ietf-httpapi-idempotency-key-header-06;
+//! Recognises the retries of a client's own write (draft-ietf-httpapi-idempotency-key-header-06;
 //! `idempotency`).
 //!
 //! A store that proxies share also remembers the writes that came with a key, each in a record of its own
@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::Instant;
 
@@ -15,9 +15,10 @@ use super::{Writes, admit::Early};
 use crate::{
     body::{Body, Client},
     core::{
+        attempt_end::{AttemptEnd, End, Reached},
         attempt_steps::progress,
-        first_attempt::{AttemptSender, Fingerprint, SentWrite, Success},
-        idempotency::{AttemptEnd, End, Progress, REPLAYED, Replay, in_use, key_of, missing, recognise},
+        first_attempt::{AttemptSender, Fingerprint, KeptAnswer, SentWrite},
+        idempotency::{Progress, REPLAYED, Replay, in_use, key_of, missing, recognise},
         parts_hash::PartsHasher,
         policy::Idempotency,
         refusal::{Code, Refusal},
@@ -70,7 +71,7 @@ pub(crate) struct KeyedWrite(Option<Named>);
 
 struct Named {
     attempt: Attempt,
-    answered: Option<StatusCode>,
+    reached: Reached,
     remembered_for: Duration,
 }
 
@@ -147,7 +148,7 @@ impl Writes {
             }
         };
         match begun {
-            Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, answered: None, remembered_for }))),
+            Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, reached: Reached::Nothing, remembered_for }))),
             Err(first) => Err(Box::pin(self.replay(request, first, sent)).await?),
         }
     }
@@ -171,13 +172,13 @@ impl Writes {
                 self.probes.must_know(request, &snapshot, Obstacle::Attempt).await?;
             }
         }
-        let Replay { success, needs_permission } = recognise(first, further)?;
+        let Replay { answer, needs_permission } = recognise(first, further)?;
         if needs_permission && permission == Permission::Unknown {
             return Err(
                 in_use("it came with other credentials, and the backend does not tell whether yours may read").into()
             );
         }
-        Ok(replayed(success)?)
+        Ok(replayed(answer)?)
     }
 
     /// Begins the first attempt at a write in the store. If there is one already, returns it instead.
@@ -219,11 +220,16 @@ impl KeyedWrite {
         self.0.is_some()
     }
 
-    /// Notes that the upstream has answered the write with this status.
-    pub(crate) fn answered(&mut self, status: StatusCode) {
+    /// Notes how far the write has come at the upstream.
+    pub(crate) fn reached(&mut self, reached: Reached) {
         if let Self(Some(named)) = self {
-            named.answered = Some(status);
+            named.reached = reached;
         }
+    }
+
+    /// Notes that the upstream has answered the write with this head.
+    pub(crate) fn answered(&mut self, head: &ResponseHeader) {
+        self.reached(Reached::answer(head.status, &head.headers));
     }
 
     /// Notes that the write is about to be sent, and gives its claim no more time than its attempt has.
@@ -240,7 +246,7 @@ impl KeyedWrite {
 
     /// Remembers the end of the write, before its client gets the answer.
     pub(crate) fn end(self, answer: &Result<Answer, Answer>) -> impl Future<Output = ()> + Send + use<> {
-        let ended = self.0.map(|named| (end_of(named.answered, answer), named));
+        let ended = self.0.map(|named| (end_of(named.reached, answer), named));
         async move {
             match ended {
                 Some((end, Named { attempt: Attempt::InProcess(mut attempt), .. })) => attempt.end(end),
@@ -254,17 +260,18 @@ impl KeyedWrite {
 }
 
 /// Returns what is remembered of a write that got this answer.
-fn end_of(answered: Option<StatusCode>, answer: &Result<Answer, Answer>) -> AttemptEnd {
+fn end_of(reached: Reached, answer: &Result<Answer, Answer>) -> AttemptEnd {
     let (Ok(answer) | Err(answer)) = answer;
     let in_doubt = matches!(answer, Answer::Refused(refusal) if refusal.in_doubt);
-    match (End::of(answered, in_doubt), answer) {
+    match (End::of(reached, in_doubt), answer) {
         (End::Nothing, _) => AttemptEnd::Nothing,
         (End::Doubt, _) => AttemptEnd::Doubt,
-        (End::Success(status), Answer::Relayed(relayed)) => {
-            AttemptEnd::Success(Success::of(status, &relayed.head.headers, whole_body(relayed)))
+        (End::Unknown, _) => AttemptEnd::Unknown,
+        (End::Answered(status), Answer::Relayed(relayed)) => {
+            AttemptEnd::Answered(KeptAnswer::of(status, &relayed.head.headers, whole_body(relayed)))
         }
         // All of its answer was lost, except for its status.
-        (End::Success(status), _) => AttemptEnd::Success(Success::of(status, &HeaderMap::new(), None)),
+        (End::Answered(status), _) => AttemptEnd::Answered(KeptAnswer::of(status, &HeaderMap::new(), None)),
     }
 }
 
@@ -274,14 +281,14 @@ fn whole_body(relayed: &Relayed) -> Option<Bytes> {
     is_whole.then(|| relayed.begun.chunks().concat().into())
 }
 
-fn replayed(success: Success) -> pingora::Result<Answer> {
-    let mut head = Box::new(ResponseHeader::build(success.status, Some(success.fields.len() + 1))?);
-    for (name, value) in success.fields {
+fn replayed(answer: KeptAnswer) -> pingora::Result<Answer> {
+    let mut head = Box::new(ResponseHeader::build(answer.status, Some(answer.fields.len() + 1))?);
+    for (name, value) in answer.fields {
         head.append_header(name, value)?;
     }
     head.insert_header(REPLAYED, "true")?;
-    head.insert_header(header::CONTENT_LENGTH, success.body.as_ref().map_or(0, Bytes::len))?;
-    let begun = success.body.map_or_else(BodyPrefix::default, BodyPrefix::of);
+    head.insert_header(header::CONTENT_LENGTH, answer.body.as_ref().map_or(0, Bytes::len))?;
+    let begun = answer.body.map_or_else(BodyPrefix::default, BodyPrefix::of);
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
