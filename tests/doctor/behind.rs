@@ -146,11 +146,46 @@ async fn a_body_with_a_time_in_it_has_no_stable_tag() {
         Answer::status(200).header("Content-Type", "application/json").body(json)
     });
     let proxy = Proxy::to(backend.addr()).start().await;
-    let diagnosis = Diagnosis::of(&[&url(proxy.addr())]).await;
+    let diagnosis = Diagnosis::of(&[&url(proxy.addr()), "--write"]).await;
+    let left = ["way", "tag", "stability", "If-Range", "collections", "cache", "wrong tag", "no condition"];
+    diagnosis.checked(&left, &[("stability", "problem")]);
     diagnosis.mends("problem", "stability", "ignore_json");
 
     let mended = Proxy::to(backend.addr()).route("ignore_json = [\"/generated_at\"]").start().await;
     Diagnosis::of(&[&url(mended.addr())]).await.reads(&[("stability", "note")]);
+}
+
+/// B8: a gateway weakens the tags of bodies, and HEAD has none.
+#[tokio::test]
+async fn a_head_without_the_weakness_of_bodies_is_as_it_must_be() {
+    let backend = Backend::start().await;
+    backend.always_where(
+        |request| matches!(request.method.as_str(), "GET" | "HEAD"),
+        |request| {
+            let tag = if request.method == "HEAD" { "\"a\"" } else { "W/\"a\"" };
+            Answer::status(200).header("ETag", tag).header("Via", "1.1 ifmatch").body("one")
+        },
+    );
+    let diagnosis = Diagnosis::of(&[&url(backend.addr())]).await;
+    assert!(diagnosis.text.contains("HEAD           ok"), "{}", diagnosis.text);
+}
+
+/// A server of files by WebDAV, one that knows no OPTIONS, and one whose OPTIONS fails: the last one needs a key.
+#[tokio::test]
+async fn whether_a_delete_could_remove_a_collection_is_asked_for() {
+    for (answer, result) in
+        [(Answer::status(200).header("DAV", "1, 2"), "ok"), (Answer::status(405), "ok"), (Answer::status(500), "note")]
+    {
+        let backend = Backend::start().await;
+        backend.put("/doc", "one");
+        backend.always("OPTIONS", "/doc", move |_| answer.clone());
+        let proxy = Proxy::to(backend.addr()).start().await;
+        let diagnosis = Diagnosis::of(&[&url(proxy.addr())]).await;
+        diagnosis.reads(&[("collections", result)]);
+        if result == "note" {
+            diagnosis.mends("note", "collections", "collections = \"none\"");
+        }
+    }
 }
 
 /// A backend to which a path in another case, with a format or with an encoded slash is the same resource.

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// The checks of a resource with a tag, in the order of the table.
-const READS: [&str; 14] = [
+const READS: [&str; 15] = [
     "way",
     "tag",
     "stability",
@@ -16,6 +16,7 @@ const READS: [&str; 14] = [
     "br",
     "letter case",
     "format",
+    "collections",
     "cache",
     "Last-Modified",
 ];

@@ -40,6 +40,22 @@ impl RealGateway {
         .await
     }
 
+    /// The same, but it does not answer what has `Cache-Control: no-cache`.
+    pub async fn varnish_that_can_be_passed(upstream: SocketAddr) -> Self {
+        Self::start("varnishd", |addr, directory, command| {
+            let (host, port) = (upstream.ip(), upstream.port());
+            let text = format!(
+                "vcl 4.1;\nbackend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\
+                 sub vcl_recv {{ if (req.http.Cache-Control ~ \"no-cache\") {{ return (pass); }} }}\n"
+            );
+            let file = directory.join("passed.vcl");
+            std::fs::write(&file, text).expect("a file");
+            command.args(["-F", "-a", &addr.to_string(), "-s", "malloc,16m", "-f"]).arg(file);
+            command.arg("-n").arg(directory.join("work"));
+        })
+        .await
+    }
+
     /// A Caddy that compresses texts of any length.
     pub async fn caddy(upstream: SocketAddr) -> Self {
         Self::start("caddy", |addr, directory, command| {

@@ -119,6 +119,11 @@ pub(super) async fn by_other_names(
     Ok((anything, answers))
 }
 
+/// Asks what the server can do with the resource.
+pub(super) async fn options(client: &DoctorClient) -> Result<ReceivedAnswer, DoctorFailure> {
+    client.send(Method::OPTIONS, &[], Bytes::new()).await
+}
+
 /// Sends the writes that must be refused.
 pub(super) async fn refused(client: &DoctorClient) -> Result<RefusedAnswers, DoctorFailure> {
     let wrong_match = put(client, &current(client).await?, Some(WRONG_TAG)).await?;

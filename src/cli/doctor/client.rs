@@ -76,6 +76,13 @@ impl DoctorClient {
         Ok(Self { uri, ..self.clone() })
     }
 
+    /// Returns a client whose requests ask caches to pass them on.
+    pub(super) fn past_caches(&self) -> Self {
+        let mut client = self.clone();
+        client.fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        client
+    }
+
     /// Sends one request, and returns its answer.
     pub(super) async fn send(
         &self,
@@ -184,6 +191,13 @@ mod tests {
         let client = DoctorClient::new("http://a.example:1/x?y=Z", HeaderMap::new(), Duration::ZERO).expect("a client");
         assert_eq!(client.path(), "/x");
         assert_eq!(client.at("/a%2FB").expect("a path").uri, "http://a.example:1/a%2FB?y=Z");
+    }
+
+    #[test]
+    fn past_caches_each_request_says_so() {
+        let client = DoctorClient::new("http://a.example/", HeaderMap::new(), Duration::ZERO).expect("a client");
+        let request = client.past_caches().request(Method::GET, &[], Bytes::new()).expect("a request");
+        assert_eq!(request.headers()["cache-control"], "no-cache");
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use http::StatusCode;
 
-use super::{finding::Finding, received::ReceivedAnswer};
+use super::{
+    finding::{Finding, Severity},
+    received::ReceivedAnswer,
+};
 
 /// Answers to reads with conditions. The tag is the one that a GET showed.
 #[derive(Clone, Debug)]
@@ -26,11 +29,14 @@ impl ConditionalAnswers {
     }
 }
 
-/// Judges the answers to conditions. `read` is the answer to a read without any.
-pub(super) fn judge(read: &ReceivedAnswer, answers: &ConditionalAnswers) -> Vec<Finding> {
-    let mut findings = vec![if_match(read, answers)];
-    findings.extend(if_match_list(answers));
-    findings.push(if_none_match(answers));
+/// Judges the answers to conditions. `read` is the answer to a read without any. If its tag is not `is_stable`, an answer
+/// that calls the tag another one says nothing.
+pub(super) fn judge(read: &ReceivedAnswer, answers: &ConditionalAnswers, is_stable: bool) -> Vec<Finding> {
+    let is_refused = answers.judges() && !answers.own_match.status.is_success();
+    let mut findings = Vec::new();
+    findings.extend((is_stable || !is_refused).then(|| if_match(read, answers)));
+    findings.extend(if_match_list(answers).filter(|finding| is_stable || finding.severity == Severity::Ok));
+    findings.extend(Some(if_none_match(answers)).filter(|finding| is_stable || finding.severity == Severity::Ok));
     findings.extend(answers.wrong_range.as_ref().map(if_range));
     findings
 }
@@ -110,10 +116,7 @@ fn if_range(wrong_range: &ReceivedAnswer) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{
-            finding::{Severity, summary},
-            received::received,
-        },
+        super::{finding::summary, received::received},
         *,
     };
 
@@ -140,16 +143,19 @@ mod tests {
     #[test]
     fn conditions_that_are_judged_are_ok() {
         let checks = ["If-Match", "If-Match list", "If-None-Match", "If-Range"];
-        assert_eq!(summary(&judge(&read(&[]), &good())), checks.map(|check| (check, Severity::Ok)));
+        for is_stable in [true, false] {
+            let found = summary(&judge(&read(&[]), &good(), is_stable));
+            assert_eq!(found, checks.map(|check| (check, Severity::Ok)));
+        }
         let empty = ConditionalAnswers { wrong_range: None, ..good() };
-        assert_eq!(judge(&read(&[]), &empty).len(), 3);
+        assert_eq!(judge(&read(&[]), &empty, true).len(), 3);
     }
 
     #[test]
     fn a_tag_that_is_refused_is_a_problem_with_the_remedy_of_its_kind() {
         let refused = ConditionalAnswers { own_match: status(412), list_match: status(412), ..good() };
         for (tag, remedy) in [("W/\"a\"", "accept_weak_own"), ("\"a\"", "each hop")] {
-            let findings = judge(&read(&[("ETag", tag)]), &refused);
+            let findings = judge(&read(&[("ETag", tag)]), &refused, true);
             assert_eq!(summary(&findings)[..2], [("If-Match", Severity::Problem), ("If-None-Match", Severity::Ok)]);
             assert!(findings[0].remedy.as_ref().is_some_and(|text| text.contains(remedy)), "{findings:?}");
         }
@@ -164,16 +170,29 @@ mod tests {
             (&[][..], passed(&[]), Severity::Note),
             (&[IFMATCH][..], ConditionalAnswers { wrong_match: status(502), ..good() }, Severity::Note),
         ] {
-            let findings = judge(&read(through), &answers);
-            assert_eq!(summary(&findings)[0], ("If-Match", severity), "{through:?} {answers:?}");
-            assert!(!findings.iter().any(|finding| finding.check == "If-Match list"));
+            for is_stable in [true, false] {
+                let findings = judge(&read(through), &answers, is_stable);
+                assert_eq!(summary(&findings)[0], ("If-Match", severity), "{through:?} {answers:?}");
+                assert!(!findings.iter().any(|finding| finding.check == "If-Match list"));
+            }
         }
+    }
+
+    #[test]
+    fn a_tag_that_changes_at_each_read_is_not_expected_to_pass() {
+        let refused = ConditionalAnswers {
+            own_match: status(412),
+            list_match: status(412),
+            none_match: ["alone", "list", "weak"].map(|form| (form, status(200))),
+            ..good()
+        };
+        assert_eq!(summary(&judge(&read(&[]), &refused, false)), [("If-Range", Severity::Ok)]);
     }
 
     #[test]
     fn a_list_that_is_refused_is_a_problem() {
         let answers = ConditionalAnswers { list_match: status(412), ..good() };
-        assert_eq!(summary(&judge(&read(&[]), &answers))[1], ("If-Match list", Severity::Problem));
+        assert_eq!(summary(&judge(&read(&[]), &answers, true))[1], ("If-Match list", Severity::Problem));
     }
 
     #[test]

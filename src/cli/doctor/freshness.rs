@@ -4,22 +4,42 @@ use http::header;
 
 use super::{finding::Finding, received::ReceivedAnswer, tags::PlainAnswers};
 
-/// Judges whether the answers are fresh, and whether their dates can tell two states apart.
-pub(super) fn judge(answers: &PlainAnswers) -> Vec<Finding> {
-    vec![cache(answers), date(answers)]
+/// How far the requests of `doctor` reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// No cache says that it has answered.
+    Open,
+    /// A cache answers, unless a request asks it to pass on.
+    PastCache,
+    /// A cache gives every answer.
+    Cache,
 }
 
-fn cache(answers: &PlainAnswers) -> Finding {
+/// Returns how far the requests reach that got these answers.
+pub(super) fn reach(answers: &PlainAnswers) -> Reach {
+    if answers.fresh.cached_by().is_some() {
+        Reach::Cache
+    } else if answers.cached_by().is_some() {
+        Reach::PastCache
+    } else {
+        Reach::Open
+    }
+}
+
+/// Judges whether the answers are fresh.
+pub(super) fn cache(answers: &PlainAnswers) -> Finding {
     const CHECK: &str = "cache";
     if let Some(field) = answers.fresh.cached_by() {
         return Finding::problem(
             CHECK,
-            format!("A cache answers even reads with Cache-Control: no-cache ({field})."),
+            format!(
+                "A cache answers even reads with Cache-Control: no-cache ({field}), so nothing behind it can be checked."
+            ),
             "Let the cache pass these paths (Varnish: return (pass)). Behind ifmatch it makes ifmatch judge by old \
              tags; in front of it, a client whose write was refused reads the old tag again.",
         );
     }
-    match [&answers.read, &answers.again, &answers.head].into_iter().find_map(ReceivedAnswer::cached_by) {
+    match answers.cached_by() {
         Some(field) => Finding::note(
             CHECK,
             format!("A cache answers reads ({field}), but not those with Cache-Control: no-cache."),
@@ -29,7 +49,8 @@ fn cache(answers: &PlainAnswers) -> Finding {
     }
 }
 
-fn date(answers: &PlainAnswers) -> Finding {
+/// Judges whether the dates can tell two states apart.
+pub(super) fn date(answers: &PlainAnswers) -> Finding {
     const CHECK: &str = "Last-Modified";
     const REMEDY: &str = "Let clients send If-Match, not If-Unmodified-Since.";
     let modified = |received: &ReceivedAnswer| received.date(header::LAST_MODIFIED);
@@ -69,9 +90,14 @@ mod tests {
     #[test]
     fn a_cache_that_answers_no_cache_is_a_problem() {
         let aged = &[("Age", "3")][..];
-        assert_eq!(cache(&answers(&[], aged, aged)).severity, Severity::Problem);
-        assert_eq!(cache(&answers(&[], aged, &[])).severity, Severity::Note);
-        assert_eq!(cache(&answers(&[], &[], &[])).severity, Severity::Ok);
+        for (again, fresh, expected) in [
+            (aged, aged, (Severity::Problem, Reach::Cache)),
+            (aged, &[], (Severity::Note, Reach::PastCache)),
+            (&[], &[], (Severity::Ok, Reach::Open)),
+        ] {
+            let answers = answers(&[], again, fresh);
+            assert_eq!((cache(&answers).severity, reach(&answers)), expected);
+        }
     }
 
     #[test]
