@@ -23,6 +23,7 @@ mod stores;
 mod tags;
 mod telemetry;
 mod tls;
+mod unseen;
 mod upstreams;
 mod writes_to;
 

@@ -25,6 +25,8 @@ pub(super) struct Placed {
     pub(super) writes_to: Option<Spanned<WritesTo>>,
     /// The position of its `guarantee`.
     pub(super) guarantee: Option<Range<usize>>,
+    /// The position of its own `collections`.
+    pub(super) collections: Option<Range<usize>>,
     /// The complete route; `None` if a problem with it was reported.
     pub(super) route: Option<Route>,
 }

@@ -27,6 +27,7 @@ mod tags;
 mod telemetry;
 mod tls;
 mod touches;
+mod unseen;
 mod upstreams;
 mod writes_to;
 
@@ -64,6 +65,7 @@ pub(super) fn validate(
         return Err(Problems::new(check.problems));
     }
     let mut warnings = overlap::warnings(source, &routes);
+    warnings.append(&mut unseen::warnings(source, &routes));
     warnings.append(&mut check.warnings);
     warnings.sort();
     // A default counts for each of its routes.

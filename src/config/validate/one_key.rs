@@ -120,7 +120,7 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
 
 /// Returns whether one resource can be reached through both routes: they make the same keys for the same backend. If
 /// the key is the path, two routes of one host never share a resource: the narrower takes all that both match.
-fn can_share(one: &Route, other: &Route) -> bool {
+pub(super) fn can_share(one: &Route, other: &Route) -> bool {
     let are_apart =
         one.host == other.host && one.mapping == other.mapping && [one, other].iter().all(|route| route.key.is_path());
     one.upstream.identity == other.upstream.identity && !are_apart && key_source(one).can_meet(&key_source(other))

@@ -171,7 +171,7 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
         .collect::<HashSet<_>>();
     let leased = one_key::may_be_leased_from_readers(&routes);
     let pending = one_key::may_have_pending_deletes(&routes);
-    let holding = may_hold_members(&routes);
+    let holding = may_hold_members(&routes.iter().collect::<Vec<_>>());
     let others = leased.into_iter().zip(pending).zip(holding);
     let beside = |(route, ((reads_may_be_leased, deletes_may_be_pending), may_hold_members)): (Route, _)| {
         let beside_guarded = guarded.contains(&route.upstream.identity);
@@ -181,8 +181,8 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
 }
 
 /// Returns for each route whether a guarded route, this one included, has resources below its own.
-fn may_hold_members(routes: &[Route]) -> Vec<bool> {
-    let guarded: Vec<&Route> = routes.iter().filter(|route| route.enforced().is_some()).collect();
+pub(super) fn may_hold_members(routes: &[&Route]) -> Vec<bool> {
+    let guarded: Vec<&Route> = routes.iter().copied().filter(|route| route.enforced().is_some()).collect();
     let paths = guarded.iter().map(|route| (HostPattern::Any, route.upstream_path.clone())).collect();
     let table = RouteTable::new(paths);
     let holds = |route: &Route| {

@@ -169,6 +169,7 @@ fn route(
         touches,
         writes_to: named,
         guarantee,
+        collections: keys.own.collections.as_ref().map(Written::span),
         route,
     })
 }

@@ -95,6 +95,15 @@ impl PathPattern {
         Self { segments, ..*self }
     }
 
+    /// The paths that have these as members: `/notes` for `/notes/{id}`. `None` if the last segment is no name of a member,
+    /// or nothing before it is literal.
+    pub fn collection(&self) -> Option<Self> {
+        let (last, before) = self.segments.split_last()?;
+        let is_named = before.iter().any(|segment| matches!(segment, Segment::Literal(_)));
+        let is_member = matches!(last, Segment::Capture { .. });
+        (is_member && is_named).then(|| Self { segments: before.to_vec(), ..*self })
+    }
+
     /// The same paths without this beginning; `None` if not all of them have it.
     pub fn without(&self, prefix: &NormalPath) -> Option<Self> {
         let mut segments = self.segments.iter();
@@ -266,6 +275,19 @@ mod tests {
         assert_eq!(without("/api").as_deref(), Some("/"));
         for spelled in ["/apis/{id}", "/{api}/x", "/{*rest}", "/"] {
             assert_eq!(without(spelled), None, "{spelled}");
+        }
+    }
+
+    #[test]
+    fn members_have_a_collection_if_its_path_has_a_name() {
+        let collection = |spelled| PathPattern::parse(spelled).unwrap().collection().map(|path| path.to_string());
+        for (spelled, path) in
+            [("/notes/{id}", "/notes"), ("/notes/{id}.json", "/notes"), ("/{team}/notes/{id}", "/{team}/notes")]
+        {
+            assert_eq!(collection(spelled).as_deref(), Some(path), "{spelled}");
+        }
+        for spelled in ["/", "/notes", "/{id}", "/{team}/{id}", "/notes/{*rest}", "/notes/{id}/text"] {
+            assert_eq!(collection(spelled), None, "{spelled}");
         }
     }
 
