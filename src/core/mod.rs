@@ -34,6 +34,7 @@ pub mod idempotency;
 pub mod issued_tag;
 pub mod json;
 pub mod lease;
+pub mod line_share;
 pub mod metadata;
 pub mod owed;
 pub mod own_fields;

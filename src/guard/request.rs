@@ -23,6 +23,7 @@ use crate::{
         credentials::signer,
         entity_tag::EntityTag,
         lease::{LeaseId, TargetName, Usages},
+        line_share::LineClient,
         policy::{GuardRules, ProbeAuth},
         precondition::{Preconditions, RangeCondition, TagCondition},
         record::{Snapshot, VariantName},
@@ -186,6 +187,11 @@ impl Request {
     pub(crate) fn proves_lease(&self, snapshot: &Snapshot) -> bool {
         let principal = Some(self.sender.principal.holder());
         self.sender.lease_id.is_some_and(|id| snapshot.leases().any(|lease| lease.is_proved_by(id, principal)))
+    }
+
+    /// The sender, as one of those in a line. Cookies that may change at any time do not count.
+    pub(crate) fn line_client(&self) -> LineClient {
+        LineClient { address: self.sender.address, principal: self.sender.principal.holder() }
     }
 
     /// Whether the upstream can be asked what the sender may read. It must be asked with the sender's credentials, and a

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     core::{
         cause::Reason,
+        line_share::LineClient,
         record::{Availability, Snapshot},
         refusal::Refusal,
         resource::ResourceKey,
@@ -115,7 +116,7 @@ impl Claims {
         end: Instant,
     ) -> Result<Places, Refusal> {
         let line_max = request.rules.claim_max_waiters;
-        self.stand_at_all(&request.key, touched, (Member::Claim, line_max), end).await.map_err(refusals::of_turn)
+        self.stand_at_all(request, touched, (Member::Claim, line_max), end).await.map_err(refusals::of_turn)
     }
 
     /// Like [`stand_to_claim`](Self::stand_to_claim), but for an unclaimed write.
@@ -125,27 +126,33 @@ impl Claims {
         touched: &[ResourceKey],
         end: Instant,
     ) -> Result<Places, Refusal> {
-        let places = self.stand_at_all(&request.key, touched, (Member::Passing, UNCLAIMED_MARKS_MAX), end);
+        let places = self.stand_at_all(request, touched, (Member::Passing, UNCLAIMED_MARKS_MAX), end);
         places.await.map_err(refusals::of_turn)
     }
 
     async fn stand_at_all(
         &self,
-        own: &ResourceKey,
+        request: &Request,
         touched: &[ResourceKey],
         (member, line_max): (Member, usize),
         end: Instant,
     ) -> Result<Places, NoTurn> {
+        let (own, client) = (&request.key, request.line_client());
         let (before, after) = touched.split_at(touched.partition_point(|key| key > own));
-        let before = self.stand_to_touch(before, end).await?;
-        let own = self.stand(own, member, line_max, end).await?;
-        Ok(Places { before, own, after: self.stand_to_touch(after, end).await? })
+        let before = self.stand_to_touch(before, client, end).await?;
+        let own = self.stand(own, (member, client), line_max, end).await?;
+        Ok(Places { before, own, after: self.stand_to_touch(after, client, end).await? })
     }
 
-    async fn stand_to_touch(&self, keys: &[ResourceKey], end: Instant) -> Result<Vec<TouchedPlace>, NoTurn> {
+    async fn stand_to_touch(
+        &self,
+        keys: &[ResourceKey],
+        client: LineClient,
+        end: Instant,
+    ) -> Result<Vec<TouchedPlace>, NoTurn> {
         let mut places = Vec::new();
         for key in keys {
-            let place = Box::pin(self.stand(key, Member::Touch, UNCLAIMED_MARKS_MAX, end)).await?;
+            let place = Box::pin(self.stand(key, (Member::Touch, client), UNCLAIMED_MARKS_MAX, end)).await?;
             places.push(TouchedPlace { place, seen: None });
         }
         Ok(places)

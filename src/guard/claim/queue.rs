@@ -13,6 +13,9 @@
 //! *Why a second place, for the claim?* The write of a claim stays in flight long after the claim has stepped aside.
 //! The next claim waits in front for its end without a request to the store. Unclaimed writes in between run beside.
 //!
+//! *Whose place does a newcomer get in a full line?* One of a client with more places, if there is such a client
+//! ([`gives_way`](crate::core::line_share::gives_way)). So no client keeps others out by filling the line.
+//!
 //! *Why can no member wait for ever?* A member that waits in front holds no mark, and one that has a mark waits for no
 //! place. A write that stands in several lines joins them in one order. No member waits for a client: the body has
 //! arrived before, and the answer goes out after.
@@ -21,17 +24,22 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, timeout_at},
 };
 
-use crate::{core::resource::ResourceKey, counted::Counted, telemetry::metrics::Gauged};
+use crate::{
+    core::{line_share::LineClient, resource::ResourceKey},
+    counted::Counted,
+    telemetry::metrics::Gauged,
+};
+use waiting::WaitingMembers;
 
 /// A power of two, far above the number of threads, so that two threads rarely meet at one lock.
 const SHARDS: usize = 64;
@@ -41,6 +49,8 @@ pub(crate) struct Queues {
     shards: Vec<Mutex<HashMap<ResourceKey, TurnLine>>>,
     waiters: AtomicUsize,
     waiters_max: usize,
+    /// The number of the last member that had to wait.
+    last: AtomicU64,
     /// The reason for which the members wait, as metrics name it.
     queue: &'static str,
 }
@@ -58,6 +68,7 @@ struct TurnLine {
     others: usize,
     /// The members that have not stepped aside.
     standing: usize,
+    waiting: WaitingMembers,
 }
 
 /// The kind of a member of a line.
@@ -85,7 +96,7 @@ impl Member {
 /// Why a member gets no turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoTurn {
-    /// Too many members wait for this resource.
+    /// Too many members wait for this resource, and none of them gives way.
     LineFull,
     /// Too many members wait in all lines together.
     AllFull,
@@ -115,6 +126,14 @@ impl Turn {
 pub(crate) struct Waiter<'a> {
     _count: Counted<'a>,
     _place: LinePlace,
+    loses_place: oneshot::Receiver<()>,
+}
+
+impl Waiter<'_> {
+    /// Waits until another client has the place.
+    pub(crate) async fn loses_place(&mut self) {
+        let _ = (&mut self.loses_place).await;
+    }
 }
 
 /// A place in a line. Dropping it gives the place up, whatever happens to its write.
@@ -123,13 +142,19 @@ struct LinePlace {
     key: ResourceKey,
     member: Member,
     is_standing: bool,
+    /// The number of the member in the order of arrival, once it has had to wait.
+    number: Option<u64>,
+    /// Whether the member waits now.
+    waits: bool,
+    /// Whether another client has the place. It is no longer counted then.
+    is_lost: bool,
 }
 
 impl Queues {
     /// Creates empty lines, in which at most `waiters_max` members wait.
     pub(crate) fn new(waiters_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, waiters: AtomicUsize::new(0), waiters_max, queue: "claim" }
+        Self { shards, waiters: AtomicUsize::new(0), waiters_max, last: AtomicU64::new(0), queue: "claim" }
     }
 
     /// Like [`new`](Self::new), but the members wait for leases.
@@ -143,25 +168,34 @@ impl Queues {
     }
 
     /// Counts a request that waits without a turn, beside less than `waiters_max` others at this resource.
-    pub(crate) fn waiter(self: &Arc<Self>, key: &ResourceKey, waiters_max: usize) -> Result<Waiter<'_>, NoTurn> {
+    pub(crate) fn waiter(
+        self: &Arc<Self>,
+        key: &ResourceKey,
+        client: LineClient,
+        waiters_max: usize,
+    ) -> Result<Waiter<'_>, NoTurn> {
         let count = self.count_waiter()?;
         let others_max = waiters_max.checked_sub(1).ok_or(NoTurn::LineFull)?;
-        let (place, _) = self.join(key, Member::Passing, others_max)?;
-        Ok(Waiter { _count: count, _place: place })
+        let (mut place, _) = self.join(key, (Member::Passing, Some(client)), others_max)?;
+        let loses_place = place.begin_wait(client);
+        Ok(Waiter { _count: count, _place: place, loses_place })
     }
 
     /// Waits for a turn, until `end` and behind at most `line_max` other members of the same kind.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         key: &ResourceKey,
-        member: Member,
+        (member, client): (Member, LineClient),
         line_max: usize,
         end: Instant,
     ) -> Result<Turn, NoTurn> {
-        let (place, [front, claim]) = self.join(key, member, line_max)?;
-        let (front, front_was_taken) = self.permit(front, member.front(), end).await?;
+        let (mut place, [front, claim]) = self.join(key, (member, Some(client)), line_max)?;
+        let (front, front_was_taken) = self.permit(&mut place, client, (front, member.front()), end).await?;
         let (claim, claim_was_taken) = match member {
-            Member::Claim => self.permit(claim, 1, end).await.map(|(permit, was_taken)| (Some(permit), was_taken))?,
+            Member::Claim => {
+                let (permit, was_taken) = self.permit(&mut place, client, (claim, 1), end).await?;
+                (Some(permit), was_taken)
+            }
             Member::Passing | Member::Touch => (None, false),
         };
         Ok(Turn { front: Some(front), _claim: claim, place, came_after_others: front_was_taken || claim_was_taken })
@@ -169,7 +203,7 @@ impl Queues {
 
     /// Returns a turn in passing if no other member stands in front.
     pub(crate) fn turn_at_once(self: &Arc<Self>, key: &ResourceKey, line_max: usize) -> Option<Turn> {
-        let (place, [front, _]) = self.join(key, Member::Passing, line_max).ok()?;
+        let (place, [front, _]) = self.join(key, (Member::Passing, None), line_max).ok()?;
         let front = front.try_acquire_many_owned(FRONT).ok()?;
         Some(Turn { front: Some(front), _claim: None, place, came_after_others: false })
     }
@@ -187,16 +221,26 @@ impl Queues {
     /// Returns this number of permits, and whether the member had to wait for them.
     async fn permit(
         &self,
-        semaphore: Arc<Semaphore>,
-        permits: u32,
+        place: &mut LinePlace,
+        client: LineClient,
+        (semaphore, permits): (Arc<Semaphore>, u32),
         end: Instant,
     ) -> Result<(OwnedSemaphorePermit, bool), NoTurn> {
         if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(permits) {
             return Ok((permit, false));
         }
         let _waiter = self.count_waiter()?;
-        // The semaphores of a line are never closed.
-        let permit = timeout_at(end, semaphore.acquire_many_owned(permits)).await.ok().and_then(Result::ok);
+        let loses_place = place.begin_wait(client);
+        let permit = tokio::select! {
+            biased;
+            // The semaphores of a line are never closed.
+            permit = timeout_at(end, semaphore.acquire_many_owned(permits)) => permit.ok().and_then(Result::ok),
+            _ = loses_place => None,
+        };
+        // The member may have lost its place at the moment of its turn.
+        if !place.end_wait() {
+            return Err(NoTurn::LineFull);
+        }
         permit.map(|permit| (permit, true)).ok_or(NoTurn::TimedOut)
     }
 
@@ -204,27 +248,28 @@ impl Queues {
         Counted::up_to(self.waiters_max, &self.waiters).ok_or(NoTurn::AllFull)
     }
 
+    /// Gives a member the last place in a line. In a full line, a member with a client may get the place of another one.
     fn join(
         self: &Arc<Self>,
         key: &ResourceKey,
-        member: Member,
+        (member, client): (Member, Option<LineClient>),
         line_max: usize,
     ) -> Result<(LinePlace, [Arc<Semaphore>; 2]), NoTurn> {
         let mut lines = self.lines(key);
         let line = lines.entry(key.clone()).or_insert_with(TurnLine::new);
-        let members = line.members(member);
-        if *members > line_max {
+        if *line.members(member) > line_max && !client.is_some_and(|client| line.make_room(member, client)) {
             return Err(NoTurn::LineFull);
         }
-        *members += 1;
+        *line.members(member) += 1;
         line.standing += 1;
-        let place = LinePlace { queues: Arc::clone(self), key: key.clone(), member, is_standing: true };
+        let (queues, key) = (Arc::clone(self), key.clone());
+        let place = LinePlace { queues, key, member, is_standing: true, number: None, waits: false, is_lost: false };
         Ok((place, [Arc::clone(&line.front), Arc::clone(&line.claim)]))
     }
 
     fn leave(&self, place: &mut LinePlace) {
         let mut lines = self.lines(&place.key);
-        if let Some(line) = lines.get_mut(&place.key) {
+        if let Some(line) = place.line_of_member(&mut lines) {
             line.standing -= usize::from(std::mem::take(&mut place.is_standing));
             *line.members(place.member) -= 1;
             if line.claims + line.others == 0 {
@@ -244,7 +289,17 @@ impl Queues {
 impl TurnLine {
     fn new() -> Self {
         let of = |permits: u32| Arc::new(Semaphore::new(permits as usize));
-        Self { front: of(FRONT), claim: of(1), claims: 0, others: 0, standing: 0 }
+        Self { front: of(FRONT), claim: of(1), claims: 0, others: 0, standing: 0, waiting: WaitingMembers::default() }
+    }
+
+    /// Takes a place of a client that has more than its share, for one that has less.
+    fn make_room(&mut self, member: Member, client: LineClient) -> bool {
+        let is_displaced = self.waiting.displace(member, client);
+        if is_displaced {
+            *self.members(member) -= 1;
+            self.standing -= 1;
+        }
+        is_displaced
     }
 
     fn members(&mut self, member: Member) -> &mut usize {
@@ -262,6 +317,35 @@ impl Gauged for Queues {
 }
 
 impl LinePlace {
+    /// Notes that the member waits. The receiver ends when another client has its place.
+    fn begin_wait(&mut self, client: LineClient) -> oneshot::Receiver<()> {
+        let mut lines = self.queues.lines(&self.key);
+        let number = *self.number.get_or_insert_with(|| self.queues.last.fetch_add(1, Ordering::Relaxed));
+        self.waits = true;
+        match lines.get_mut(&self.key) {
+            Some(line) => line.waiting.add(number, self.member, client),
+            None => oneshot::channel().1,
+        }
+    }
+
+    /// Notes that the member no longer waits. Returns whether it still has its place.
+    fn end_wait(&mut self) -> bool {
+        let queues = Arc::clone(&self.queues);
+        let key = self.key.clone();
+        self.line_of_member(&mut queues.lines(&key)).is_some()
+    }
+
+    /// Ends the wait of the member, if it waits. Returns its line, unless it has lost its place there.
+    fn line_of_member<'a>(&mut self, lines: &'a mut HashMap<ResourceKey, TurnLine>) -> Option<&'a mut TurnLine> {
+        let Some(line) = lines.get_mut(&self.key).filter(|_| !self.is_lost) else {
+            self.is_lost = true;
+            return None;
+        };
+        let waited = std::mem::take(&mut self.waits);
+        self.is_lost = waited && !self.number.is_some_and(|number| line.waiting.remove(number));
+        (!self.is_lost).then_some(line)
+    }
+
     fn step_aside(&mut self) {
         let mut lines = self.queues.lines(&self.key);
         if let (true, Some(line)) = (self.is_standing, lines.get_mut(&self.key)) {
@@ -276,6 +360,8 @@ impl Drop for LinePlace {
         Arc::clone(&self.queues).leave(self);
     }
 }
+
+mod waiting;
 
 #[cfg(test)]
 #[path = "queue_tests.rs"]

@@ -5,27 +5,32 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, yield_now};
 
 use super::*;
+use crate::core::client_address::ClientAddress;
 
 fn key() -> ResourceKey {
     ResourceKey::from_text("a")
 }
+
+const NOBODY: LineClient = LineClient { address: ClientAddress::Local, principal: [0; 16] };
+const CLAIM: (Member, LineClient) = (Member::Claim, NOBODY);
+const PASSING: (Member, LineClient) = (Member::Passing, NOBODY);
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
 async fn claim(queues: &Arc<Queues>) -> Turn {
-    queues.turn(&key(), Member::Claim, 10, soon()).await.ok().unwrap()
+    queues.turn(&key(), CLAIM, 10, soon()).await.ok().unwrap()
 }
 
 async fn pass(queues: &Arc<Queues>) -> Turn {
-    queues.turn(&key(), Member::Passing, 10, soon()).await.ok().unwrap()
+    queues.turn(&key(), PASSING, 10, soon()).await.ok().unwrap()
 }
 
 /// Starts a member that stands in the line when this function returns, unless its turn has come already.
 async fn begin(queues: &Arc<Queues>, member: Member) -> JoinHandle<Turn> {
     let queues = queues.clone();
-    let waiter = tokio::spawn(async move { queues.turn(&key(), member, 10, soon()).await.ok().unwrap() });
+    let waiter = tokio::spawn(async move { queues.turn(&key(), (member, NOBODY), 10, soon()).await.ok().unwrap() });
     yield_now().await;
     waiter
 }
@@ -48,7 +53,7 @@ async fn turns_come_in_the_order_of_arrival() {
     for (number, member) in [Claim, Passing, Passing, Claim, Claim, Passing].into_iter().enumerate() {
         let (queues, order) = (queues.clone(), order.clone());
         waiting.push(tokio::spawn(async move {
-            let turn = queues.turn(&key(), member, 10, soon()).await.ok().unwrap();
+            let turn = queues.turn(&key(), (member, NOBODY), 10, soon()).await.ok().unwrap();
             order.lock().push(number);
             drop(turn);
         }));
@@ -93,7 +98,7 @@ async fn nobody_gets_past_a_claim_that_waits() {
 #[tokio::test]
 async fn touches_stand_in_front_together_and_in_order_with_all_others() {
     let queues = Arc::new(Queues::new(10));
-    let touch = async || queues.turn(&key(), Member::Touch, 10, soon()).await.ok().unwrap();
+    let touch = async || queues.turn(&key(), (Member::Touch, NOBODY), 10, soon()).await.ok().unwrap();
     let (first, second) = (touch().await, touch().await);
     assert!(!first.came_after_others && !second.came_after_others);
     assert!(queues.turn_at_once(&key(), 10).is_none(), "nobody else stands beside them");
@@ -113,30 +118,30 @@ async fn touches_stand_in_front_together_and_in_order_with_all_others() {
 #[tokio::test]
 async fn a_full_line_takes_nobody_of_that_kind() {
     let queues = Arc::new(Queues::new(10));
-    let mut turn = queues.turn(&key(), Member::Claim, 0, soon()).await.ok().unwrap();
-    assert_eq!(queues.turn(&key(), Member::Claim, 0, soon()).await.err(), Some(NoTurn::LineFull));
+    let mut turn = queues.turn(&key(), CLAIM, 0, soon()).await.ok().unwrap();
+    assert_eq!(queues.turn(&key(), CLAIM, 0, soon()).await.err(), Some(NoTurn::LineFull));
     turn.step_aside();
-    assert_eq!(queues.turn(&key(), Member::Claim, 0, soon()).await.err(), Some(NoTurn::LineFull), "it is in flight");
-    let _passing = queues.turn(&key(), Member::Passing, 0, soon()).await.ok().unwrap();
-    assert_eq!(queues.turn(&key(), Member::Passing, 0, soon()).await.err(), Some(NoTurn::LineFull));
+    assert_eq!(queues.turn(&key(), CLAIM, 0, soon()).await.err(), Some(NoTurn::LineFull), "it is in flight");
+    let _passing = queues.turn(&key(), PASSING, 0, soon()).await.ok().unwrap();
+    assert_eq!(queues.turn(&key(), PASSING, 0, soon()).await.err(), Some(NoTurn::LineFull));
 }
 
 #[tokio::test]
 async fn all_lines_together_are_bounded() {
     let queues = Arc::new(Queues::new(0));
     let _turn = claim(&queues).await;
-    assert_eq!(queues.turn(&key(), Member::Claim, 10, soon()).await.err(), Some(NoTurn::AllFull));
+    assert_eq!(queues.turn(&key(), CLAIM, 10, soon()).await.err(), Some(NoTurn::AllFull));
     let other = ResourceKey::from_text("b");
-    assert!(queues.turn(&other, Member::Claim, 10, soon()).await.is_ok(), "a member that need not wait");
+    assert!(queues.turn(&other, CLAIM, 10, soon()).await.is_ok(), "a member that need not wait");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_in_time_and_leaves_the_line() {
     let queues = Arc::new(Queues::new(10));
-    let first = queues.turn(&key(), Member::Claim, 1, soon()).await.ok().unwrap();
-    assert_eq!(queues.turn(&key(), Member::Claim, 1, soon()).await.err(), Some(NoTurn::TimedOut));
+    let first = queues.turn(&key(), CLAIM, 1, soon()).await.ok().unwrap();
+    assert_eq!(queues.turn(&key(), CLAIM, 1, soon()).await.err(), Some(NoTurn::TimedOut));
     drop(first);
-    assert!(queues.turn(&key(), Member::Claim, 0, soon()).await.is_ok());
+    assert!(queues.turn(&key(), CLAIM, 0, soon()).await.is_ok());
 }
 
 /// Only those that wait now count in the total of all lines.
@@ -145,7 +150,7 @@ async fn a_member_that_gave_up_makes_room_for_another() {
     let queues = Arc::new(Queues::new(1));
     let _first = claim(&queues).await;
     for _ in 0..2 {
-        assert_eq!(queues.turn(&key(), Member::Claim, 10, soon()).await.err(), Some(NoTurn::TimedOut));
+        assert_eq!(queues.turn(&key(), CLAIM, 10, soon()).await.err(), Some(NoTurn::TimedOut));
     }
 }
 
@@ -159,7 +164,7 @@ async fn a_line_stays_while_anybody_is_in_it() {
             first.step_aside();
         }
         let soon_over = Instant::now() + Duration::from_secs(1);
-        assert_eq!(queues.turn(&key(), Member::Claim, 10, soon_over).await.err(), Some(NoTurn::TimedOut));
+        assert_eq!(queues.turn(&key(), CLAIM, 10, soon_over).await.err(), Some(NoTurn::TimedOut));
         let waiting = begin(&queues, Member::Claim).await;
         settle_down().await;
         assert!(!waiting.is_finished(), "the claim of the first one is in flight");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::Claims;
+use super::{Claims, queue::NoTurn};
 use crate::{
     core::{
         cause::Reason,
@@ -63,12 +63,18 @@ impl Claims {
                     return Err(refusals::unsettled(settled_after, reason));
                 }
             };
-            if waiter.is_none() {
-                let waiters_max = request.rules.claim_max_waiters;
-                let counted = self.reads.waiter(&request.key, waiters_max);
-                waiter = Some(counted.map_err(refusals::of_read_turn)?);
+            let counted = match &mut waiter {
+                Some(counted) => counted,
+                None => {
+                    let waiters_max = request.rules.claim_max_waiters;
+                    let counted = self.reads.waiter(&request.key, request.line_client(), waiters_max);
+                    waiter.insert(counted.map_err(refusals::of_read_turn)?)
+                }
+            };
+            tokio::select! {
+                () = self.wait_for_change(request, &snapshot, wait) => {}
+                () = counted.loses_place() => return Err(refusals::of_read_turn(NoTurn::LineFull)),
             }
-            self.wait_for_change(request, &snapshot, wait).await;
         }
     }
 

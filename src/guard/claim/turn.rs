@@ -17,6 +17,7 @@ use super::{
 use crate::{
     core::{
         cause::Reason,
+        line_share::LineClient,
         policy::GuardRules,
         record::{Availability, Revision, Snapshot},
         refusal::Refusal,
@@ -24,7 +25,7 @@ use crate::{
         steps::UNCLAIMED_MARKS_MAX,
         waiting::{sign, unsign},
     },
-    guard::refusals,
+    guard::{refusals, request::Request},
     store::{Records, StoreError, Swapped},
     telemetry::stream_info,
 };
@@ -97,8 +98,9 @@ impl PlaceInFront {
 
 impl Claims {
     /// Waits until a grant stands in front of the line.
-    pub(crate) async fn stand_in_passing(&self, key: &ResourceKey, end: Instant) -> Result<PlaceInFront, NoTurn> {
-        self.stand(key, Member::Passing, UNCLAIMED_MARKS_MAX, end).await
+    pub(crate) async fn stand_in_passing(&self, request: &Request, end: Instant) -> Result<PlaceInFront, NoTurn> {
+        let member = (Member::Passing, request.line_client());
+        self.stand(&request.key, member, UNCLAIMED_MARKS_MAX, end).await
     }
 
     /// Returns a place in front of the line for a grant if no other member stands there.
@@ -109,7 +111,7 @@ impl Claims {
     pub(super) async fn stand(
         &self,
         key: &ResourceKey,
-        member: Member,
+        member: (Member, LineClient),
         line_max: usize,
         end: Instant,
     ) -> Result<PlaceInFront, NoTurn> {

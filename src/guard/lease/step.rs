@@ -67,7 +67,8 @@ impl Leases {
         let _turn = match patience {
             Some(end) => {
                 // The client whose turn it is counts as a waiter too: it waits for the lease itself.
-                let turn = self.queues.turn(&request.key, Member::Passing, rules.max_waiters - 1, end);
+                let member = (Member::Passing, request.line_client());
+                let turn = self.queues.turn(&request.key, member, rules.max_waiters - 1, end);
                 let turn = unless_cancelled(&request.gate, turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
@@ -105,7 +106,7 @@ impl Leases {
                 }
                 let Some(standing) = &mut standing else {
                     drop(pass);
-                    let turn = while_client_waits(client, self.claims.stand_in_passing(&request.key, end)).await?;
+                    let turn = while_client_waits(client, self.claims.stand_in_passing(request, end)).await?;
                     standing = Some(turn.map_err(refusals::of_turn)?);
                     continue;
                 };
