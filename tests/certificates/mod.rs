@@ -3,6 +3,9 @@
 #![allow(clippy::expect_used, dead_code, unreachable_pub, reason = "not each binary that shares this uses all of it")]
 
 use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -77,7 +80,8 @@ impl Issued {
 fn replace(file: &Path, text: &str) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let new = file.with_extension(format!("new-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
-    std::fs::write(&new, text).expect("a file");
+    let mut created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new).expect("a file");
+    created.write_all(text.as_bytes()).expect("a file");
     std::fs::rename(&new, file).expect("a file");
 }
 

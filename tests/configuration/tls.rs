@@ -204,6 +204,25 @@ fn an_upstream_that_cannot_be_meant_is_one_problem() {
 
 /// Root reads what it likes, so that this shows nothing then.
 #[test]
+fn a_key_that_everybody_can_read_is_told_of() {
+    let files = Files::new();
+    let authority = files.authority.write(files.path(), "authority");
+    let (certificate, key) = files.issue("a.example");
+    let (shown, pair) = (key.display(), format!("cert = {certificate:?}\nkey = {key:?}\n"));
+    for (name, text) in [
+        ("tls.certificates.key", listening(&certificate, &key)),
+        ("tls.key", reaching("\"https://a\"", &format!("ca = {authority:?}\n{pair}"))),
+        ("tls.key", format!("{BASE}[store]\nkind = \"redis\"\nurl = \"rediss://a\"\n[store.tls]\n{pair}")),
+    ] {
+        for (mode, is_told) in [(0o600, false), (0o640, false), (0o644, true)] {
+            fs::set_permissions(&key, fs::Permissions::from_mode(mode)).expect("permissions");
+            let message = format!("{name}: every user of this machine can read {shown} (mode {mode:04o})");
+            assert_eq!(warnings(&text), if is_told { vec![message] } else { Vec::new() }, "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_key_that_may_not_be_read_says_who_should() {
     let files = Files::new();
     let (certificate, key) = files.issue("a.example");

@@ -154,6 +154,9 @@ pub(super) fn client_tls(
     let ca = path(check, &format!("{name}.ca"), raw.ca.as_ref());
     let certificate = path(check, &format!("{name}.cert"), raw.cert.as_ref());
     let key = path(check, &format!("{name}.key"), raw.key.as_ref());
+    if let Some(file) = &raw.key {
+        warn_if_open(check, &format!("{name}.key"), file);
+    }
     let alone = if certificate.is_some() { raw.cert.as_ref() } else { raw.key.as_ref() };
     let message = format!("{name}.cert and {name}.key belong together");
     check.refuse(alone, certificate.is_some() != key.is_some(), message, "write both, or neither");

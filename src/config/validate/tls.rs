@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use rustls::pki_types::ServerName;
 
-use super::{check::Check, shared};
+use super::{check::Check, secrets::warn_if_open, shared};
 use crate::{
     config::{
         Listen, Server, limits,
@@ -58,6 +58,7 @@ fn certificate(check: &mut Check<'_>, spanned: &raw::Written<raw::Certificate>) 
     };
     let certificate = file(check, "tls.certificates.cert", Some(cert))?;
     let key_file = file(check, "tls.certificates.key", Some(key))?;
+    warn_if_open(check, "tls.certificates.key", key);
     let mend = "replace the file: a running ifmatch loads it without a reload";
     pair(check, (cert, &certificate), (key, &key_file), mend);
     Some(CertificateFiles { certificate, key: key_file })
@@ -129,6 +130,9 @@ fn system_roots(check: &mut Check<'_>, server: &Text) -> Vec<rustls::pki_types::
 fn identity(check: &mut Check<'_>, tls: &raw::UpstreamTls) -> Option<Pair> {
     let certificate = file(check, "tls.cert", tls.cert.as_ref());
     let key = file(check, "tls.key", tls.key.as_ref());
+    if let Some(key) = &tls.key {
+        warn_if_open(check, "tls.key", key);
+    }
     match (&tls.cert, &tls.key, certificate, key) {
         (Some(cert), Some(key), Some(certificate), Some(key_file)) => {
             pair(check, (cert, &certificate), (key, &key_file), "replace the file, and reload the configuration")
