@@ -43,9 +43,6 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// Neither a file nor the environment holds the store's password.
-    #[error("store.user needs a password: name a file in store.password_file, or set {PASSWORD_VARIABLE}")]
-    NoPassword,
     /// The value of this key was not written by this program.
     #[error("the store's value of {0} was not written by ifmatch")]
     Damaged(String),

@@ -105,6 +105,17 @@ impl OnEngine for Etcd {
 crate::contract!(Etcd);
 crate::failures!(Etcd);
 
+/// A user without a password is known by a certificate: nobody logs in, which this etcd would refuse.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_may_have_no_password() {
+    let fixture = Etcd::start(10).await;
+    let StoreKind::Etcd(etcd) = &fixture.settings.kind else { panic!("these are settings of etcd") };
+    let login = Some(config::Login { user: "app".to_owned(), password_file: None });
+    let kind = StoreKind::Etcd(config::Etcd { login, ..etcd.clone() });
+    let store = Etcd::connect(&config::StoreSettings { kind, ..fixture.settings.clone() }).await;
+    put(&*store, "a", idle()).await;
+}
+
 /// A record is one key, and its value is JSON; what names the record's own revision is `null`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcdctl_shows_what_is_kept() {

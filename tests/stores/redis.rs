@@ -103,6 +103,19 @@ async fn redis_cli_shows_what_is_kept() {
     assert_eq!(shown["lease"]["term"]["held_until_ms"].as_u64(), Some(now.milliseconds() + 60_000));
 }
 
+/// A user with `nopass` logs in without a password, and is not the default user.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_may_have_no_password() {
+    let fixture = Redis::start(10).await;
+    fixture.engine.cli(&["ACL", "SETUSER", "app", "on", "nopass", "allkeys", "allchannels", "allcommands"]);
+    fixture.engine.cli(&["ACL", "SETUSER", "default", "-@all"]);
+    let StoreKind::Redis(redis) = &fixture.settings.kind else { panic!("these are settings of Redis") };
+    let login = Some(config::Login { user: "app".to_owned(), password_file: None });
+    let named = config::Redis { login, ..redis.clone() };
+    let store = RedisStore::connect(&named, &fixture.settings).await.expect("the user may log in");
+    put(&store, "a", idle()).await;
+}
+
 /// Idle records that were written lately are kept, and forgotten only when room is needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_young_stays() {

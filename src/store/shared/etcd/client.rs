@@ -52,8 +52,11 @@ impl EtcdClient {
             .with_connect_timeout(limit)
             .with_keep_alive(PING_INTERVAL, limit)
             .with_keep_alive_while_idle(true);
-        if let Some(login) = &settings.login {
-            options = options.with_user(&*login.user, secret::password(login)?).with_auto_token_refresh(true);
+        if let Some(login) = &settings.login
+            // A user without a password is known by the name in its certificate.
+            && let Some(password) = secret::password(login)?
+        {
+            options = options.with_user(&*login.user, password).with_auto_token_refresh(true);
         }
         if let Some(tls) = &settings.tls {
             options = options.with_tls(tls_options(tls)?);

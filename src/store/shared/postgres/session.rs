@@ -66,11 +66,9 @@ impl PostgresAccess {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.user(settings.login.as_ref().map_or(config::POSTGRES_USER, |login| &login.user));
         // The server may know its user without one: by a certificate, by the user of the process, or by the address.
-        match settings.login.as_ref().map(secret::password).transpose() {
-            Ok(password) => password.map(|password| config.password(password)),
-            Err(OpenError::NoPassword) => None,
-            Err(error) => return Err(error),
-        };
+        if let Some(password) = settings.login.as_ref().map(secret::password).transpose()?.flatten() {
+            config.password(password);
+        }
         config.ssl_mode(if settings.is_secure { SslMode::Require } else { SslMode::Disable });
         let tls = settings.is_secure.then(|| client_tls(settings.tls.as_ref())).transpose()?;
         Ok(Self { config, tls: tls.map(MakeRustlsConnect::new) })

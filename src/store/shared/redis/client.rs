@@ -177,7 +177,8 @@ fn client(settings: &config::Redis, limit: Duration) -> Result<Client, OpenError
     // Without this limit on unacknowledged data, a dead connection would stay open for a quarter of an hour.
     info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true).set_user_timeout(limit));
     if let Some(login) = &settings.login {
-        let password = secret::password(login)?;
+        // A user with `nopass` logs in with any password. Without one, the library would not log in as this user.
+        let password = secret::password(login)?.unwrap_or_default();
         let redis = info.redis_settings().clone().set_username(&login.user).set_password(password);
         info = info.set_redis_settings(redis);
     }
