@@ -103,9 +103,8 @@ mod tests {
         for status in statuses() {
             let alone = match status.as_u16() {
                 502 | 504 => End::Doubt,
-                307 | 308 => End::Nothing,
                 408 | 499 => End::Answered(status),
-                400..=498 => End::Nothing,
+                307 | 308 | 400..=498 => End::Nothing,
                 _ => End::Answered(status),
             };
             assert_eq!(end(status, &HeaderMap::new()), alone, "{status}");

@@ -170,7 +170,7 @@ async fn a_head_without_the_weakness_of_bodies_is_as_it_must_be() {
     assert!(diagnosis.text.contains("HEAD           ok"), "{}", diagnosis.text);
 }
 
-/// A server of files by WebDAV, one that knows no OPTIONS, and one whose OPTIONS fails: the last one needs a key.
+/// A server of files by `WebDAV`, one that knows no OPTIONS, and one whose OPTIONS fails: the last one needs a key.
 #[tokio::test]
 async fn whether_a_delete_could_remove_a_collection_is_asked_for() {
     for (answer, result) in

@@ -89,7 +89,7 @@ fn batch(source: Source<'_>, (placed, route): (&Placed, &Route)) -> Option<Probl
         let name = text.trim_start_matches(SIGNS);
         !is_capture && BATCHES.iter().any(|batch| name.eq_ignore_ascii_case(batch))
     };
-    let is_unchecked = rules.append_methods.iter().any(|method| method == http::Method::POST);
+    let is_unchecked = rules.append_methods.contains(&http::Method::POST);
     let is_named = !rules.also_changes.is_empty() || route.writes_to.is_some();
     if !is_unchecked || is_named || !route.path.texts().any(is_batch) {
         return None;
