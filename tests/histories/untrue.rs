@@ -40,11 +40,11 @@ pub const ALL: [Untrue; 7] = [
 
 /// The events after which each of the faults has been found, and the doubts where they are the fault.
 const EVENTS: Events = Events { writes: 150, conflicts: 10, doubts: 0, grants: 0 };
-const DOUBTS: usize = 16;
+const DOUBTS: usize = 32;
 const OPERATIONS: usize = 600;
 
 /// A window that is over before most late writes are applied.
-const SHORT_WINDOW_MS: usize = 100;
+const SHORT_WINDOW_MS: usize = 50;
 
 /// The late writes where they are the fault. They are late by more than that window, because no `timeout` of a generated
 /// configuration is as long. Each must meet another write, so there are many of them.
