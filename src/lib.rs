@@ -2,16 +2,15 @@
 //!
 //! # The crate's map: the request path in ten steps
 //!
-//! 1. A connection is accepted ([`server`]), and pingora parses a request. Over HTTP/1.1, `proxy/direct.rs` serves
-//!    guarded requests and unguarded reads by itself. For all others pingora calls the hooks of [`proxy::Gateway`]. Both
-//!    ways take the same steps: `proxy/entry.rs` sets limits on the connection, `proxy/target.rs` brings the target into origin-form, and
-//!    `proxy/arrival.rs` asks the door.
+//! 1. A connection is accepted ([`server`]), and pingora parses a request. `proxy/serve.rs` is the way of each request,
+//!    over either protocol: `proxy/entry.rs` sets limits on the connection, `proxy/target.rs` brings the target into
+//!    origin-form, and `proxy/arrival.rs` asks the door.
 //! 2. The door ([`routing::door`]), a pure function, finds the route by the normal form of the path ([`core::target`],
 //!    [`core::route`]). It refuses any target that can be read in two ways, and makes the resource key
 //!    ([`core::resource`]).
-//! 3. An unguarded request continues through pingora's own proxying (`proxy/pass.rs`). So does a request on a route
-//!    that only observes, with a verdict computed alongside (`proxy/observe.rs`). A read without content over HTTP/1.1
-//!    goes straight to its server instead (`proxy/forward.rs`). Their path ends here.
+//! 3. An unguarded request goes straight to a server (`proxy/forward.rs`), and both bodies flow at a time
+//!    (`downstream/relay.rs`). So does a request on a route that only observes, with a verdict computed alongside
+//!    (`proxy/observe.rs`). Their path ends here.
 //! 4. A guarded request ([`routing::GuardedRequest`]) goes to [`guard::Guard`], which parses its preconditions
 //!    ([`core::precondition`]) as the route's [`dialect`] spells them, and takes one of four paths:
 //!    `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or `guard/lease/mod.rs` for an operation on

@@ -137,9 +137,10 @@ mod tests {
                         assert!(!line[place + 1..].contains(&line[place]), "the last one of its client: {context}");
                     }
                     None => assert!(
-                        (0..line.len()).all(|place| match line[place].address == newcomer.address {
-                            true => after(place).1 >= before.1,
-                            false => after(place).0 >= before.0,
+                        (0..line.len()).all(|place| if line[place].address == newcomer.address {
+                            after(place).1 >= before.1
+                        } else {
+                            after(place).0 >= before.0
                         }),
                         "{context}"
                     ),

@@ -1,4 +1,4 @@
-//! The first line of a head as received (RFC 9112 section 3), before the parser changes it, and its host.
+//! The first line of a head as received (RFC 9112 section 3), before the parser changes it.
 //!
 //! # Design
 //!
@@ -36,16 +36,11 @@ pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
 }
 
 /// Returns the method and the target in the first line that is not empty.
-pub fn method_and_target(head: &[u8]) -> Option<(&[u8], &[u8])> {
+fn method_and_target(head: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = lines(head).find(|line| !line.is_empty())?;
     let begin = line.iter().position(|octet| *octet == b' ')?;
     let end = line.iter().rposition(|octet| *octet == b' ')?;
     Some((line.get(..begin)?, line.get(begin + 1..end)?))
-}
-
-/// Whether a head asks for a tunnel.
-pub fn is_connect(head: &[u8]) -> bool {
-    method_and_target(head).is_some_and(|(method, _)| method == b"CONNECT")
 }
 
 /// Returns what a log may show of a request that begins with these bytes.
@@ -59,11 +54,6 @@ pub fn shown(received: &[u8]) -> ShownLine<'_> {
     let ends_path = |octet: &u8| matches!(octet, b'?' | b'#' | 0x7f) || *octet <= b' ';
     let path = target.split(ends_path).next().filter(|path| path.starts_with(b"/")).unwrap_or_default();
     ShownLine { method, path: path.get(..SHOWN_PATH_BYTES).unwrap_or(path) }
-}
-
-/// Returns the value of the first `Host` field, as far as it is text.
-pub fn host(head: &[u8]) -> Option<&str> {
-    std::str::from_utf8(field(head, b"host:")?.trim_ascii()).ok()
 }
 
 /// Whether a line of a head begins with the name of a field.
@@ -150,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_that_name_a_route_are_found_as_they_are_spelled() {
-        let head = b"\r\nPUT /a?b HTTP/1.1\r\nHosts: x\r\nhOST: \ta:80 \r\nHost: b\r\n\r\n";
-        assert_eq!((method_and_target(head), host(head)), (Some((&b"PUT"[..], &b"/a?b"[..])), Some("a:80")));
+    fn the_parts_of_the_line_are_found_as_they_are_spelled() {
+        let head = b"\r\nPUT /a?b HTTP/1.1\r\nHosts: x\r\nhOST: \ta:80 \r\n\r\n";
+        assert_eq!(method_and_target(head), Some((&b"PUT"[..], &b"/a?b"[..])));
+        assert!(has_field(head, b"host:") && !has_field(head, b"hos:"));
         for head in ["", "\r\n", "GET", "GET /a", "GET /a\r\nHost: \r\n"] {
             assert_eq!(method_and_target(head.as_bytes()), None, "{head:?}");
         }
-        assert_eq!(host(b"GET / HTTP/1.0\r\n\r\n"), None);
     }
 
     #[test]

@@ -6,3 +6,4 @@ pub(crate) mod relay;
 pub mod respond;
 pub(crate) mod session;
 pub(crate) mod unread;
+pub(crate) mod upload;

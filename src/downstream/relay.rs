@@ -1,20 +1,21 @@
-//! Sending the answer to a guarded request, or to an unguarded read.
+//! Sending the answer to a request.
 
 use bytes::Bytes;
+use http::{Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
     protocols::http::ServerSession,
 };
 
-use super::{local_answer::LocalAnswer, respond, session::gone, unread};
+use super::{local_answer::LocalAnswer, respond, unread, upload::ClientUpload};
 use crate::{
     body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed, UntoldGrant},
     telemetry::access::AccessEntry,
     upstream::{
-        Exchange,
+        Exchange, Failure,
         fields::{frame_response, is_bodiless},
     },
 };
@@ -25,7 +26,7 @@ pub(crate) enum Outgoing {
     Local(LocalAnswer),
     /// One of the upstream.
     Relayed(Box<Relayed>),
-    /// One of the upstream to an unguarded request, sent as long as the client is there.
+    /// One of the upstream to an unguarded request, of which the rest may still come.
     Forwarded(Box<Relayed>),
 }
 
@@ -67,20 +68,28 @@ impl Outgoing {
     }
 }
 
-/// Forwards an interim response.
+/// Forwards an interim response, which a client of HTTP/1.0 would take for the final one (RFC 9110 section 15.2).
 pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<ResponseHeader>) -> pingora::Result<()> {
-    session.write_response_header(head).await
+    if session.req_header().version == Version::HTTP_10 {
+        return Ok(());
+    }
+    // Writing any head before the body is read makes pingora close the connection afterwards.
+    let keepalive_seconds = session.get_keepalive();
+    session.write_response_header(head).await?;
+    session.set_keepalive(keepalive_seconds);
+    Ok(())
 }
 
 /// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part
-/// for the whole. `watches_client` ends the exchange when the client goes while the server is silent.
-async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bool) -> pingora::Result<()> {
+/// for the whole. If `is_forwarded`, the rest of the request goes to the server meanwhile, and the exchange ends when the
+/// client goes.
+async fn relay(session: &mut ServerSession, relayed: Relayed, is_forwarded: bool) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let method = &session.req_header().method;
     let (is_head, is_bodiless) = (*method == http::Method::HEAD, is_bodiless(method, &head));
-    let rest = match rest {
+    let mut rest = match rest {
         // Released first, so that the client's next request finds the connection.
-        Some(exchange) if is_head => {
+        Some(exchange) if is_head && !exchange.is_open() => {
             exchange.finish().await;
             None
         }
@@ -88,6 +97,16 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bo
     };
     let mut left = if is_bodiless { Some(0) } else { content_length(&head.headers) };
     frame_response(&mut head, session.req_header());
+    if left.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
+        // The end of the connection is the end of the body.
+        session.set_keepalive(None);
+    }
+    let is_refused = head.status.is_client_error() || head.status.is_server_error();
+    let is_over = |exchange: &mut Exchange| exchange.is_complete() && !exchange.is_open();
+    // Over HTTP/2, a head that ends the response says so: trailers alone are such a head.
+    if left.is_none() && begun.is_empty() && rest.as_mut().is_none_or(is_over) {
+        left = Some(0);
+    }
     if left == Some(0) {
         respond::write_whole(session, head, Bytes::new()).await?;
     } else {
@@ -101,19 +120,36 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, watches_client: bo
             send_piece(session, chunk.clone(), &mut left).await?;
         }
     }
-    if let Some(mut exchange) = rest {
-        while left != Some(0)
-            && let Some(chunk) = next_chunk(session, &mut exchange, watches_client).await?
-        {
-            let _sending = unread::sending(chunk.len());
-            send_piece(session, chunk, &mut left).await?;
-        }
-        // The client may have the whole response, and be gone. Over HTTP/2, the server may still have to end its stream.
-        if left != Some(0) || matches!(exchange.next_chunk().await, Ok(None)) {
-            exchange.finish().await;
-        }
+    let Some(exchange) = rest else { return end(session, left).await };
+    if !is_forwarded {
+        return relay_rest(session, exchange, left).await;
     }
+    TwoWayRelay { exchange, upload: ClientUpload::beside_response(session), left }.relay(session, is_refused).await
+}
+
+/// Ends a response whose length is not known.
+async fn end(session: &mut ServerSession, left: Option<u64>) -> pingora::Result<()> {
     if left == Some(0) { Ok(()) } else { session.write_response_body(Bytes::new(), true).await }
+}
+
+/// Forwards the rest of a response to a request that is complete.
+async fn relay_rest(session: &mut ServerSession, mut exchange: Exchange, mut left: Option<u64>) -> pingora::Result<()> {
+    while left != Some(0)
+        && let Some(chunk) = relayed(exchange.next_chunk().await)?
+    {
+        let _sending = unread::sending(chunk.len());
+        send_piece(session, chunk, &mut left).await?;
+    }
+    finish(exchange, left).await;
+    end(session, left).await
+}
+
+/// Ends an exchange whose response the client has, and who may be gone. Over HTTP/2, the server may still have to end its
+/// stream.
+async fn finish(mut exchange: Exchange, left: Option<u64>) {
+    if left != Some(0) || matches!(exchange.next_chunk().await, Ok(None)) {
+        exchange.finish().await;
+    }
 }
 
 /// Sends a piece of a body. If `left` tells how many bytes are left, the last of them ends the response
@@ -123,15 +159,77 @@ async fn send_piece(session: &mut ServerSession, piece: Bytes, left: &mut Option
     session.write_response_body(piece, *left == Some(0)).await
 }
 
-async fn next_chunk(
-    session: &mut ServerSession,
-    exchange: &mut Exchange,
-    watches_client: bool,
-) -> pingora::Result<Option<Bytes>> {
-    let chunk = tokio::select! {
-        biased;
-        chunk = exchange.next_chunk() => chunk,
-        gone = gone(session), if watches_client => return Err(gone),
-    };
-    chunk.map_err(|failure| Error::because(ErrorType::ReadError, "relaying the upstream's response", failure))
+/// Fails as a relay does whose upstream has failed.
+fn relayed<T>(outcome: Result<T, Failure>) -> pingora::Result<T> {
+    outcome.map_err(|failure| Error::because(ErrorType::ReadError, "relaying the upstream's response", failure))
+}
+
+/// An exchange both of whose bodies are on their way.
+struct TwoWayRelay {
+    exchange: Exchange,
+    upload: ClientUpload,
+    /// The bytes of the response that are left, if its head told.
+    left: Option<u64>,
+}
+
+impl TwoWayRelay {
+    async fn relay(mut self, session: &mut ServerSession, is_refused: bool) -> pingora::Result<()> {
+        let relayed = self.relay_both(session, is_refused).await;
+        match relayed {
+            Ok(true) => finish(self.exchange, self.left).await,
+            Ok(false) => {}
+            Err(_) => self.exchange.abandon().await,
+        }
+        relayed.map(|_is_kept| ())
+    }
+
+    /// Relays both bodies. Returns whether the server may have another exchange.
+    async fn relay_both(&mut self, session: &mut ServerSession, is_refused: bool) -> pingora::Result<bool> {
+        let is_tunnel = session.was_upgraded();
+        while self.left != Some(0) {
+            let is_wanted = self.exchange.is_open();
+            tokio::select! {
+                biased;
+                chunk = self.exchange.next_chunk() => {
+                    let Some(chunk) = relayed(chunk)? else { break };
+                    let _sending = unread::sending(chunk.len());
+                    send_piece(session, chunk, &mut self.left).await?;
+                }
+                piece = self.upload.next(session, is_wanted) => {
+                    let is_end = self.send(piece?).await;
+                    if is_end && is_tunnel {
+                        // One side that closes ends the tunnel.
+                        return end(session, None).await.map(|()| false);
+                    }
+                }
+            }
+        }
+        self.end_response(session).await?;
+        // A server that has refused a request wants no more of it (RFC 9112 section 9.5).
+        self.upload.after_response();
+        while self.exchange.is_open() && !is_refused && !is_tunnel {
+            let piece = self.upload.next(session, true).await?;
+            self.send(piece).await;
+        }
+        Ok(!is_tunnel)
+    }
+
+    /// Sends a piece of the request on, and returns whether it was the end. A server that takes no more of it may still
+    /// answer.
+    async fn send(&mut self, piece: Option<Bytes>) -> bool {
+        let is_end = piece.is_none();
+        let _ = self.exchange.send(piece).await;
+        is_end
+    }
+
+    /// Ends the response. Pingora writes no trailers over HTTP/1.1.
+    async fn end_response(&mut self, session: &mut ServerSession) -> pingora::Result<()> {
+        if self.left == Some(0) {
+            return Ok(());
+        }
+        match self.exchange.trailers().await.filter(|_| session.is_http2()) {
+            Some(trailers) => session.write_response_trailers(trailers).await,
+            None => end(session, self.left).await,
+        }
+    }
 }

@@ -45,6 +45,7 @@ mod write;
 pub use answer::{Answer, Relayed};
 pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
+pub(crate) use refusals::{of_forwarded, of_head};
 
 use claim::Claims;
 use cors::Cors;
@@ -63,7 +64,7 @@ pub struct Guard {
     writes: Writes,
     reads: Reads,
     cors: Cors,
-    upstreams: Arc<Upstreams>,
+    exchanger: Arc<Exchanger>,
     gates: Gates,
 }
 
@@ -77,13 +78,14 @@ impl Guard {
         owner: u64,
         held_until: StoreTime,
     ) -> Self {
-        let exchanger = Arc::new(Exchanger::to(Arc::clone(&upstreams)));
-        Self::over((upstreams, exchanger), config, store, owner, held_until)
+        let exchanger = Arc::new(Exchanger::to(upstreams));
+        let transport = Arc::clone(&exchanger) as Arc<dyn Transport>;
+        Self::over((exchanger, transport), config, store, owner, held_until)
     }
 
-    /// Like [`Guard::new`], but exchanges go through this transport.
+    /// Like [`Guard::new`], but guarded exchanges go through this transport.
     pub fn over(
-        (upstreams, exchanger): (Arc<Upstreams>, Arc<dyn Transport>),
+        (connections, exchanger): (Arc<Exchanger>, Arc<dyn Transport>),
         config: &Config,
         store: Arc<dyn Store>,
         owner: u64,
@@ -105,7 +107,7 @@ impl Guard {
             reads: Reads::new(Arc::clone(&leases), exchanger, bodies),
             leases,
             cors,
-            upstreams,
+            exchanger: connections,
             gates: new_gates(config.routes.len()),
         }
     }
@@ -123,7 +125,7 @@ impl Guard {
             writes: self.writes.renewed(config, bodies.clone()),
             cors: self.cors.renewed(bodies.clone()),
             reads: self.reads.renewed(bodies),
-            upstreams: Arc::clone(&self.upstreams),
+            exchanger: Arc::clone(&self.exchanger),
             gates,
         }
     }
@@ -147,9 +149,14 @@ impl Guard {
         self
     }
 
+    /// Returns the connections to the servers, for requests that are not guarded too.
+    pub(crate) fn exchanger(&self) -> &Exchanger {
+        &self.exchanger
+    }
+
     /// Returns the upstreams and their servers.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
-        &self.upstreams
+        self.exchanger.upstreams()
     }
 
     /// Returns the table of the routes.

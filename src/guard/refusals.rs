@@ -70,6 +70,27 @@ pub(super) fn of_write(failure: Failure, late_write_window: Duration) -> Refusal
     }
 }
 
+/// The refusal of an unguarded request that got no response.
+pub(crate) fn of_forwarded(failure: Failure, is_safe: bool) -> Refusal {
+    let refusal = match failure {
+        Failure::Full => return upstream_full(),
+        Failure::Insecure => return insecure(),
+        Failure::NotSent { timed_out: true } => {
+            return Refusal::new(Code::UpstreamConnectTimeout, "no server could be reached in time; try again later");
+        }
+        Failure::NotSent { timed_out: false } => {
+            return Refusal::new(Code::UpstreamUnreachable, "no server could be reached; try again later");
+        }
+        Failure::Abandoned { timed_out: true } => {
+            Refusal::new(Code::UpstreamTimeout, "the server did not answer in time; read before you write again")
+        }
+        Failure::Abandoned { timed_out: false } => {
+            Refusal::new(Code::UpstreamFailed, "the server gave no usable answer; read before you write again")
+        }
+    };
+    if is_safe { refusal } else { refusal.in_doubt() }
+}
+
 /// The refusal of a write whose response broke off after its head. The head has already told the outcome.
 pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_write_window: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
@@ -78,7 +99,7 @@ pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_write_window:
 }
 
 /// The refusal of a request that cannot be forwarded.
-pub(super) fn of_head(error: &HeadError) -> Refusal {
+pub(crate) fn of_head(error: &HeadError) -> Refusal {
     match error {
         HeadError::TransferCoding => {
             Refusal::new(Code::NotSupported, "the body is in a transfer coding other than chunked; send it without")

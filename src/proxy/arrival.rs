@@ -1,9 +1,9 @@
 //! A request at the door, before anything is done with it.
 
 use http::HeaderName;
-use pingora::{http::RequestHeader, protocols::http::ServerSession};
+use pingora::protocols::http::ServerSession;
 
-use super::{pass, target};
+use super::target;
 use crate::{
     core::{
         fields::{Underscores, is_second_spelling},
@@ -35,18 +35,6 @@ impl Arrival {
     /// Asks again, after the rules of the route have changed.
     pub(super) fn again(&mut self, serving: &Serving, session: &mut ServerSession) {
         self.door = ask(serving, session, &self.origin_form);
-    }
-
-    /// Whether the request is a read that goes to the upstream without pingora's proxying, unless a reload comes between.
-    pub(super) fn is_forwarded_here(&self, serving: &Serving, request: &RequestHeader) -> bool {
-        let Door::Pass { route_index, .. } = self.door else { return false };
-        let route = serving.routes().get(route_index);
-        route.is_some_and(|route| !route.upstream.http2) && pass::is_plain_read(request)
-    }
-
-    /// Whether this proxy answers the request itself, unless a reload comes between.
-    pub(super) fn is_answered_here(&self) -> bool {
-        matches!(self.door, Door::Guarded(_) | Door::Refuse { .. })
     }
 }
 

@@ -3,13 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{StatusCode, header};
-use pingora::{Error, protocols::http::ServerSession, proxy::FailToProxy};
+use pingora::{Error, ErrorSource, ErrorType, protocols::http::ServerSession};
 
 use super::{
     arrival::Arrival,
     context::Context,
-    failure,
-    handshake::{self, Handshake},
+    handshake::Handshake,
     observe::{Observation, Observer},
 };
 use crate::{
@@ -33,16 +32,13 @@ use crate::{
 
 static UPGRADE_DEMANDED: Seldom = Seldom::new();
 
-/// Sets limits on the connection, and lets a write finish after its client has gone.
+/// Sets limits on the connection.
 pub(super) fn prepare(session: &mut ServerSession, keepalive_timeout: Duration) {
     // Without this, an idle HTTP/1.1 connection is kept for ever. Pingora reads 0 seconds as the same.
     if session.get_keepalive().is_some() {
         session.set_keepalive(Some(keepalive_timeout.as_secs()).filter(|&seconds| seconds > 0));
     }
     session.set_write_timeout(Some(respond::WRITE_TIMEOUT));
-    if !session.req_header().method.is_safe() {
-        session.set_abort_on_close(false);
-    }
 }
 
 /// Sends the 100 to a client that expects it and has no content to send, whoever answers then. The expectation is met, and
@@ -66,7 +62,7 @@ pub(super) fn end_connection(session: &mut ServerSession) {
 pub(super) enum Entered {
     /// An answer.
     Answered(Outgoing),
-    /// The way to the upstream, through pingora's own proxying.
+    /// The way to the upstream, as it came.
     Passed,
 }
 
@@ -109,7 +105,7 @@ pub(super) async fn enter(
                 end_connection(session);
             }
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
-            answered(session, context, Answer::Refused(refusal))
+            answered(session, context, Answer::Refused(refusal)).map(Entered::Answered)
         }
         Door::Pass { route_index, upgrade } => {
             if !upgrade {
@@ -143,7 +139,7 @@ pub(super) async fn enter(
 }
 
 /// Lets the guard answer a request, without `Upgrade`.
-async fn guard(
+pub(super) async fn guard(
     serving: &Serving,
     session: &mut ServerSession,
     context: &mut Context,
@@ -164,7 +160,7 @@ async fn guard(
     if wants_upgrade {
         tell_of_upgrade(request, &answer);
     }
-    answered(session, context, answer)
+    answered(session, context, answer).map(Entered::Answered)
 }
 
 /// Logs that the backend demands the upgrade that was removed (RFC 9110 section 15.5.22).
@@ -180,9 +176,9 @@ fn tell_of_upgrade(request: &GuardedRequest, answer: &Answer) {
 }
 
 /// Prepares an answer in the dialect of the route.
-fn answered(session: &ServerSession, context: &mut Context, answer: Answer) -> pingora::Result<Entered> {
+pub(super) fn answered(session: &ServerSession, context: &mut Context, answer: Answer) -> pingora::Result<Outgoing> {
     let dialect = dialect(context);
-    Outgoing::new(session.req_header(), answer, dialect, &mut context.entry).map(Entered::Answered)
+    Outgoing::new(session.req_header(), answer, dialect, &mut context.entry)
 }
 
 /// Sends an answer to its end.
@@ -236,56 +232,35 @@ async fn refuse(session: &mut ServerSession, context: &mut Context, refusal: Ref
     respond::refuse(session, refusal, dialect(context), &mut context.entry).await
 }
 
-/// Handles a handshake as a plain read, if the upstream has opened no tunnel. Returns false if there is none to
-/// handle.
-async fn read_instead(session: &mut ServerSession, error: &Error, context: &mut Context) -> pingora::Result<bool> {
-    let opened_none = handshake::opened_no_tunnel(error);
-    let Some(handshake) = context.handshake.take().filter(|_| opened_none) else { return Ok(false) };
-    // The next request for that server may take the slot.
-    context.slot = None;
-    // Pingora closes the connection after a failure.
-    end_connection(session);
-    context.entry.verdict = None;
-    let serving = Arc::clone(&context.serving);
-    if let Entered::Answered(outgoing) = guard(&serving, session, context, &handshake.request).await? {
-        send(session, context, outgoing).await?;
+/// Answers a request that could not be handled, if its client can still be answered.
+pub(super) async fn fail(session: &mut ServerSession, error: &Error, context: &mut Context) {
+    tracing::debug!(%error, "a request failed");
+    let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
+    if let Some(refusal) = refusal_of(error).filter(|_| !answered) {
+        // What is left of the request cannot be told from the next one.
+        end_connection(session);
+        let _ = refuse(session, context, refusal).await;
     }
-    Ok(true)
 }
 
-/// Answers a request that could not be handled, if its client can still be answered.
-pub(super) async fn fail(session: &mut ServerSession, error: &Error, context: &mut Context) -> FailToProxy {
-    match read_instead(session, error, context).await {
-        Ok(true) => {
-            let error_code = session.response_written().map_or(0, |head| head.status.as_u16());
-            return FailToProxy { error_code, can_reuse_downstream: false };
+/// Returns the refusal that tells of an error in a request, or `None` if the client is gone.
+fn refusal_of(error: &Error) -> Option<Refusal> {
+    match error.etype() {
+        ErrorType::ReadTimedout if *error.esource() == ErrorSource::Downstream => {
+            Some(Refusal::new(Code::BodyTimeout, "send the whole body without pausing for a minute"))
         }
-        Ok(false) => {}
-        Err(error) => tracing::debug!(%error, "a handshake could not be handled as a plain read"),
+        ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::ReadError | ErrorType::ConnectionClosed => None,
+        _ => Some(malformed_request()),
     }
-    let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
-    let refusal = failure::refusal(error, &session.req_header().method, context.connected).filter(|_| !answered);
-    let mut error_code = 0;
-    if let Some(refusal) = refusal {
-        error_code = refusal.code.status().as_u16();
-        // Pingora closes the connection after a failure.
-        session.set_keepalive(None);
-        if refuse(session, context, refusal).await.is_err() {
-            error_code = 0;
-        }
-    }
-    tracing::debug!(%error, error_code, "an exchange failed");
-    FailToProxy { error_code, can_reuse_downstream: false }
 }
 
 /// Ends a request, and avoids a reset for a client that is still sending.
 pub(super) async fn leave(session: &mut ServerSession, error: Option<&Error>, context: &mut Context) {
-    if !context.connected {
+    if !context.is_sent {
         context.end_write();
     }
     // The answer is out, and the rest must not hold up the end of the process.
     drop(context.ticket.take());
-    drop(context.slot.take());
     if error.is_none() || context.entry.refused.is_some() {
         respond::linger(session).await;
     }
@@ -304,4 +279,9 @@ pub(super) fn tell(session: &ServerSession, context: &mut Context, status: u16, 
         is_tls: session.digest().is_some_and(|digest| digest.ssl_digest.is_some()),
     };
     telemetry::end(&mut context.entry, &exchange);
+}
+
+/// Returns the refusal of a request that the parser does not take.
+pub(crate) fn malformed_request() -> Refusal {
+    Refusal::new(Code::MalformedRequest, "send a request that follows RFC 9110 and RFC 9112")
 }

@@ -1,150 +1,218 @@
-//! Reads without content on unguarded routes, over HTTP/1.1: one function from the door to the answer.
-//!
-//! # Design
-//!
-//! *Why not pingora's proxying?* It lets two bodies flow at a time, through a channel and a loop for each direction. A
-//! read without content needs neither: its head goes to the server, and then the response goes to the client. All other
-//! unguarded requests take pingora's way.
+//! Requests that are forwarded as they came, each direction as it arrives.
 
-use pingora::{
-    Error, ErrorType,
-    http::{RequestHeader, ResponseHeader},
-    protocols::http::ServerSession,
-};
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use pingora::{http::RequestHeader, protocols::http::ServerSession};
 
 use super::{
     Gateway,
     context::Context,
-    entry,
-    pass::{self, NextServer},
+    entry::{self, Entered},
+    pass,
 };
 use crate::{
-    core::fields::ends_at_hop,
+    body::Client as _,
+    config::{Balance, HashBy, Upstream},
+    core::{client_address::ClientAddress, expectation::expects_continue, readings::method, target::split_query},
     downstream::{
         relay::{Outgoing, relay_interim},
-        session::gone,
+        upload::ClientUpload,
     },
-    guard::Relayed,
+    guard::{Answer, Relayed, of_forwarded, of_head},
+    telemetry::stream_info,
     upstream::{
-        BodyPrefix, Connected, Exchange, Failure, Lost,
-        fields::{FieldsOfHead as _, is_bodiless},
+        BodyPrefix, Choice, Connected, Exchange, Following, Lost, Occupant, Purpose, Streamed, StreamedHead, Wanted,
+        fields::{is_bodiless, opens_websocket},
     },
 };
 
 impl Gateway {
-    /// Sends a read that [`pass::is_plain_read`] accepts to a server, and returns its answer. If an idle connection
-    /// turns out to be dead, the read is sent once more.
+    /// Sends a request to a server, and returns its answer. The rest of the request follows while the answer is sent.
     pub(super) async fn forward(
         &self,
         session: &mut ServerSession,
         context: &mut Context,
     ) -> pingora::Result<Outgoing> {
-        let mut is_repeated = false;
-        loop {
-            let connected = self.connect(session.req_header(), context, is_repeated).await?;
-            let was_idle = connected.is_reused();
-            match ask(session, context, connected).await? {
-                Ok(exchange) => return self.answer(session, context, exchange).await,
-                Err(lost) => {
-                    context.watch.failed(lost.word());
-                    if !(lost.connection_died && was_idle) {
-                        return Err(Error::new_up(kind(&lost)));
-                    }
-                    pass::stay(context);
-                    is_repeated = true;
-                }
-            }
-        }
-    }
-
-    /// Connects to the next server of a request that can be reached.
-    async fn connect(
-        &self,
-        request: &RequestHeader,
-        context: &mut Context,
-        is_fresh: bool,
-    ) -> pingora::Result<Box<Connected>> {
-        loop {
-            let NextServer { upstream, server, address } = self.servers.next(request, context).await?;
-            match self.forwards.connect(&upstream, server, address, is_fresh).await {
-                Ok(connected) => {
-                    context.connected = true;
-                    pass::connected(context, true);
-                    return Ok(connected.occupying(context.slot.take()));
-                }
-                Err(error) => {
-                    pass::failed_to_connect(context, &error);
-                    if !pass::may_connect_again(context) {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Makes the answer of the exchange that has begun.
-    async fn answer(
-        &self,
-        session: &mut ServerSession,
-        context: &mut Context,
-        mut exchange: Exchange,
-    ) -> pingora::Result<Outgoing> {
+        let info = context.entry.info.clone();
+        let begun = stream_info::along(info.as_ref(), exchange(session, context)).await?;
+        let exchange = match begun {
+            Ok(exchange) => exchange,
+            Err(answer) => return entry::answered(session, context, answer),
+        };
         if self.live.ends() {
             entry::end_connection(session);
         }
-        let mut head = exchange.take_head();
-        context.watch.answered(head.status.as_u16());
-        let is_bodiless = is_bodiless(&session.req_header().method, &head);
-        pass::response_from_upstream(session.req_header(), context, &mut head)?;
-        let rest = if is_bodiless {
-            // Released first, so that the client's next request finds the connection and the slot.
-            exchange.finish().await;
-            None
-        } else {
-            Some(exchange)
-        };
-        Ok(Outgoing::Forwarded(Box::new(Relayed { head, begun: BodyPrefix::default(), rest })))
-    }
-}
-
-/// Sends a read on a connection, and waits for its final response as long as the client does. Interim responses are
-/// relayed. The outer error is one of the client.
-async fn ask(
-    session: &mut ServerSession,
-    context: &mut Context,
-    connected: Box<Connected>,
-) -> pingora::Result<Result<Exchange, Lost>> {
-    let mut head = Box::new(session.req_header().clone());
-    head.remove_all(ends_at_hop);
-    pass::request_to_upstream(session.req_header().version, context, &mut head)?;
-    let mut read = match connected.forward(head).await {
-        Ok(read) => read,
-        Err(lost) => return Ok(Err(lost)),
-    };
-    loop {
-        let head = tokio::select! {
-            biased;
-            head = read.next_head() => head.map(interim),
-            gone = gone(session) => return Err(gone),
-        };
-        match head {
-            Ok(Some(interim)) => relay_interim(session, interim).await?,
-            Ok(None) => return Ok(read.into_exchange()),
-            Err(lost) => return Ok(Err(lost)),
+        match context.refused_handshake(exchange.head().status) {
+            Some(handshake) => {
+                exchange.discard().await;
+                let serving = Arc::clone(&context.serving);
+                match entry::guard(&serving, session, context, &handshake.request).await? {
+                    Entered::Answered(outgoing) => Ok(outgoing),
+                    Entered::Passed => Err(pingora::Error::new_in(pingora::ErrorType::InternalError)),
+                }
+            }
+            None => answer(session, context, exchange).await,
         }
     }
 }
 
-/// Returns a copy of the head of an interim response.
-fn interim(head: &ResponseHeader) -> Option<Box<ResponseHeader>> {
-    head.status.is_informational().then(|| Box::new(head.clone()))
+/// Begins the exchange with a server. A read whose idle connection turns out to be dead is sent once more. The outer error
+/// is one of the client.
+async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora::Result<Result<Exchange, Answer>> {
+    let Some(upstream) = context.entry.route.as_ref().map(|route| Arc::clone(&route.upstream)) else {
+        return Err(pingora::Error::explain(pingora::ErrorType::InternalError, "a request without a route"));
+    };
+    let is_safe = session.req_header().method.is_safe();
+    let may_repeat = may_send_again(session);
+    let hashed = hashed(&upstream, session.req_header(), context);
+    let serving = Arc::clone(&context.serving);
+    let wanted = Wanted {
+        choice: hashed.as_deref().map_or(Choice::Turn, Choice::Hash),
+        purpose: if may_repeat { Purpose::Read } else { Purpose::Write },
+        occupant: occupant(context),
+        opens_tunnel: opens_websocket(session.req_header()),
+    };
+    let mut connected = serving.guards.exchanger().connect_for(&upstream, wanted).await;
+    loop {
+        let connection = match connected {
+            Ok(connection) => connection,
+            Err(failure) => return Ok(Err(of_forwarded(failure, is_safe).into())),
+        };
+        context.entry.server = Some(connection.address().clone());
+        context.is_sent = true;
+        let (server, was_idle) = (connection.server(), connection.is_reused());
+        let head = match pass::request_to_upstream(session, context) {
+            Ok(head) => head,
+            Err(error) => return Ok(Err(of_head(&error).into())),
+        };
+        match ask(session, connection, head).await? {
+            Err(lost) if lost.connection_died && was_idle && may_repeat => {
+                connected = serving.guards.exchanger().connect_again(&upstream, wanted, server).await;
+            }
+            outcome => {
+                let begun = outcome.and_then(Streamed::into_exchange);
+                return Ok(begun.map_err(|lost| of_forwarded(lost.failure, is_safe).into()));
+            }
+        }
+    }
 }
 
-/// Returns the error of an exchange that has no response, as pingora's proxying would name it.
-fn kind(lost: &Lost) -> ErrorType {
-    match lost.failure {
-        Failure::Abandoned { timed_out: true } => ErrorType::ReadTimedout,
-        Failure::NotSent { .. } => ErrorType::ConnectError,
-        _ => ErrorType::ReadError,
+/// Sends a request on a connection, and relays what comes before its final response. A read waits as long as its client
+/// does. The outer error is one of the client.
+async fn ask(
+    session: &mut ServerSession,
+    connected: Box<Connected>,
+    head: Box<RequestHeader>,
+) -> pingora::Result<Result<Streamed, Lost>> {
+    let is_expected = expects_continue(session.req_header().version, &session.req_header().headers);
+    let mut upload = ClientUpload::of(session);
+    let first = if is_expected { None } else { upload.at_once(session).transpose()?.flatten() };
+    let following = match &first {
+        Some(_) if upload.is_ending() => Following::AtOnce,
+        _ if upload.is_open() => Following::Later,
+        _ => Following::Nothing,
+    };
+    let mut streamed = match connected.begin(head, following).await {
+        Ok(streamed) => streamed,
+        Err(lost) => return Ok(Err(lost)),
+    };
+    if first.is_some() {
+        streamed.send(first).await;
     }
+    if is_expected && streamed.is_http2() {
+        session.invite_content().await?;
+    }
+    let outcome = final_head(session, &mut upload, &mut streamed).await;
+    match outcome {
+        Ok(head) => Ok(head.map(|()| streamed)),
+        Err(gone) => {
+            streamed.abandon().await;
+            Err(gone)
+        }
+    }
+}
+
+/// Waits for the final response, and sends the rest of the request meanwhile. The outer error is one of the client.
+async fn final_head(
+    session: &mut ServerSession,
+    upload: &mut ClientUpload,
+    streamed: &mut Streamed,
+) -> pingora::Result<Result<(), Lost>> {
+    loop {
+        let is_wanted = streamed.is_open();
+        tokio::select! {
+            biased;
+            head = streamed.next_head() => match head {
+                Ok(StreamedHead::Interim(head)) => relay_interim(session, head).await?,
+                Ok(StreamedHead::Final) => return Ok(Ok(())),
+                Err(lost) => return Ok(Err(lost)),
+            },
+            piece = upload.next(session, is_wanted) => streamed.send(piece?).await,
+        }
+    }
+}
+
+/// Makes the answer of the exchange that has begun.
+async fn answer(
+    session: &mut ServerSession,
+    context: &mut Context,
+    mut exchange: Exchange,
+) -> pingora::Result<Outgoing> {
+    let mut head = exchange.take_head();
+    if let Some(observation) = &mut context.observation {
+        observation.response(head.status, &head.headers);
+    }
+    if tells_outcome(head.status) {
+        context.end_write();
+    }
+    // A server that knows the length may answer before the end of the request is told.
+    if exchange.is_open() && session.is_body_done() && head.status != StatusCode::SWITCHING_PROTOCOLS {
+        let _ = exchange.send(None).await;
+    }
+    let is_bodiless = is_bodiless(&session.req_header().method, &head);
+    pass::response_from_upstream(session.req_header(), context, &mut head)?;
+    let rest = if is_bodiless && !exchange.is_open() {
+        // Released first, so that the client's next request finds the connection and the slot.
+        exchange.finish().await;
+        None
+    } else {
+        Some(exchange)
+    };
+    Ok(Outgoing::Forwarded(Box::new(Relayed { head, begun: BodyPrefix::default(), rest })))
+}
+
+/// Whether the upstream has finished a write that it answers with this status (DESIGN, section 3, rule 3).
+fn tells_outcome(status: StatusCode) -> bool {
+    !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
+}
+
+/// Whether a request may be sent again on another connection: only a read, and only without content.
+fn may_send_again(session: &mut ServerSession) -> bool {
+    let request = session.req_header();
+    let is_read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    is_read && !method::is_named(&request.headers, request.raw_path()) && session.is_body_empty()
+}
+
+/// Returns what the server of a request is chosen by, if servers do not take turns.
+fn hashed(upstream: &Upstream, request: &RequestHeader, context: &Context) -> Option<Vec<u8>> {
+    if upstream.balance == Balance::RoundRobin {
+        return None;
+    }
+    let path = || {
+        let (path, _) = split_query(request.raw_path());
+        [upstream.identity.as_bytes(), b":", path].concat()
+    };
+    Some(match &upstream.hash_by {
+        HashBy::Path => path(),
+        HashBy::Client => context.client.map_or_else(path, |address| address.to_string().into_bytes()),
+        HashBy::Header(name) => request.headers.get(name).map_or_else(path, |value| value.as_bytes().to_vec()),
+    })
+}
+
+/// Returns who occupies a place at the server of a request. A trusted proxy that names no client brings those of many.
+fn occupant(context: &Context) -> Occupant {
+    let trusted = &context.serving.config.server.trusted_proxies;
+    let client = context.client.filter(|client| !trusted.contains(Some(*client)));
+    Occupant::Unguarded(client.map(|client| ClientAddress::from(Some(client))))
 }

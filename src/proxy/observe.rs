@@ -51,7 +51,7 @@ struct ObservedResource {
 
 /// One request on an observed route, until it is dropped.
 #[derive(Debug)]
-pub struct Observation {
+pub(super) struct Observation {
     seen: Arc<ObservedResource>,
     /// Whether the request is a write that has not ended.
     writes: bool,

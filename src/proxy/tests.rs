@@ -151,7 +151,7 @@ fn a_write_on_a_dead_pooled_connection_is_sent_once() {
     assert!(read_message(&mut stream).0.starts_with("HTTP/1.1 200 "));
     stream.write_all(b"PUT /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").expect("it is read");
     let (head, body) = read_message(&mut stream);
-    assert!(head.starts_with("HTTP/1.1 502 ") && head.contains("Connection: close"), "{head}");
+    assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
     let problem: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!((problem["code"].as_str(), problem["in_doubt"].as_bool()), (Some("upstream-failed"), Some(true)));
     let seen: Vec<String> = requests.try_iter().map(|head| head.chars().take(4).collect()).collect();
@@ -219,11 +219,11 @@ fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
         body.send_data(Bytes::from_static(b"hello"), false).expect("a frame");
         body.send_data(Bytes::new(), true).expect("a frame");
         assert_eq!(response.await.expect("an answer").status(), 200);
-        let request = http::Request::get("http://a/1").body(()).expect("a request");
+        let request = http::Request::delete("http://a/1").body(()).expect("a request");
         let (response, _) = client.send_request(request, true).expect("a stream");
         assert_eq!(response.await.expect("an answer").status(), 200);
     });
-    assert_eq!(&bytes.recv_timeout(PATIENCE).expect("a second request"), b"GET ");
+    assert_eq!(&bytes.recv_timeout(PATIENCE).expect("a second request"), b"DELE");
 }
 
 /// A server that cannot be connected to has seen nothing: the next one may be tried, even with a write.

@@ -10,7 +10,7 @@
 use http::Method;
 use pingora::protocols::{Stream, http::ServerSession};
 
-use super::{Gateway, context::Context, entry, failure, target};
+use super::{Gateway, context::Context, entry, target};
 use crate::{
     core::{
         policy::Dialect,
@@ -61,13 +61,13 @@ impl Gateway {
     pub(crate) fn tell_rejected(&self, client: UnreadClient) {
         let mut entry = AccessEntry::default();
         telemetry::begin(&mut entry, &http::HeaderMap::new());
-        let mut refusal = failure::malformed_request();
+        let mut refusal = entry::malformed_request();
         telemetry::refused(&mut entry, &mut refusal);
         let told = Told { method: None, path: b"", status: refusal.code.status().as_u16(), sent: 0 };
         self.tell_unread(&mut entry, client, &told);
     }
 
-    /// Answers a CONNECT over HTTP/2, which pingora's proxying would answer by itself.
+    /// Answers a CONNECT over HTTP/2, which has no target that the door could read.
     pub(crate) async fn refuse_tunnel(&self, mut session: ServerSession) {
         let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
         entry::prepare(&mut session, context.serving.config.server.keepalive_timeout);

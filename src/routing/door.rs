@@ -74,7 +74,7 @@ pub enum Door {
         /// The place of the route that the request would have taken, if any.
         route_index: Option<usize>,
     },
-    /// To the upstream, through pingora's own proxying.
+    /// To the upstream, as it came.
     Pass {
         /// The place of its route in the configuration.
         route_index: usize,

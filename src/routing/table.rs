@@ -6,9 +6,8 @@ use crate::{
     config::{DEFAULT_LEASE_PREFIX, Route},
     core::{
         policy::LeaseRules,
-        request_line::{host, method_and_target},
         route::{HostPattern, PathPattern, RouteMatch, RouteTable},
-        target::{KeptInNames, NormalPath, normalize, split_query},
+        target::{KeptInNames, NormalPath, normalize},
     },
 };
 
@@ -72,21 +71,6 @@ impl RoutingTable {
     /// Returns the place that a path takes as spelled ([`RouteTable::find_raw`]).
     pub fn find_raw(&self, host: &str, path: &[u8]) -> Option<usize> {
         self.patterns.find_raw(host, path)
-    }
-
-    /// Guesses from a head as received whether its request is one for a guard, or a read of an unguarded route.
-    pub fn may_serve_directly(&self, head: &[u8]) -> bool {
-        let Some((method, target)) = method_and_target(head) else { return false };
-        let host = if self.patterns.has_hosts() { host(head) } else { None };
-        let index = self.find_raw(host.unwrap_or_default(), split_query(target).0);
-        match index.map(|index| self.place(index)) {
-            Some(TablePlace::Resource(_, route)) => match route.guard {
-                Some(_) => route.enforced().is_some(),
-                None => matches!(method, b"GET" | b"HEAD"),
-            },
-            Some(TablePlace::Lease(..)) => true,
-            Some(TablePlace::Nothing) | None => false,
-        }
     }
 
     /// Returns what the place of this index stands for.

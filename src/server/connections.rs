@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pingora::{apps::HttpServerApp as _, http::RequestHeader, protocols::Stream, proxy::HttpProxy};
+use pingora::{http::RequestHeader, protocols::Stream};
 use tokio::sync::watch;
 
 use super::{
@@ -16,8 +16,6 @@ use crate::{config, drain::InFlight, generation::Live, proxy::Gateway};
 /// The connections of a proxy.
 pub(super) struct Connections {
     pub(super) gateway: Gateway,
-    /// The same proxy, for requests that need pingora's own proxying.
-    pub(super) proxy: Arc<HttpProxy<Gateway>>,
     pub(super) heads: Heads,
     places: Arc<ConnectionPlaces>,
     /// That of all listeners.
@@ -38,11 +36,10 @@ pub(super) struct AdmittedRequest {
 
 impl Connections {
     /// Creates the connections within the limits of a configuration. They are counted among `open`.
-    pub(super) fn new(proxy: HttpProxy<Gateway>, gateway: Gateway, server: &config::Server, open: &InFlight) -> Self {
+    pub(super) fn new(gateway: Gateway, server: &config::Server, open: &InFlight) -> Self {
         Self {
             live: Arc::clone(gateway.live()),
             gateway,
-            proxy: Arc::new(proxy),
             heads: Heads::new(server),
             places: Arc::new(ConnectionPlaces::new(
                 server,
@@ -80,9 +77,8 @@ impl Connections {
     }
 
     /// Ends the connections without a request under way: the listeners are closed.
-    pub(super) async fn end(&self) {
+    pub(super) fn end(&self) {
         self.end.send_replace(true);
-        self.proxy.http_cleanup().await;
     }
 }
 

@@ -9,12 +9,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use pingora::{
-    apps::HttpServerOptions,
-    proxy::http_proxy,
-    server::configuration::ServerConf,
-    services::{Service as _, listening::Service},
-};
+use pingora::services::{Service as _, listening::Service};
 use pingora_runtime::{BlockingPoolOpts, Runtime, RuntimeBuilder};
 use pingora_timeout::fast_timeout::fast_sleep;
 use thiserror::Error;
@@ -27,7 +22,6 @@ use crate::{
     proxy::Gateway,
     supervisor,
     threads::{KEEP_ALIVE, THREADS_MAX, start_one},
-    upstream::NO_AUTHORITIES,
 };
 
 mod accept_pace;
@@ -51,8 +45,6 @@ use secure::Secure;
 pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
 
-/// The number of idle connections kept to one upstream per worker thread: enough for the bursts of one thread.
-const POOL_CONNECTIONS: usize = 128;
 /// How long a request may be uncounted: from its connection's first bytes to its ticket.
 const UNCOUNTED: Duration = Duration::from_millis(50);
 /// How long connections may take to end once nothing is in flight. Even on a busy machine, a thread with the last
@@ -93,10 +85,8 @@ pub async fn run(
     let live = Arc::clone(gateway.live());
     let in_flight = live.in_flight().clone();
     in_flight.show();
-    let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway.clone());
-    proxy.server_options = Some(http_options());
     let open = InFlight::default();
-    let connections = Arc::new(Connections::new(proxy, gateway, server, &open));
+    let connections = Arc::new(Connections::new(gateway, server, &open));
     let tls = listeners.tls();
     let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
     let over_tls = |tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(Arc::clone(&connections), tls));
@@ -125,7 +115,7 @@ pub async fn run(
         };
         tokio::join!(service.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1), over_tls);
         // A service without listeners ends at once, so this is for neither of them to do.
-        connections.end().await;
+        connections.end();
     });
 
     supervisor::ready(&status(&live));
@@ -196,25 +186,6 @@ async fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) {
     if stop.wait_for(enough).await.is_err() {
         std::future::pending::<()>().await;
     }
-}
-
-/// Returns pingora's settings. A service without pingora's server reads only some of them.
-fn configuration(server: &config::Server) -> ServerConf {
-    ServerConf {
-        threads: server.threads,
-        work_stealing: false,
-        upstream_keepalive_pool_size: POOL_CONNECTIONS,
-        daemon: false,
-        ca_file: Some(NO_AUTHORITIES.to_owned()),
-        ..ServerConf::default()
-    }
-}
-
-fn http_options() -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    // The door refuses CONNECT itself, with a problem document and a line in the access log.
-    options.allow_connect_method_proxying = true;
-    options
 }
 
 #[cfg(test)]

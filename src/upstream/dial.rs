@@ -14,35 +14,24 @@ use pingora::{
 use tokio::io::BufWriter;
 
 use super::{
-    Connected, Failure, NO_AUTHORITIES,
+    Connected, Failure, NO_AUTHORITIES, Purpose,
     idle::{Destination, Home, IdleConnections},
     peer::{Resolver, peer},
     tapped::{Tap, Tapped, spoil},
+    terms::Terms,
 };
 use crate::{
-    box_future::box_future,
-    config::Upstream,
-    core::{address::Address, response_scan::ResponseScan},
-    telemetry::exchange::ExchangeWatch,
+    box_future::box_future, config::Upstream, core::response_scan::ResponseScan, telemetry::exchange::ExchangeWatch,
 };
 
-/// The number of idle connections kept for each kind of traffic, over all upstreams. The longest idle one is closed first.
+/// The number of idle connections kept for reads and for writes, over all upstreams. The longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
 /// Marks a peer that must not use a pooled connection. Any value but the default works.
 const FRESH: u64 = 1;
 
-/// The requests that share idle connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Traffic {
-    GuardedReads,
-    GuardedWrites,
-    /// Reads that are forwarded as they came.
-    UnguardedReads,
-}
-
-/// Connects for one kind of traffic.
+/// Connects for one purpose.
 pub(crate) struct Dialler {
-    traffic: Traffic,
+    purpose: Purpose,
     idle: Arc<IdleConnections>,
     transport: TransportConnector,
     /// Pingora's own pool, for servers that may speak HTTP/2.
@@ -69,44 +58,36 @@ pub(super) struct Pooled {
     peer: Box<HttpPeer>,
 }
 
-impl Traffic {
+impl Purpose {
     /// How long a connection may be idle between two exchanges.
     pub(super) fn idle_max(self, upstream: &Upstream) -> Duration {
         match self {
-            Self::GuardedReads | Self::UnguardedReads => upstream.connections.idle_timeout,
-            Self::GuardedWrites => upstream.reuse_idle_writes,
-        }
-    }
-
-    /// How long an exchange waits for more of a response's body.
-    pub(super) fn body_wait(self, upstream: &Upstream) -> Duration {
-        match self {
-            Self::GuardedReads | Self::GuardedWrites => upstream.read_timeout,
-            Self::UnguardedReads => upstream.longest_wait(),
+            Self::Read => upstream.connections.idle_timeout,
+            Self::Write => upstream.reuse_idle_writes,
         }
     }
 }
 
 impl Dialler {
     /// Creates a dialler without idle connections.
-    pub(crate) fn new(traffic: Traffic) -> Self {
+    pub(crate) fn new(purpose: Purpose) -> Self {
         let mut options = ConnectorOptions::new(POOLED_CONNECTIONS);
         options.ca_file = Some(NO_AUTHORITIES.to_owned());
         Self {
-            traffic,
+            purpose,
             idle: IdleConnections::new(POOLED_CONNECTIONS),
             transport: TransportConnector::new(Some(options.clone())),
             http2: Arc::new(Connector::new(Some(options))),
         }
     }
 
-    /// Connects to the first reachable address of the server at this index, by an idle connection or a new one. A
-    /// `fresh` connection has carried no exchange.
+    /// Connects to the first reachable address of the server at this index, by an idle connection or a new one. With
+    /// `http2` the server may speak HTTP/2. A `fresh` connection has carried no exchange.
     pub(super) async fn dial(
         &self,
         resolver: &Resolver,
-        upstream: &Arc<Upstream>,
-        server: usize,
+        (upstream, server): (&Arc<Upstream>, usize),
+        http2: bool,
         fresh: bool,
     ) -> Result<Box<Connected>, Failure> {
         let mut failure = Failure::NotSent { timed_out: false };
@@ -117,10 +98,23 @@ impl Dialler {
         })?;
         for address in addresses.as_slice() {
             let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
-            match self.connect(upstream, server, address.clone(), fresh).await {
-                Ok(mut connected) => {
-                    connected.watch = watch;
-                    return Ok(connected);
+            let destination = Destination::of(upstream, name, address.clone());
+            match self.open(upstream, name, &destination, (http2, fresh)).await {
+                Ok((opened, reused)) => {
+                    // Boxed, because it is in the states of many futures.
+                    return Ok(Box::new(Connected {
+                        opened,
+                        terms: Terms {
+                            destination,
+                            upstream: Arc::clone(upstream),
+                            purpose: self.purpose,
+                            slot: None,
+                            body_wait: upstream.read_timeout,
+                        },
+                        server,
+                        reused,
+                        watch,
+                    }));
                 }
                 Err(error) => {
                     tracing::warn!(
@@ -136,38 +130,23 @@ impl Dialler {
         Err(failure)
     }
 
-    /// Connects to this address of the server at this index. Nothing watches the exchange.
-    pub(crate) async fn connect(
-        &self,
-        upstream: &Arc<Upstream>,
-        server: usize,
-        address: Address,
-        fresh: bool,
-    ) -> pingora::Result<Box<Connected>> {
-        let name = upstream.servers.get(server).map_or("", String::as_str);
-        let destination = Destination::of(upstream, name, address);
-        let (opened, reused) = self.open(upstream, name, &destination, fresh).await?;
-        let (upstream, traffic, watch) = (Arc::clone(upstream), self.traffic, ExchangeWatch::nothing());
-        let connected = Connected { opened, destination, upstream, server, traffic, reused, slot: None, watch };
-        // Boxed, because it is in the states of many futures.
-        Ok(Box::new(connected))
-    }
-
     /// Returns a connection to this address of a server, and whether it carried an exchange before.
     async fn open(
         &self,
         upstream: &Upstream,
         server: &str,
         destination: &Destination,
-        fresh: bool,
+        (http2, fresh): (bool, bool),
     ) -> pingora::Result<(OpenedConnection, bool)> {
-        if upstream.http2 {
-            return Box::pin(self.negotiate(peer(upstream, server, &destination.address)?, fresh)).await;
+        let peer = || peer(upstream, server, &destination.address);
+        if http2 {
+            return Box::pin(self.negotiate(peer()?, fresh)).await;
         }
         if !fresh && let Some((stream, home)) = self.idle.take(destination) {
             return Ok((OpenedConnection::Http1(stream, home), true));
         }
-        let peer = Box::new(peer(upstream, server, &destination.address)?);
+        let mut peer = Box::new(peer()?);
+        peer.options.set_http_version(1, 1);
         // Boxed, because the future has room for a handshake, while an idle connection is available in most cases.
         let stream = box_future(|| self.transport.new_stream(&*peer)).await?;
         Ok((OpenedConnection::Http1(stream, self.idle.home()), false))
@@ -184,13 +163,13 @@ impl Dialler {
 }
 
 impl OpenedConnection {
-    /// Begins an exchange. A request with a body of HTTP/1.1 is not sent before the beginning of its body, so that the
-    /// server receives both at once.
-    pub(super) fn begin(self, has_body: bool) -> (HttpSession, Origin) {
+    /// Begins an exchange. With `holds_head`, a request of HTTP/1.1 is not sent before the beginning of its body, so that
+    /// the server receives both at once.
+    pub(super) fn begin(self, holds_head: bool) -> (HttpSession, Origin) {
         match self {
             Self::Http1(stream, home) => {
                 let stream: Stream = Box::new(Tapped { stream, tap: ResponseScan::default() });
-                let stream = if has_body { hold_head(stream) } else { stream };
+                let stream = if holds_head { hold_head(stream) } else { stream };
                 (HttpSession::H1(Http1Session::new(stream)), Origin::Idle(home))
             }
             Self::Negotiated(session, pooled) => (*session, Origin::Pingora(pooled)),

@@ -36,6 +36,58 @@ pub enum HeadError {
 /// because no trailers are forwarded. The fields for the guard are removed too. Content-Length is right, and so is
 /// Host if the client named one. Via names this proxy (RFC 9110 section 7.6.3).
 pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<RequestHeader>, HeadError> {
+    let mut head = head_without(client, is_for_guard)?;
+    let sends_length = body_len > 0 || matches!(client.method, Method::PUT | Method::POST | Method::PATCH);
+    if sends_length {
+        head.insert_header(header::CONTENT_LENGTH, body_len)?;
+    } else {
+        head.remove(&header::CONTENT_LENGTH);
+    }
+    Ok(head)
+}
+
+/// Returns the head of a client's request with the fields as they came, if they do not end here or are unwanted.
+/// Content of unknown length is chunked. Only a handshake for WebSocket keeps its `Upgrade`, and `TE` only asks for
+/// trailers, if the server may send some.
+pub(crate) fn forwarded_head(
+    client: &RequestHeader,
+    (has_content, may_send_trailers): (bool, bool),
+    is_unwanted: impl Fn(&HeaderName) -> bool,
+) -> Result<Box<RequestHeader>, HeadError> {
+    let mut head = head_without(client, is_unwanted)?;
+    if has_content && !head.headers.contains_key(header::CONTENT_LENGTH) {
+        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+    }
+    if may_send_trailers && accepts_trailers(client) {
+        head.insert_header(header::TE, "trailers")?;
+    }
+    if opens_websocket(client) {
+        head.insert_header(header::CONNECTION, "Upgrade")?;
+        head.insert_header(header::UPGRADE, "websocket")?;
+    }
+    Ok(head)
+}
+
+/// Whether a client of HTTP/2 accepts trailers (RFC 9110 section 10.1.4). Over HTTP/1.1, none reach a client.
+fn accepts_trailers(client: &RequestHeader) -> bool {
+    let accepted =
+        client.headers.get_all(header::TE).iter().flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
+    client.version == Version::HTTP_2
+        && accepted.map(<[u8]>::trim_ascii).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Whether a request is a handshake for WebSocket (RFC 6455 section 4.1).
+pub(crate) fn opens_websocket(client: &RequestHeader) -> bool {
+    let protocol = client.headers.get(header::UPGRADE).filter(|_| client.version == Version::HTTP_11);
+    protocol.is_some_and(|protocol| protocol.as_bytes().trim_ascii().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Returns the head of a client's request without the fields that end here, without the unwanted ones, and without its
+/// framing but for the length.
+fn head_without(
+    client: &RequestHeader,
+    is_unwanted: impl Fn(&HeaderName) -> bool,
+) -> Result<Box<RequestHeader>, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
         return Err(HeadError::TransferCoding);
@@ -45,15 +97,9 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<Request
         head.set_raw_path(&target)?;
     }
     head.set_version(Version::HTTP_11);
-    head.remove_all(|name| ends_at_hop(name) || is_for_guard(name) || name == header::TRANSFER_ENCODING);
+    head.remove_all(|name| ends_at_hop(name) || is_unwanted(name) || name == header::TRANSFER_ENCODING);
     set_host(&mut head, client)?;
     join_cookies(&mut head)?;
-    let sends_length = body_len > 0 || matches!(client.method, Method::PUT | Method::POST | Method::PATCH);
-    if sends_length {
-        head.insert_header(header::CONTENT_LENGTH, body_len)?;
-    } else {
-        head.remove(&header::CONTENT_LENGTH);
-    }
     head.append_header("Via", via(client.version))?;
     Ok(head)
 }
@@ -79,7 +125,8 @@ pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
     } else if let Some(length) = repeated_length(&head.headers) {
         let _ = head.insert_header(header::CONTENT_LENGTH, length);
     }
-    let has_body = client.method != Method::HEAD && !never_has_body(head.status);
+    let has_body =
+        client.method != Method::HEAD && !never_has_body(head.status) && head.status != StatusCode::SWITCHING_PROTOCOLS;
     if has_body && client.version == Version::HTTP_11 && !head.headers.contains_key(header::CONTENT_LENGTH) {
         let _ = head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }

@@ -3,6 +3,8 @@
 use http::{Uri, header, uri::PathAndQuery};
 use pingora::{Error, ErrorType, http::RequestHeader};
 
+use super::fields::FieldsOfHead as _;
+
 /// Converts an HTTP/1.1 head to HTTP/2: the target and Host become pseudo-fields (section 8.3.1). The hop-by-hop
 /// fields are already gone.
 ///
@@ -17,6 +19,8 @@ pub(super) fn to_http2(head: &mut RequestHeader, is_tls: bool) -> pingora::Resul
     let uri = Uri::builder().scheme(if is_tls { "https" } else { "http" }).authority(host).path_and_query(target);
     head.set_uri(uri.build().map_err(|_bad| unwritable())?);
     head.remove_header(&header::HOST);
+    // Frames are the framing of HTTP/2 (section 8.2.2).
+    head.remove(&header::TRANSFER_ENCODING);
     Ok(())
 }
 

@@ -21,27 +21,32 @@ pub mod balance;
 mod connection;
 pub(crate) mod dial;
 pub mod fields;
-mod forwarded;
 mod http2;
 pub(crate) mod idle;
+mod link;
+mod lost;
 pub(crate) mod peer;
 pub mod references;
 mod response;
 mod signing;
+mod streamed;
 pub(crate) mod tapped;
+mod terms;
 #[cfg(test)]
 mod testing;
 mod transport;
 
 pub use balance::{Choice, Upstreams};
 pub use connection::Connected;
-pub(crate) use connection::{Lost, trace};
+pub(crate) use lost::Lost;
 pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
+pub(crate) use streamed::{Following, Streamed, StreamedHead};
 pub use transport::{Connection, Transport, Wire};
 
-use balance::{Full, Occupant};
-use dial::{Dialler, Traffic};
+pub(crate) use balance::Occupant;
+use balance::{Full, UpstreamServers};
+use dial::Dialler;
 use peer::Resolver;
 
 /// Each peer names its own authorities. By default, pingora would read the system's authorities for each pool, and
@@ -80,6 +85,26 @@ pub enum Purpose {
     Write,
 }
 
+/// What a request needs of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The server.
+    pub(crate) choice: Choice<'a>,
+    /// Whether the request may be sent again.
+    pub(crate) purpose: Purpose,
+    /// Whose place at the server it takes.
+    pub(crate) occupant: Occupant,
+    /// Whether the request may open a tunnel. WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would
+    /// need another handshake.
+    pub(crate) opens_tunnel: bool,
+}
+
+impl<'a> Wanted<'a> {
+    const fn guarded(choice: Choice<'a>, purpose: Purpose) -> Self {
+        Self { choice, purpose, occupant: Occupant::Guarded, opens_tunnel: false }
+    }
+}
+
 /// Connects to upstreams. Reads and writes have separate pools, because a write uses only a connection that has been
 /// idle for less than [`Upstream::reuse_idle_writes`].
 pub struct Exchanger {
@@ -89,11 +114,22 @@ pub struct Exchanger {
     upstreams: Arc<Upstreams>,
 }
 
+impl Default for Exchanger {
+    fn default() -> Self {
+        Self::to(Arc::default())
+    }
+}
+
 impl Exchanger {
     /// Creates two empty pools for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
-        let (reads, writes) = (Dialler::new(Traffic::GuardedReads), Dialler::new(Traffic::GuardedWrites));
+        let (reads, writes) = (Dialler::new(Purpose::Read), Dialler::new(Purpose::Write));
         Self { reads, writes, resolver: Resolver::new(), upstreams }
+    }
+
+    /// Returns the upstreams with the state of their servers.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        &self.upstreams
     }
 
     /// Opens a connection to the first reachable server of this choice. The upstream's connect timeout bounds each
@@ -105,10 +141,44 @@ impl Exchanger {
         choice: Choice<'_>,
         purpose: Purpose,
     ) -> Result<Box<Connected>, Failure> {
-        let mut failure = Failure::NotSent { timed_out: false };
+        self.connect_for(upstream, Wanted::guarded(choice, purpose)).await
+    }
+
+    /// Like [`Exchanger::connect`], for any request.
+    pub(crate) async fn connect_for(
+        &self,
+        upstream: &Arc<Upstream>,
+        wanted: Wanted<'_>,
+    ) -> Result<Box<Connected>, Failure> {
         let servers = self.upstreams.of(upstream);
-        for server in servers.order(choice) {
-            match self.open(upstream, (&servers, server), purpose, false).await {
+        let untried = servers.order(wanted.choice);
+        self.first_of(upstream, (&servers, untried), wanted, false).await
+    }
+
+    /// Opens a fresh connection for a request that is sent again, if possible to the same server.
+    pub(crate) async fn connect_again(
+        &self,
+        upstream: &Arc<Upstream>,
+        wanted: Wanted<'_>,
+        server: usize,
+    ) -> Result<Box<Connected>, Failure> {
+        let servers = self.upstreams.of(upstream);
+        let mut untried = servers.order(wanted.choice);
+        untried.retain(|other| *other != server);
+        untried.insert(0, server);
+        self.first_of(upstream, (&servers, untried), wanted, true).await
+    }
+
+    async fn first_of(
+        &self,
+        upstream: &Arc<Upstream>,
+        (servers, mut untried): (&UpstreamServers, Vec<usize>),
+        wanted: Wanted<'_>,
+        fresh: bool,
+    ) -> Result<Box<Connected>, Failure> {
+        let mut failure = Failure::NotSent { timed_out: false };
+        while let Some(server) = next(&mut untried, servers, wanted) {
+            match self.open(upstream, (servers, server), wanted, fresh).await {
                 // A request that waited here in vain would wait in vain for the next server too, and its resource is
                 // on this one.
                 Err(Failure::Full) => return Err(Failure::Full),
@@ -120,7 +190,7 @@ impl Exchanger {
     }
 
     /// Connects and sends a request that changes nothing. If a pooled connection dies before the response's head, the
-    /// request is sent once more, on a fresh connection to the same server.
+    /// request is sent once more, on a fresh connection.
     pub async fn read(
         &self,
         upstream: &Arc<Upstream>,
@@ -128,15 +198,15 @@ impl Exchanger {
         head: Box<RequestHeader>,
         body: &Body,
     ) -> Result<Exchange, Failure> {
-        let connected = self.connect(upstream, choice, Purpose::Read).await?;
+        let wanted = Wanted::guarded(choice, Purpose::Read);
+        let connected = self.connect_for(upstream, wanted).await?;
         if !connected.is_reused() {
             return connected.send(head, body).await;
         }
         let server = connected.server();
         match connected.transmit(head.clone(), body).await {
             Err(lost) if lost.connection_died => {
-                let servers = self.upstreams.of(upstream);
-                self.open(upstream, (&servers, server), Purpose::Read, true).await?.send(head, body).await
+                self.connect_again(upstream, wanted, server).await?.send(head, body).await
             }
             outcome => outcome.map_err(|lost| lost.failure),
         }
@@ -145,19 +215,29 @@ impl Exchanger {
     async fn open(
         &self,
         upstream: &Arc<Upstream>,
-        (servers, server): (&balance::UpstreamServers, usize),
-        purpose: Purpose,
+        (servers, server): (&UpstreamServers, usize),
+        wanted: Wanted<'_>,
         fresh: bool,
     ) -> Result<Box<Connected>, Failure> {
-        let slot = servers.slot(server, Occupant::Guarded, upstream).await.map_err(|Full| Failure::Full)?;
-        let dialler = match purpose {
+        let slot = servers.slot(server, wanted.occupant, upstream).await.map_err(|Full| Failure::Full)?;
+        let dialler = match wanted.purpose {
             Purpose::Read => &self.reads,
             Purpose::Write => &self.writes,
         };
-        let connected = dialler.dial(&self.resolver, upstream, server, fresh).await;
+        let http2 = upstream.http2 && !wanted.opens_tunnel;
+        let connected = dialler.dial(&self.resolver, (upstream, server), http2, fresh).await;
         servers.connected(server, connected.is_ok());
-        Ok(connected?.occupying(Some(slot)))
+        Ok(connected?.occupying(slot))
     }
+}
+
+/// Removes and returns the next server: the first, or, if they take turns, the first with room for another request if
+/// any.
+fn next(untried: &mut Vec<usize>, servers: &UpstreamServers, wanted: Wanted<'_>) -> Option<usize> {
+    let takes_turns = matches!(wanted.choice, Choice::Turn);
+    let has_room = |server: &usize| takes_turns && servers.has_place(*server, wanted.occupant);
+    let place = untried.iter().position(has_room).unwrap_or(0);
+    (place < untried.len()).then(|| untried.remove(place))
 }
 
 impl Transport for Exchanger {

@@ -92,6 +92,26 @@ impl Exchange {
         chunk
     }
 
+    /// Whether the client's next bytes are to be sent on.
+    pub(crate) fn is_open(&self) -> bool {
+        self.wire.is_open()
+    }
+
+    /// Sends the next bytes of the request or, with `None`, its end. Nothing more is sent after a failure.
+    pub(crate) async fn send(&mut self, piece: Option<Bytes>) -> Result<(), Failure> {
+        self.wire.send(piece).await
+    }
+
+    /// Gives the exchange up, because its client has gone.
+    pub(crate) async fn abandon(mut self) {
+        self.wire.abandon().await;
+    }
+
+    /// Returns the trailers after the end of the body.
+    pub(crate) async fn trailers(&mut self) -> Option<HeaderMap> {
+        self.wire.trailers().await
+    }
+
     /// Ends the exchange. If the body was read to its end, the connection may carry another exchange.
     pub async fn finish(self) {
         if self.failure.is_none() {
@@ -109,7 +129,7 @@ impl Exchange {
     }
 
     /// Whether the response's body has been read to its end, or is absent.
-    fn is_complete(&mut self) -> bool {
+    pub(crate) fn is_complete(&mut self) -> bool {
         self.failure.is_none() && self.wire.is_complete()
     }
 }

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use pingora::http::RequestHeader;
 
 use super::{Choice, Exchange, Failure, Purpose};
@@ -56,6 +57,26 @@ pub trait Wire: Send {
 
     /// Whether the content was read to its end, or is absent.
     fn is_complete(&mut self) -> bool;
+
+    /// Whether the client's next bytes are to be sent on, because its request has not ended or has opened a tunnel.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// Sends the next bytes of the request or, with `None`, its end.
+    fn send(&mut self, _piece: Option<Bytes>) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Tells the server that the exchange is given up.
+    fn abandon(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Returns the trailers that follow the content.
+    fn trailers(&mut self) -> BoxFuture<'_, Option<HeaderMap>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Lets another exchange with the server begin, because this one is over.
     fn leave_slot(&mut self);

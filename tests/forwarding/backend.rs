@@ -231,7 +231,7 @@ async fn echo(output: &mut Output, play: &Play) -> std::io::Result<()> {
 
 async fn flood(output: &mut Output, play: &Play, mebibytes: usize) -> std::io::Result<()> {
     for _ in 0..16 * mebibytes {
-        if output.part(&[b'f'; 64 * 1024]).await.is_err() {
+        if output.part(&vec![b'f'; 64 * 1024]).await.is_err() {
             play.stage.note(|seen| seen.backend.push(FLOOD_STOPPED.to_owned()));
             return Ok(());
         }

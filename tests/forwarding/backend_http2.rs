@@ -19,13 +19,17 @@ pub async fn serve(stream: TcpStream, play: &Play) {
     let handshake = h2::server::Builder::new().data_frame_budget(1_000_000).handshake(stream).await;
     let Ok(mut connection) = handshake else { return };
     let gone = Arc::new(Notify::new());
-    let mut acting = JoinSet::new();
+    let (mut acting, mut reading) = (JoinSet::new(), JoinSet::new());
     loop {
         let accepted = tokio::select! {
             accepted = connection.accept() => accepted,
             () = gone.notified() => return,
         };
-        let Some(Ok((request, mut answer))) = accepted else { return };
+        let Some(Ok((request, mut answer))) = accepted else {
+            // What is being read breaks off with the connection, and is noted.
+            while reading.join_next().await.is_some() {}
+            return;
+        };
         if request.uri().path() == "/after" {
             let yes = Response::builder().header("x-after", "yes").body(()).expect("a response");
             // A proxy that asks no more sees no answer.
@@ -39,7 +43,7 @@ pub async fn serve(stream: TcpStream, play: &Play) {
         ];
         let framing = if body.is_end_stream() { "none" } else { "stream" };
         let acts = play.arrives(Message::new(lines_of(pseudo, &head.headers), framing));
-        acting.spawn(read(body, play.clone()));
+        reading.spawn(read(body, play.clone()));
         acting.spawn(perform(acts, answer, play.clone(), Arc::clone(&gone)));
     }
 }
@@ -158,7 +162,7 @@ async fn echo(stream: &mut SendStream<Bytes>, play: &Play) -> Option<()> {
 
 async fn flood(stream: &mut SendStream<Bytes>, play: &Play, mebibytes: usize) -> Option<()> {
     for _ in 0..16 * mebibytes {
-        if send(stream, &[b'f'; 64 * 1024]).await.is_none() {
+        if send(stream, &vec![b'f'; 64 * 1024]).await.is_none() {
             play.stage.note(|seen| seen.backend.push(FLOOD_STOPPED.to_owned()));
             return Some(());
         }

@@ -37,7 +37,7 @@ pub enum Rule {
 
 /// What does not hold, each in a few words.
 pub fn broken(case: &Case, lane: Lane, seen: &Seen) -> Vec<String> {
-    let particular = case.rules.iter().filter(|rule| !holds(**rule, lane, seen)).map(|rule| kind(rule));
+    let particular = case.rules.iter().filter(|rule| !holds(**rule, lane, seen)).map(kind);
     let general: [(&str, bool); 5] = [
         ("no more requests than were sent", is_not_smuggled(case, seen)),
         ("bodies of requests are equal", has_equal_requests(case, seen)),
@@ -58,10 +58,10 @@ fn holds(rule: Rule, lane: Lane, seen: &Seen) -> bool {
     let last = finals(seen).last().copied();
     let status = last.map_or(0, Message::status);
     match rule {
-        Rule::Cookie(line) => {
+        Rule::Cookie(joined) => {
             lane.from_http_1
                 || !lane.to_http_1
-                || seen.requests.iter().all(|request| request.values("cookie") == [line])
+                || seen.requests.iter().all(|request| request.values("cookie") == [joined])
         }
         Rule::Answer(expected) => status == expected && last.is_some_and(|answer| answer.end == End::Whole),
         Rule::InOrder(bodies) => {

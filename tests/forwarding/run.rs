@@ -114,8 +114,11 @@ struct Worker {
     findings: Arc<Mutex<Findings>>,
 }
 
+/// The exchanges that no worker has taken.
+type Jobs = Mutex<VecDeque<(Arc<Case>, Lane)>>;
+
 impl Worker {
-    async fn work(self, jobs: Arc<Mutex<VecDeque<(Arc<Case>, Lane)>>>) {
+    async fn work(self, jobs: Arc<Jobs>) {
         loop {
             let job = jobs.lock().expect("nobody panics with it").pop_front();
             let Some((case, lane)) = job else { return };

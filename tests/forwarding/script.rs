@@ -64,6 +64,7 @@ pub enum Act {
 
 /// One odd exchange.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub struct Case {
     /// A family, a stroke, and what is odd.
     pub name: String,

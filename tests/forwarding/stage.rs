@@ -136,8 +136,8 @@ impl Seen {
             When::Whole => is_over(self.requests.last()),
             When::Interim(count) => self.answers.len() - finals().count() >= count,
             When::Answered(count) => finals().count() >= count,
-            When::Read(bytes) => finals().last().is_some_and(|answer| answer.body.len() >= bytes),
-            When::Done => is_over(finals().last()),
+            When::Read(bytes) => finals().next_back().is_some_and(|answer| answer.body.len() >= bytes),
+            When::Done => is_over(finals().next_back()),
             When::Played => self.is_played,
             When::Dismissed => self.client_over.is_some(),
             When::Noticed => {

@@ -55,11 +55,6 @@ impl RouteTable {
         table
     }
 
-    /// Whether any pattern names a host.
-    pub fn has_hosts(&self) -> bool {
-        !self.exact.is_empty() || !self.below.is_empty()
-    }
-
     /// The route of a request, by its host as received and its path in normal form.
     pub fn find<'a>(&'a self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
         let folded = self.ignores_case.then(|| path.folded());

@@ -63,13 +63,12 @@ impl Claims {
                     return Err(refusals::unsettled(settled_after, reason));
                 }
             };
-            let counted = match &mut waiter {
-                Some(counted) => counted,
-                None => {
-                    let waiters_max = request.rules.claim_max_waiters;
-                    let counted = self.reads.waiter(&request.key, request.line_client(), waiters_max);
-                    waiter.insert(counted.map_err(refusals::of_read_turn)?)
-                }
+            let counted = if let Some(counted) = &mut waiter {
+                counted
+            } else {
+                let waiters_max = request.rules.claim_max_waiters;
+                let counted = self.reads.waiter(&request.key, request.line_client(), waiters_max);
+                waiter.insert(counted.map_err(refusals::of_read_turn)?)
             };
             tokio::select! {
                 () = self.wait_for_change(request, &snapshot, wait) => {}

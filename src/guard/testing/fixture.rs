@@ -32,7 +32,7 @@ use crate::{
     routing::GuardedRequest,
     store::Store as _,
     telemetry::access::AccessEntry,
-    upstream::Upstreams,
+    upstream::Exchanger,
 };
 
 /// The fields of the client that the backend lets in, where it refuses others.
@@ -200,9 +200,9 @@ impl Fixture {
         hold: Duration,
     ) -> Self {
         let held_until = store.now().await.unwrap().plus(hold);
-        let upstreams = Arc::<Upstreams>::default();
-        let transport = Arc::new(NotingTransport::to(Arc::clone(&upstreams)));
-        let way = (upstreams, Arc::<NotingTransport>::clone(&transport) as _);
+        let exchanger = Arc::<Exchanger>::default();
+        let transport = Arc::new(NotingTransport::to(Arc::clone(exchanger.upstreams())));
+        let way = (exchanger, Arc::<NotingTransport>::clone(&transport) as _);
         let guards = Guard::over(way, &config, Arc::<FaultyStore>::clone(&store), owner, held_until);
         Self { store, guards, transport, config, backend }
     }

@@ -15,7 +15,6 @@ use h2::{Reason, server::Connection};
 use http::Method;
 use pingora::{
     ErrorType, OrErr as _,
-    apps::HttpServerApp as _,
     protocols::{
         Digest, Stream,
         http::{
@@ -110,8 +109,7 @@ pub(super) async fn serve(
                     ServerSession::new_http2(session).shutdown_with_reason(Reason::REFUSED_STREAM);
                     continue;
                 };
-                let (proxy, gateway) = (Arc::clone(&connections.proxy), connections.gateway.clone());
-                let (request, shutdown) = (running.enter(), shutdown.clone());
+                let (gateway, request) = (connections.gateway.clone(), running.enter());
                 let handled = async move {
                     let _running = (request, admitted);
                     let asks_tunnel = session.req_header().method == Method::CONNECT;
@@ -119,7 +117,7 @@ pub(super) async fn serve(
                     if asks_tunnel {
                         gateway.refuse_tunnel(session).await;
                     } else {
-                        proxy.process_new_http(session, &shutdown).await;
+                        gateway.serve_stream(session).await;
                     }
                 };
                 current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));

@@ -20,10 +20,7 @@ use crate::{
     body::Body,
     config::{HealthCheck, HealthProbe, Upstream},
     entropy::random_u64,
-    upstream::{
-        dial::{Dialler, Traffic},
-        peer::Resolver,
-    },
+    upstream::{Purpose, dial::Dialler, peer::Resolver},
 };
 
 /// Begins the checks of an upstream that has them configured, on this runtime. They end with its configuration.
@@ -42,7 +39,7 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 
 /// Checks one server until its configuration is gone.
 async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServer>) {
-    let (dialler, resolver) = (Dialler::new(Traffic::GuardedReads), Resolver::new());
+    let (dialler, resolver) = (Dialler::new(Purpose::Read), Resolver::new());
     loop {
         let Some(upstream) = upstream.upgrade() else { return };
         let Some(health) = upstream.health.clone() else { return };
@@ -79,7 +76,7 @@ async fn ask(
 ) -> Result<(), String> {
     let name = upstream.servers.get(index).map_or("", String::as_str);
     let failed = |failure: crate::upstream::Failure| failure.to_string();
-    let connected = dialler.dial(resolver, upstream, index, true).await.map_err(failed)?;
+    let connected = dialler.dial(resolver, (upstream, index), upstream.http2, true).await.map_err(failed)?;
     let HealthProbe::Http { path, status } = question else { return Ok(()) };
     let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
     // The exchange closes the connection: a kept one would hide that no new one can be made.

@@ -1,6 +1,6 @@
 //! Requests on the wire, interim and early responses, and timeouts.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Method;

@@ -163,7 +163,7 @@ fn answers() -> Vec<Case> {
         let bytes = format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 2\r\n\r\nok");
         Case::new(format!("answers/{name}"), "GET").answer(bytes)
     };
-    let hundred: String = (0..100).map(|number| format!("X-Field-{number}: {number}\r\n")).collect();
+    let hundred = (0..100).map(|number| format!("X-Field-{number}: {number}\r\n")).collect::<Vec<_>>().concat();
     vec![
         answer("fold", "X-Fold: a\r\n b\r\n"),
         answer("line-feed-alone", "X-Bare: a\nX-Next: b\r\n"),

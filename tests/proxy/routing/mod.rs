@@ -1,8 +1,8 @@
 //! Routing: targets on their way to a backend, the fields that name clients, and routes without a guard.
 
-mod engines;
 mod forwarded_clients;
 mod named_by_query;
+mod odd_messages;
 mod path_aliases;
 mod path_prefixes;
 mod unguarded;

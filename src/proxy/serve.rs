@@ -1,14 +1,5 @@
-//! The direct path: a request of HTTP/1.1 that is answered here, or is an unguarded read, is served by one function, from
-//! its head to the end of its answer.
-//!
-//! # Design
-//!
-//! *Why not pingora's phases?* Pingora boxes its whole proxying for each request, and each hook once more. A local
-//! answer needs none of that, and the guard's exchanges are its own.
-//!
-//! *How is the path of a request chosen?* Each connection begins on the direct path. What that path cannot serve goes to
-//! pingora as it came. From then on the connection guesses from the first bytes of each head, before they are parsed,
-//! until the direct path serves a request again. A wrong guess costs time and nothing else: either path asks the door.
+//! The way of a request, over either protocol, to a guarded resource or not: the door, then the guard or the upstream, then
+//! the answer.
 
 use bytes::BytesMut;
 use http::header;
@@ -32,25 +23,19 @@ use crate::{
 /// The longest body that is written at once.
 const SMALL_BYTES: usize = 16 * 1024;
 
-/// The fate of a request on the direct path.
+/// The fate of a connection of HTTP/1.1 after a request.
 pub(crate) enum Served {
-    /// It was answered. The connection may bring another request.
+    /// It may bring another request.
     Kept(Stream),
-    /// The connection has ended.
+    /// It has ended.
     Ended,
-    /// It needs pingora's own proxying. Nothing was done with it, and nothing after its head was read.
-    Declined(Stream),
-    /// It cannot be read, and its client is to be told.
+    /// Its request cannot be read, and its client is to be told.
     Unreadable(Stream),
 }
 
 impl Gateway {
-    /// Guesses from the bytes of a head whether this path serves the request.
-    pub(crate) fn may_serve(&self, head: &[u8]) -> bool {
-        self.live.serving().table.may_serve_directly(head)
-    }
-
-    /// Serves the request whose complete head is at the beginning of `received`. `is_last` ends the connection.
+    /// Serves the request of HTTP/1.1 whose complete head is at the beginning of `received`. `is_last` ends the
+    /// connection.
     pub(crate) async fn serve(&self, stream: Stream, received: BytesMut, is_last: bool) -> Served {
         let received_bytes = received.len();
         let mut session = match read(stream, received).await {
@@ -64,25 +49,7 @@ impl Gateway {
         if is_last || declared.is_some_and(|declared| declared < after_head) {
             session.set_keepalive(None);
         }
-        let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
-        entry::prepare(&mut session, context.serving.config.server.keepalive_timeout);
-        let arrival = Arrival::at(&context.serving, &mut session);
-        let is_forwarded = arrival.is_forwarded_here(&context.serving, session.req_header());
-        if !is_forwarded && !arrival.is_answered_here() {
-            return declined(session);
-        }
-        let outgoing = match entry::enter(&self.live, &self.observer, &mut session, &mut context, arrival).await {
-            Ok(Entered::Answered(outgoing)) => Ok(outgoing),
-            Ok(Entered::Passed) if is_forwarded && !context.needs_pingora() => {
-                self.forward(&mut session, &mut context).await
-            }
-            // A reload came between the two looks at the door.
-            Ok(Entered::Passed) => {
-                context.end_write();
-                return declined(session);
-            }
-            Err(error) => Err(error),
-        };
+        let (mut context, outgoing) = self.answer(&mut session).await;
         match outgoing {
             Ok(Outgoing::Local(answer)) if is_complete && answer.sent_bytes() <= SMALL_BYTES => {
                 self.tell(&session, &mut context, answer.status().as_u16(), answer.sent_bytes());
@@ -95,6 +62,26 @@ impl Gateway {
             // Boxed, so that a request that waits for its upstream need not make room for it.
             outgoing => box_future(|| self.send(session, context, outgoing)).await,
         }
+    }
+
+    /// Serves a request of HTTP/2.
+    pub(crate) async fn serve_stream(&self, mut session: ServerSession) {
+        let (context, outgoing) = self.answer(&mut session).await;
+        self.send(session, context, outgoing).await;
+    }
+
+    /// Finds the answer to a request. By then, its verdict is recorded, and nothing of the answer is written.
+    async fn answer(&self, session: &mut ServerSession) -> (Context, pingora::Result<Outgoing>) {
+        let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
+        entry::prepare(session, context.serving.config.server.keepalive_timeout);
+        let arrival = Arrival::at(&context.serving, session);
+        let outgoing = match entry::enter(&self.live, &self.observer, session, &mut context, arrival).await {
+            Ok(Entered::Answered(outgoing)) => Ok(outgoing),
+            // Boxed, so that a request with a local answer need not make room for it.
+            Ok(Entered::Passed) => box_future(|| self.forward(session, &mut context)).await,
+            Err(error) => Err(error),
+        };
+        (context, outgoing)
     }
 
     /// Sends an answer through a session, and ends the request.
@@ -123,11 +110,6 @@ impl Gateway {
     }
 }
 
-/// Looks whether a request that the direct path does not serve can be read. If so, it is declined.
-pub(crate) async fn look_at(stream: Stream, received: BytesMut) -> Served {
-    read(stream, received).await.map_or_else(|served| served, declined)
-}
-
 /// Reads the request whose complete head is at the beginning of `received`.
 async fn read(stream: Stream, received: BytesMut) -> Result<ServerSession, Served> {
     let mut session = ServerSession::new_http1(stream);
@@ -150,10 +132,6 @@ fn declared_bytes(request: &RequestHeader) -> Option<usize> {
         Some(length) => length.to_str().ok()?.parse().ok(),
         None => Some(0),
     }
-}
-
-fn declined(session: ServerSession) -> Served {
-    into_stream(session).map_or(Served::Ended, Served::Declined)
 }
 
 fn into_stream(session: ServerSession) -> Option<Stream> {

@@ -1,0 +1,129 @@
+//! The client's part of an exchange that has begun: the rest of its request, or its departure.
+
+use std::{future::pending, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
+use pingora::{Error, ErrorType, protocols::http::ServerSession};
+use pingora_timeout::timeout;
+
+use super::session::gone;
+
+/// How long a client may pause within its request before the response begins.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The size of a piece from which on nothing is added to it. Smaller ones cost more to send than to copy.
+const PIECE_BYTES: usize = 8 * 1024;
+
+/// How far the request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestProgress {
+    /// More of it comes.
+    Open,
+    /// Its end came behind the last piece, and is to be told.
+    Ending,
+    /// All of it was told.
+    Ended,
+}
+
+/// The client's part of an exchange.
+pub(crate) struct ClientUpload {
+    progress: RequestProgress,
+    /// Whether the departure of the client ends the exchange.
+    watches: bool,
+    pause_max: Option<Duration>,
+}
+
+impl ClientUpload {
+    /// The part of a client whose request has no response yet.
+    pub(crate) fn of(session: &mut ServerSession) -> Self {
+        // The pauses are counted here, for both protocols.
+        session.set_read_timeout(None);
+        // A client of HTTP/1.1 that has closed its side may still wait for the end of its write. What it sends after a
+        // handshake belongs to the tunnel.
+        let watches = session.is_http2() || session.req_header().method.is_safe() && !session.is_upgrade_req();
+        let progress = if session.is_body_done() { RequestProgress::Ended } else { RequestProgress::Open };
+        Self { progress, watches, pause_max: Some(PAUSE_MAX) }
+    }
+
+    /// The part of a client while its response, or a tunnel, is open. Its server bounds the silence of both.
+    pub(crate) fn beside_response(session: &mut ServerSession) -> Self {
+        Self { pause_max: None, ..Self::of(session) }
+    }
+
+    /// Limits the pauses again.
+    pub(crate) fn after_response(&mut self) {
+        self.pause_max = Some(PAUSE_MAX);
+    }
+
+    /// Whether more of the request comes, or its end.
+    pub(crate) fn is_open(&self) -> bool {
+        self.progress != RequestProgress::Ended
+    }
+
+    /// Whether all of the request has come, and its end is to be told.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.progress == RequestProgress::Ending
+    }
+
+    /// Returns what has arrived, or `None` if that is nothing.
+    pub(crate) fn at_once(&mut self, session: &mut ServerSession) -> Option<pingora::Result<Option<Bytes>>> {
+        if self.is_open() { self.read(session).now_or_never() } else { None }
+    }
+
+    /// Waits for the next bytes of the request, or `None` at its end, if they are wanted. Otherwise, waits for the
+    /// departure of the client, which is an error. May be dropped and called again: no byte is lost.
+    pub(crate) async fn next(
+        &mut self,
+        session: &mut ServerSession,
+        is_wanted: bool,
+    ) -> pingora::Result<Option<Bytes>> {
+        match (self.is_open(), self.pause_max) {
+            (true, Some(max)) if is_wanted => match timeout(max, self.read(session)).await {
+                Ok(piece) => piece,
+                Err(_elapsed) => Err(Error::new_down(ErrorType::ReadTimedout)),
+            },
+            (true, None) if is_wanted => self.read(session).await,
+            (false, _) if self.watches => Err(gone(session).await),
+            _ => pending().await,
+        }
+    }
+
+    async fn read(&mut self, session: &mut ServerSession) -> pingora::Result<Option<Bytes>> {
+        if self.progress == RequestProgress::Ending {
+            self.progress = RequestProgress::Ended;
+            return Ok(None);
+        }
+        let piece = loop {
+            let piece = session.read_request_body().await.map_err(Error::into_down)?;
+            // HTTP/2 may end a body with an empty frame, which would be the end of a chunked one.
+            if piece.as_ref().is_none_or(|piece| !piece.is_empty()) {
+                break piece;
+            }
+        };
+        match piece {
+            Some(piece) if piece.len() < PIECE_BYTES => self.add_arrived(session, piece).map(Some),
+            Some(piece) => Ok(Some(piece)),
+            None => {
+                self.progress = RequestProgress::Ended;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds what has arrived behind a small piece.
+    fn add_arrived(&mut self, session: &mut ServerSession, piece: Bytes) -> pingora::Result<Bytes> {
+        let mut whole = None;
+        while let Some(more) = session.read_request_body().now_or_never() {
+            let Some(more) = more.map_err(Error::into_down)? else {
+                self.progress = RequestProgress::Ending;
+                break;
+            };
+            let whole = whole.get_or_insert_with(|| BytesMut::from(piece.as_ref()));
+            whole.extend_from_slice(&more);
+            if whole.len() >= PIECE_BYTES {
+                break;
+            }
+        }
+        Ok(whole.map_or(piece, BytesMut::freeze))
+    }
+}
