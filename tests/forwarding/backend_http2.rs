@@ -19,15 +19,16 @@ pub async fn serve(stream: TcpStream, play: &Play) {
     let handshake = h2::server::Builder::new().data_frame_budget(1_000_000).handshake(stream).await;
     let Ok(mut connection) = handshake else { return };
     let gone = Arc::new(Notify::new());
-    let (mut acting, mut reading) = (JoinSet::new(), JoinSet::new());
+    let (mut acting, mut noting) = (JoinSet::new(), JoinSet::new());
     loop {
         let accepted = tokio::select! {
             accepted = connection.accept() => accepted,
             () = gone.notified() => return,
         };
         let Some(Ok((request, mut answer))) = accepted else {
-            // What is being read breaks off with the connection, and is noted.
-            while reading.join_next().await.is_some() {}
+            // What is being read, and a flood, break off with the connection, and that is noted.
+            drop(connection);
+            while noting.join_next().await.is_some() {}
             return;
         };
         if request.uri().path() == "/after" {
@@ -43,8 +44,10 @@ pub async fn serve(stream: TcpStream, play: &Play) {
         ];
         let framing = if body.is_end_stream() { "none" } else { "stream" };
         let acts = play.arrives(Message::new(lines_of(pseudo, &head.headers), framing));
-        reading.spawn(read(body, play.clone()));
-        acting.spawn(perform(acts, answer, play.clone(), Arc::clone(&gone)));
+        noting.spawn(read(body, play.clone()));
+        let floods = acts.iter().any(|act| matches!(act, Act::Flood(_)));
+        let tasks = if floods { &mut noting } else { &mut acting };
+        tasks.spawn(perform(acts, answer, play.clone(), Arc::clone(&gone)));
     }
 }
 
