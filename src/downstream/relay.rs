@@ -8,7 +8,7 @@ use pingora::{
     protocols::http::ServerSession,
 };
 
-use super::{local_answer::LocalAnswer, respond, unread, upload::ClientUpload};
+use super::{local_answer::LocalAnswer, respond, session::write_interim, unread, upload::ClientUpload};
 use crate::{
     body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect},
@@ -73,11 +73,7 @@ pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<Respons
     if session.req_header().version == Version::HTTP_10 {
         return Ok(());
     }
-    // Writing any head before the body is read makes pingora close the connection afterwards.
-    let keepalive_seconds = session.get_keepalive();
-    session.write_response_header(head).await?;
-    session.set_keepalive(keepalive_seconds);
-    Ok(())
+    write_interim(session, head).await
 }
 
 /// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part
@@ -174,17 +170,6 @@ struct TwoWayRelay {
 
 impl TwoWayRelay {
     async fn relay(mut self, session: &mut ServerSession, is_refused: bool) -> pingora::Result<()> {
-        let relayed = self.relay_both(session, is_refused).await;
-        match relayed {
-            Ok(true) => finish(self.exchange, self.left).await,
-            Ok(false) => {}
-            Err(_) => self.exchange.abandon().await,
-        }
-        relayed.map(|_is_kept| ())
-    }
-
-    /// Relays both bodies. Returns whether the server may have another exchange.
-    async fn relay_both(&mut self, session: &mut ServerSession, is_refused: bool) -> pingora::Result<bool> {
         let is_tunnel = session.was_upgraded();
         while self.left != Some(0) {
             let is_wanted = self.exchange.is_open();
@@ -199,7 +184,7 @@ impl TwoWayRelay {
                     let is_end = self.send(piece?).await;
                     if is_end && is_tunnel {
                         // One side that closes ends the tunnel.
-                        return end(session, None).await.map(|()| false);
+                        return end(session, None).await;
                     }
                 }
             }
@@ -211,7 +196,10 @@ impl TwoWayRelay {
             let piece = self.upload.next(session, true).await?;
             self.send(piece).await;
         }
-        Ok(!is_tunnel)
+        if !is_tunnel {
+            finish(self.exchange, self.left).await;
+        }
+        Ok(())
     }
 
     /// Sends a piece of the request on, and returns whether it was the end. A server that takes no more of it may still

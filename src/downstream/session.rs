@@ -2,7 +2,12 @@
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use pingora::{ErrorType, http::RequestHeader, protocols::http::ServerSession};
+use http::StatusCode;
+use pingora::{
+    ErrorType,
+    http::{RequestHeader, ResponseHeader},
+    protocols::http::ServerSession,
+};
 
 use super::client;
 use crate::{
@@ -28,11 +33,10 @@ impl Client for ServerSession {
 
     fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
         box_future(|| async {
-            // Writing any head before the body is read makes pingora close the connection afterwards.
-            let keepalive_seconds = self.get_keepalive();
-            self.write_continue_response().await?;
-            self.set_keepalive(keepalive_seconds);
-            Ok(())
+            if self.response_written().is_some() {
+                return Ok(());
+            }
+            write_interim(self, Box::new(ResponseHeader::build(StatusCode::CONTINUE, Some(0))?)).await
         })
     }
 
@@ -49,6 +53,15 @@ impl Client for ServerSession {
     fn has_gone(&mut self) -> bool {
         gone(self).now_or_never().is_some()
     }
+}
+
+/// Writes a head that is not the final one.
+pub(super) async fn write_interim(session: &mut ServerSession, head: Box<ResponseHeader>) -> pingora::Result<()> {
+    // Writing any head before the body is read makes pingora close the connection afterwards.
+    let keepalive_seconds = session.get_keepalive();
+    session.write_response_header(head).await?;
+    session.set_keepalive(keepalive_seconds);
+    Ok(())
 }
 
 /// Waits until the client of a request without unread content has gone. Returns why.

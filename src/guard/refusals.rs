@@ -21,17 +21,22 @@ static SPOOL_FAILED: Seldom = Seldom::new();
 /// The time after which a client should retry while others write: most writes take less.
 pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// The refusal of a read that got no response.
-pub(super) fn of_read(failure: Failure) -> Refusal {
+/// The refusal of a request that got no response, with this detail if the failure has none of its own.
+fn without_response(failure: Failure, detail: &'static str) -> Refusal {
     let code = match failure {
         Failure::Full => return upstream_full(),
+        Failure::Insecure => return insecure(),
         Failure::NotSent { timed_out: true } => Code::UpstreamConnectTimeout,
         Failure::NotSent { timed_out: false } => Code::UpstreamUnreachable,
-        Failure::Insecure => return insecure(),
         Failure::Abandoned { timed_out: true } => Code::UpstreamTimeout,
         Failure::Abandoned { timed_out: false } => Code::UpstreamFailed,
     };
-    Refusal::new(code, "the upstream gave no complete answer; try again")
+    Refusal::new(code, detail)
+}
+
+/// The refusal of a read that got no response.
+pub(super) fn of_read(failure: Failure) -> Refusal {
+    without_response(failure, "the upstream gave no complete answer; try again")
 }
 
 /// The refusal of a request to an upstream that could not be trusted.
@@ -50,45 +55,27 @@ fn upstream_full() -> Refusal {
 
 /// The refusal of a write that got no response. The write is in doubt if a byte of it may have been sent.
 pub(super) fn of_write(failure: Failure, late_write_window: Duration) -> Refusal {
-    match failure {
-        Failure::Full => upstream_full(),
-        Failure::NotSent { timed_out } => {
-            let code = if timed_out { Code::UpstreamConnectTimeout } else { Code::UpstreamUnreachable };
-            Refusal::new(code, "the upstream could not be reached: nothing was written; try again")
-        }
-        Failure::Insecure => insecure(),
-        Failure::Abandoned { timed_out } => {
-            let code = if timed_out { Code::UpstreamTimeout } else { Code::UpstreamFailed };
-            Refusal::new(
-                code,
-                "the write was sent and no answer came: whether it was applied cannot be known. Other writes on the \
-                 resource are held back for a while; then read it to see",
-            )
-            .retry_after(late_write_window)
-            .in_doubt()
-        }
+    if !matches!(failure, Failure::Abandoned { .. }) {
+        return without_response(failure, "the upstream could not be reached: nothing was written; try again");
     }
+    let detail = "the write was sent and no answer came: whether it was applied cannot be known. Other writes on the \
+                  resource are held back for a while; then read it to see";
+    without_response(failure, detail).retry_after(late_write_window).in_doubt()
 }
 
 /// The refusal of an unguarded request that got no response.
 pub(crate) fn of_forwarded(failure: Failure, is_safe: bool) -> Refusal {
-    let refusal = match failure {
-        Failure::Full => return upstream_full(),
-        Failure::Insecure => return insecure(),
-        Failure::NotSent { timed_out: true } => {
-            return Refusal::new(Code::UpstreamConnectTimeout, "no server could be reached in time; try again later");
-        }
-        Failure::NotSent { timed_out: false } => {
-            return Refusal::new(Code::UpstreamUnreachable, "no server could be reached; try again later");
-        }
-        Failure::Abandoned { timed_out: true } => {
-            Refusal::new(Code::UpstreamTimeout, "the server did not answer in time; read before you write again")
-        }
-        Failure::Abandoned { timed_out: false } => {
-            Refusal::new(Code::UpstreamFailed, "the server gave no usable answer; read before you write again")
+    let detail = match failure {
+        Failure::NotSent { timed_out: true } => "no server could be reached in time; try again later",
+        Failure::Abandoned { timed_out: true } => "the server did not answer in time; read before you write again",
+        Failure::Abandoned { timed_out: false } => "the server gave no usable answer; read before you write again",
+        Failure::NotSent { timed_out: false } | Failure::Full | Failure::Insecure => {
+            "no server could be reached; try again later"
         }
     };
-    if is_safe { refusal } else { refusal.in_doubt() }
+    let refusal = without_response(failure, detail);
+    let may_be_applied = !is_safe && matches!(failure, Failure::Abandoned { .. });
+    if may_be_applied { refusal.in_doubt() } else { refusal }
 }
 
 /// The refusal of a write whose response broke off after its head. The head has already told the outcome.

@@ -20,8 +20,6 @@ pub(super) struct Context {
     pub(super) entry: AccessEntry,
     /// Counts the request as in flight.
     pub(super) ticket: Option<InFlightGuard>,
-    /// The unguarded route's index in the configuration, once the door has let the request pass.
-    pub(super) route_index: Option<usize>,
     /// The write's pass through the gate of an unguarded route.
     pub(super) pass: Option<Pass>,
     /// The observation of the request, on a route that only watches.
@@ -58,7 +56,6 @@ impl Context {
             serving,
             entry: AccessEntry::default(),
             ticket: Some(ticket),
-            route_index: None,
             pass: None,
             observation: None,
             handshake: None,

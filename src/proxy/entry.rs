@@ -113,27 +113,24 @@ pub(super) async fn enter(
             }
             context.entry.route = routes.get(route_index).cloned();
             context.entry.verdict = Some("passed");
-            context.route_index = Some(route_index);
             Ok(Entered::Passed)
         }
         Door::Observed { route_index, would } => {
             context.entry.route = routes.get(route_index).cloned();
             context.entry.verdict = Some("observed");
-            context.route_index = Some(route_index);
             context.observation = observe(observer, routes.get(route_index), would, session);
             Ok(Entered::Passed)
         }
-        Door::Guarded(request) => guard(&serving, session, context, &request).await,
+        Door::Guarded(request) => guard(&serving, session, context, &request).await.map(Entered::Answered),
         Door::Handshake(request) => match Box::pin(serving.guards.admit_handshake(session, &request)).await {
             Some(tunnel) => {
                 context.entry.route = Some(Arc::clone(&request.route));
                 context.entry.key = Some(request.key.clone());
                 context.entry.verdict = Some("passed");
-                context.route_index = Some(request.route_index);
                 context.handshake = Some(Handshake { request, tunnel });
                 Ok(Entered::Passed)
             }
-            None => guard(&serving, session, context, &request).await,
+            None => guard(&serving, session, context, &request).await.map(Entered::Answered),
         },
     }
 }
@@ -144,7 +141,7 @@ pub(super) async fn guard(
     session: &mut ServerSession,
     context: &mut Context,
     request: &GuardedRequest,
-) -> pingora::Result<Entered> {
+) -> pingora::Result<Outgoing> {
     let wants_upgrade = session.req_header_mut().remove_header(&header::UPGRADE).is_some();
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
@@ -160,7 +157,7 @@ pub(super) async fn guard(
     if wants_upgrade {
         tell_of_upgrade(request, &answer);
     }
-    answered(session, context, answer).map(Entered::Answered)
+    answered(session, context, answer)
 }
 
 /// Logs that the backend demands the upgrade that was removed (RFC 9110 section 15.5.22).

@@ -5,12 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use pingora::{http::RequestHeader, protocols::http::ServerSession};
 
-use super::{
-    Gateway,
-    context::Context,
-    entry::{self, Entered},
-    pass,
-};
+use super::{Gateway, context::Context, entry, pass};
 use crate::{
     body::Client as _,
     config::{Balance, HashBy, Upstream},
@@ -47,10 +42,7 @@ impl Gateway {
             Some(handshake) => {
                 exchange.discard().await;
                 let serving = Arc::clone(&context.serving);
-                match entry::guard(&serving, session, context, &handshake.request).await? {
-                    Entered::Answered(outgoing) => Ok(outgoing),
-                    Entered::Passed => Err(pingora::Error::new_in(pingora::ErrorType::InternalError)),
-                }
+                entry::guard(&serving, session, context, &handshake.request).await
             }
             None => answer(session, context, exchange).await,
         }
@@ -123,29 +115,13 @@ async fn ask(
     if is_expected && streamed.is_http2() {
         session.invite_content().await?;
     }
-    let outcome = final_head(session, &mut upload, &mut streamed).await;
-    match outcome {
-        Ok(head) => Ok(head.map(|()| streamed)),
-        Err(gone) => {
-            streamed.abandon().await;
-            Err(gone)
-        }
-    }
-}
-
-/// Waits for the final response, and sends the rest of the request meanwhile. The outer error is one of the client.
-async fn final_head(
-    session: &mut ServerSession,
-    upload: &mut ClientUpload,
-    streamed: &mut Streamed,
-) -> pingora::Result<Result<(), Lost>> {
     loop {
         let is_wanted = streamed.is_open();
         tokio::select! {
             biased;
             head = streamed.next_head() => match head {
                 Ok(StreamedHead::Interim(head)) => relay_interim(session, head).await?,
-                Ok(StreamedHead::Final) => return Ok(Ok(())),
+                Ok(StreamedHead::Final) => return Ok(Ok(streamed)),
                 Err(lost) => return Ok(Err(lost)),
             },
             piece = upload.next(session, is_wanted) => streamed.send(piece?).await,

@@ -115,7 +115,7 @@ impl Link {
             return Ok(());
         }
         // A server that refuses a stream reports this in place of its answer.
-        let or_not_sent = |why: Lost| if matches!(why.failure, Failure::NotSent { .. }) { why } else { lost };
+        let or_not_sent = |why: Lost| if why.is_untouched() { why } else { lost };
         self.final_head().await.map_err(or_not_sent)
     }
 
@@ -190,7 +190,7 @@ impl Link {
 
     async fn put_back(mut self: Box<Self>) {
         if let HttpSession::H2(session) = &mut self.session {
-            // Trailers are not forwarded, but the response is not over before them.
+            // The response is not over before its trailers, wanted or not.
             let _ = session.read_trailers().now_or_never();
         }
         let idle_max = self.terms.purpose.idle_max(&self.terms.upstream);
@@ -208,11 +208,6 @@ impl Wire for Link {
 
     fn send(&mut self, piece: Option<Bytes>) -> BoxFuture<'_, Result<(), Failure>> {
         box_future(|| async { self.send_on(piece).await.map_err(|lost| lost.failure) })
-    }
-
-    fn abandon(&mut self) -> BoxFuture<'_, ()> {
-        // The server is told at once, whatever becomes of the connection.
-        box_future(|| self.session.shutdown())
     }
 
     fn trailers(&mut self) -> BoxFuture<'_, Option<HeaderMap>> {

@@ -102,11 +102,6 @@ impl Exchange {
         self.wire.send(piece).await
     }
 
-    /// Gives the exchange up, because its client has gone.
-    pub(crate) async fn abandon(mut self) {
-        self.wire.abandon().await;
-    }
-
     /// Returns the trailers after the end of the body.
     pub(crate) async fn trailers(&mut self) -> Option<HeaderMap> {
         self.wire.trailers().await

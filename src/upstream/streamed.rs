@@ -1,7 +1,5 @@
 //! Exchanges whose requests are sent while they arrive.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora_timeout::timeout;
@@ -14,8 +12,6 @@ pub(crate) struct Streamed {
     link: Box<Link>,
     server: usize,
     watch: ExchangeWatch,
-    /// How long the exchange may be silent.
-    wait: Duration,
     /// Why the rest of the request could not be sent. Its answer may tell more.
     unsent: Option<Lost>,
 }
@@ -48,12 +44,11 @@ impl Connected {
     ) -> Result<Streamed, Lost> {
         self.address_to_server(&mut head)?;
         self.terms.body_wait = self.terms.upstream.longest_wait();
-        let (server, wait) = (self.server, self.terms.body_wait);
+        let server = self.server;
         let watch = std::mem::replace(&mut self.watch, ExchangeWatch::nothing());
         let link = Box::new(Link::begin_on(self.opened, self.terms, following == Following::AtOnce));
-        let mut streamed = Streamed { link, server, watch, wait, unsent: None };
-        let begun = streamed.write_head(head, following == Following::Nothing).await;
-        match begun {
+        let mut streamed = Streamed { link, server, watch, unsent: None };
+        match streamed.write_head(head, following == Following::Nothing).await {
             Ok(()) => Ok(streamed),
             Err(lost) => Err(streamed.lost(lost)),
         }
@@ -67,12 +62,13 @@ impl Streamed {
     }
 
     async fn write_head(&mut self, head: Box<RequestHeader>, is_all: bool) -> Result<(), Lost> {
+        let wait = self.link.terms.body_wait;
         let link = &mut self.link;
         let write = async {
             link.begin(head, is_all).await?;
             if is_all { link.send_on(None).await } else { Ok(()) }
         };
-        timeout(self.wait, write).await.unwrap_or(Err(Lost::timed_out()))?;
+        timeout(wait, write).await.unwrap_or(Err(Lost::timed_out()))?;
         self.link.is_open = !is_all;
         Ok(())
     }
@@ -84,7 +80,7 @@ impl Streamed {
 
     /// Reads the head of the next response. May be dropped and called again: what has arrived is kept.
     pub(crate) async fn next_head(&mut self) -> Result<StreamedHead, Lost> {
-        let outcome = match timeout(self.wait, self.link.next_head()).await {
+        let outcome = match timeout(self.link.terms.body_wait, self.link.next_head()).await {
             Ok(Ok(head)) if is_interim(head) => return Ok(StreamedHead::Interim(Box::new(head.clone()))),
             Ok(Ok(head)) => Ok(head.status.as_u16()),
             Ok(Err(lost)) => Err(lost),
@@ -97,11 +93,6 @@ impl Streamed {
             }
             Err(lost) => Err(self.lost(lost)),
         }
-    }
-
-    /// Gives the exchange up, because its client has gone.
-    pub(crate) async fn abandon(mut self) {
-        self.link.session.shutdown().await;
     }
 
     /// Whether the rest of the request is to be sent.

@@ -68,11 +68,6 @@ pub trait Wire: Send {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Tells the server that the exchange is given up.
-    fn abandon(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
     /// Returns the trailers that follow the content.
     fn trailers(&mut self) -> BoxFuture<'_, Option<HeaderMap>> {
         Box::pin(std::future::ready(None))
