@@ -56,6 +56,20 @@ async fn all_clients_together_have_a_total() {
     let (open, streams) = flood.await;
     assert_eq!(open, 50);
     drop(streams);
+    // The proxy learns later than its clients that they have gone.
+    let all_get_in = async {
+        loop {
+            let mut streams = Vec::new();
+            for _ in 0..10 {
+                let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 0));
+                streams.push(connect_from(from, arena.addr()).await.expect("the kernel accepts"));
+            }
+            if stay_open(streams).await.0 == 10 {
+                return;
+            }
+        }
+    };
+    within("those who have gone to be forgotten", all_get_in).await;
     let again = Ceiling { resident_mib: 16, descriptors: 70, honest_wait: HONEST_WAIT };
     arena.flood("the total is free again", again, async {}).await;
 }
