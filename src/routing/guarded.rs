@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use http::Method;
-
 use crate::{
     config::Route,
     core::{
@@ -32,9 +30,10 @@ pub struct GuardedRequest {
 }
 
 impl GuardedRequest {
-    /// The path of the resource that the body may name, if the method gives its body that meaning.
+    /// The path of the resource that the body may name, if the request is a write in some reading. Servers give the bodies
+    /// of unknown methods, and of DELETE, the meaning of a POST's.
     pub fn writes_to(&self) -> Option<&WritesTo> {
-        let is_write = !self.is_lease && self.methods.may_be(&[Method::POST, Method::PUT, Method::PATCH]);
+        let is_write = !self.is_lease && self.methods.usages.changes();
         self.route.writes_to.as_ref().filter(|_| is_write)
     }
 }

@@ -46,7 +46,7 @@ impl Usages {
     }
 
     /// Whether the request changes the resource in some reading.
-    const fn changes(self) -> bool {
+    pub const fn changes(self) -> bool {
         self.writes || self.deletes
     }
 }

@@ -63,9 +63,10 @@ impl Writes {
 
     /// The request as the door makes it of a write to this target; `None` if no route guards the target.
     fn as_write_to(&self, head: &RequestHeader, guarded: &GuardedRequest) -> Result<Option<GuardedRequest>, Refusal> {
-        // A POST that names its resource replaces it.
+        // Whatever names its resource replaces it, for all that ifmatch knows.
         let methods = &guarded.methods;
-        let method = if methods.may_be(&[Method::POST]) { &Method::PUT } else { &methods.judged };
+        let keeps = [Method::PUT, Method::PATCH].contains(&methods.judged) && !methods.may_be(&[Method::POST]);
+        let method = if keeps { &methods.judged } else { &Method::PUT };
         match self.door(method, head, guarded.client) {
             Door::Guarded(request) if !request.is_lease => {
                 Ok(Some(GuardedRequest { methods: request.methods.clone().joined(methods), ..request }))

@@ -144,6 +144,22 @@ async fn the_holder_of_the_lease_alone_upserts() {
     assert_eq!(post(addr, &[], r#"{"id": "7"}"#).await.status, 200);
 }
 
+/// Rule 18: servers read the bodies of methods that they do not know, and of DELETE, like the one of a POST.
+#[tokio::test]
+async fn no_method_goes_around_the_name_in_the_body() {
+    let (backend, proxy) = start("policy = \"pessimistic\"\nlease = { absent = \"allow\" }").await;
+    let addr = proxy.addr();
+    let lease = acquire(addr, DOCUMENT, "30").await;
+    for method in ["PUT", "PATCH", "DELETE", "MKCOL", "MERGE", "LINK", "LOCK", "post", "pUt", "UPSERT"] {
+        let refused = send(addr, method, LIST, &[JSON], r#"{"id": "7"}"#).await;
+        refused.refused(412, "lease-id-missing");
+        let form = send(addr, method, LIST, &[], "id=7").await;
+        form.refused(415, "unsupported-media-type");
+        assert_eq!(backend.count(method, LIST), 0, "{method}");
+    }
+    assert_eq!(send(addr, "UPSERT", LIST, &[JSON, ("Lease-Id", &lease.id)], r#"{"id": "7"}"#).await.status, 201);
+}
+
 /// A write that runs beside others goes to its own target too.
 #[tokio::test]
 async fn an_append_that_names_its_resource_goes_where_it_was_sent() {
