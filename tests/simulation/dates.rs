@@ -84,7 +84,7 @@ pub fn says_unique(setting: &Setting) -> bool {
 }
 
 /// Returns the number of updates that may be lost: a backend that should check and does not is found out by one, in each
-/// process.
+/// process. One whose outcome is unknown to ifmatch shows nothing of it, and does not count.
 pub fn losses(setting: &Setting) -> usize {
     let mut guards = setting.config.routes.iter().filter_map(|route| route.guard.as_ref());
     let delegates = guards.any(|guard| guard.etag == TagSource::Delegate);

@@ -56,6 +56,12 @@ impl Ledger {
         }
     }
 
+    /// Whether the client of a lease has sent a DELETE and got no answer: it may wait, and then the lease is given up.
+    pub fn may_be_given_up(&self, grant: &Grant) -> bool {
+        let is_open = |entry: &&Entry| entry.operation == Operation::Delete && entry.answered.is_none();
+        self.requests.iter().filter(is_open).any(|entry| grant.is_of(entry))
+    }
+
     /// Records that a client is told that its DELETE waits.
     pub fn defer(&mut self, entry: &Entry, moment: u64) {
         if entry.applied > 0 {

@@ -46,7 +46,9 @@ pub struct Ledger {
     /// Whether records may be forgotten, for want of room or with time.
     pub store_forgets: bool,
     /// The number of updates that may be lost before ifmatch knows that a backend does not check what it should.
-    pub losses_left: usize,
+    pub losses_max: usize,
+    /// The writes by which updates were lost so.
+    lost_by: Vec<usize>,
     /// Whether tags may come back after a write in doubt.
     pub forgives_doubts: bool,
     /// The tags on which writes were applied, by resource.
@@ -187,12 +189,7 @@ impl Inner {
                 self.ledger.requests[number].applied += 1;
                 let entry = self.ledger.requests[number].clone();
                 if let Some(how) = self.ledger.application(number, (&entry, sent.fence), &before, now) {
-                    match self.ledger.losses_left.checked_sub(1) {
-                        // A write in doubt shows no tags.
-                        _ if self.ledger.forgives_doubts && self.ledger.is_faulty => {}
-                        Some(left) => self.ledger.losses_left = left,
-                        None => self.ledger.breaks(how),
-                    }
+                    self.ledger.loses(number, how);
                 }
             }
         }
@@ -276,7 +273,7 @@ impl Ledger {
         let deletes = entry.request.method == Method::DELETE;
         let keeps_off = |grant: &Grant| {
             let is_guarded = if deletes { self.guards_deletes } else { self.guards_writes };
-            is_guarded && grant.is_held(now) && grant.keeps_off(entry, &self.grants)
+            is_guarded && grant.is_held(now) && grant.keeps_off(entry, &self.grants) && !self.may_be_given_up(grant)
         };
         if let Some(grant) = self.grants.iter().find(|grant| keeps_off(grant)) {
             return Some(format!("request {number} is applied while another client holds the lease {}", grant.fence));
@@ -336,6 +333,17 @@ impl Ledger {
             return Some(format!("requests {other} and {number} were both applied on {name}"));
         }
         None
+    }
+
+    /// Records that an update was lost, which is forgiven as long as ifmatch could not know what the backend does.
+    fn loses(&mut self, number: usize, how: String) {
+        self.lost_by.push(number);
+        // A write in doubt shows neither tags nor whether the backend checked them.
+        let shows = |&&number: &&usize| !self.requests[number].answered.as_ref().is_some_and(|(_, told)| told.in_doubt);
+        let shown = self.lost_by.iter().filter(shows).count();
+        if shown > self.losses_max && !(self.forgives_doubts && self.is_faulty) {
+            self.breaks(how);
+        }
     }
 
     /// Whether all changes since `serial` came from writes that ran beside this one, so that it may replace them.

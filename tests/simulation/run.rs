@@ -155,7 +155,7 @@ impl Run {
             ledger.settled_reads = setting.settled_reads;
             ledger.demands_versions = demands_versions(setting);
             ledger.has_metadata = setting.has_metadata;
-            ledger.losses_left = dates::losses(setting);
+            ledger.losses_max = dates::losses(setting);
             ledger.forgives_doubts = dates::says_unique(setting);
             ledger.keys = match (setting.keeps_keys, setting.keeping) {
                 (false, _) => Keys::Forgotten,
