@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::timeout};
 
 use super::{AdminAnswer, AdminListener, AdminState, milliseconds};
 use crate::{
-    config::{Route, StoreKind},
+    config::Route,
     core::{lease::Usage, resource::ResourceKey},
     guard::Guard,
     server::Stop,
@@ -102,7 +102,7 @@ impl AdminListener {
             "reads": !draining && self.reads_pass(found),
             "writes": !draining && takes_writes(found),
             "store": {
-                "kind": kind(&self.config().store.kind),
+                "kind": self.config().store.kind.word(),
                 "available": found.available,
                 "writable": found.writable.is_ok(),
                 "problem": found.writable.as_ref().err().map(problem),
@@ -148,15 +148,4 @@ pub(super) async fn writes(State(admin): AdminState, uri: Uri, headers: HeaderMa
     let guards = admin.guards();
     let found = admin.look_at_store(&guards).await;
     Ok(admin.told(!admin.is_draining() && takes_writes(&found), &found, &headers, &uri))
-}
-
-/// Returns the word for a kind of store.
-pub(super) fn kind(kind: &StoreKind) -> &'static str {
-    match kind {
-        StoreKind::Memory => "memory",
-        StoreKind::Disk { .. } => "disk",
-        StoreKind::Etcd(_) => "etcd",
-        StoreKind::Postgres(_) => "postgres",
-        StoreKind::Redis(_) => "redis",
-    }
 }

@@ -2,14 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde::de::DeserializeOwned;
-
 use super::{
-    Loaded, limits as limit,
-    limits::Limit,
-    parse, raw,
+    Loaded, keys, parse,
     schema::{REFERENCE, key_and_default},
-    section::field_names,
     units,
 };
 
@@ -47,136 +42,59 @@ fn shows_the_real_defaults() {
 
 #[test]
 fn shows_every_key_and_no_other() {
-    let expected = [
-        known::<raw::File>(""),
-        known::<raw::Server>("server."),
-        known::<raw::Admin>("admin."),
-        known::<raw::ServerTls>("server.tls."),
-        known::<raw::Certificate>("server.tls.certificates."),
-        known::<raw::Store>("store."),
-        known::<raw::Tls>("store.tls."),
-        known::<raw::Telemetry>("telemetry."),
-        known::<raw::Otlp>("telemetry.otlp."),
-        known::<raw::Tls>("telemetry.otlp.tls."),
-        known::<raw::Upstream>("upstreams.docs."),
-        known::<raw::Queue>("upstreams.docs.queue."),
-        known::<raw::Health>("upstreams.docs.health."),
-        known::<raw::UpstreamTls>("upstreams.docs.tls."),
-        known::<raw::Route>("routes."),
-        known::<raw::Claim>("routes.claim."),
-        known::<raw::Probe>("routes.probe."),
-        known::<raw::Lease>("routes.lease."),
-    ];
+    // The table of defaults takes the keys of routes.
+    let of_defaults = |path: &String| path.starts_with("defaults.");
+    let known = keys().into_iter().map(|key| key.path.replace(".NAME.", ".docs."));
+    let expected: BTreeSet<String> = known.filter(|path| !of_defaults(path)).collect();
     for key in WITHOUT_DEFAULT {
         let name = key.rsplit('.').next().unwrap_or_default();
         assert!(REFERENCE.lines().any(|line| line.starts_with(&format!("# {name} = "))), "{key} is not shown");
     }
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
     let mut shown = BTreeSet::new();
-    keys(&toml::Value::Table(file), "", &mut shown);
+    written(&toml::Value::Table(file), "", &mut shown);
     // The name of an upstream is not a key.
     shown.remove("upstreams.docs");
     shown.extend(WITHOUT_DEFAULT.map(str::to_owned));
-    assert_eq!(shown, expected.into_iter().flatten().collect());
+    assert_eq!(shown, expected);
 }
 
+/// The comment above one of the lines that show the key has `MIN to MAX`.
 #[test]
 fn names_the_range_of_every_number() {
-    for limit in [
-        limit::THREADS,
-        limit::MAX_CLAIM_WAITERS,
-        limit::CAPACITY,
-        limit::WEIGHT,
-        limit::MAX_CONNECTIONS,
-        limit::QUEUE_MAX_WAITERS,
-        limit::HEALTHY_AFTER,
-        limit::UNHEALTHY_AFTER,
-        limit::CLAIM_MAX_WAITERS,
-        limit::LEASE_MAX_PER_PRINCIPAL,
-        limit::LEASE_MAX_WAITERS,
-    ] {
-        names_range(&limit, |text| text.parse().ok());
-    }
-    let sizes = [
-        limit::MAX_BODY_MEMORY,
-        limit::MAX_BODY_MEMORY_TOTAL,
-        limit::MAX_BODY_SIZE,
-        limit::MAX_SPOOL_SIZE,
-        limit::MAX_HASH_SIZE,
-    ];
-    for limit in sizes {
-        names_range(&limit, units::size);
-    }
-    for limit in [
-        limit::BODY_TIMEOUT,
-        limit::KEEPALIVE_TIMEOUT,
-        limit::SHUTDOWN_TIMEOUT,
-        limit::HANDSHAKE_TIMEOUT,
-        limit::RELOAD_INTERVAL,
-        limit::IDLE_TTL,
-        limit::STORE_TIMEOUT,
-        limit::START_GRACE,
-        limit::CONNECT_TIMEOUT,
-        limit::UPSTREAM_TIMEOUT,
-        limit::LATE_WRITE_WINDOW,
-        limit::REUSE_IDLE_WRITES,
-        limit::READ_TIMEOUT,
-        limit::WRITE_TIMEOUT,
-        limit::IDLE_TIMEOUT,
-        limit::QUEUE_MAX_WAIT,
-        limit::HEALTH_INTERVAL,
-        limit::HEALTH_TIMEOUT,
-        limit::HASH_WAIT,
-        limit::IDENTITY_TTL,
-        limit::CLAIM_MAX_WAIT,
-        limit::PROBE_TIMEOUT,
-        limit::IDEMPOTENCY_TTL,
-        limit::LEASE_REMEMBER_TIME,
-        limit::LEASE_DEFAULT,
-        limit::LEASE_MIN,
-        limit::LEASE_MAX,
-        limit::LEASE_MAX_WAIT,
-        limit::LEASE_MAX_HOLD_TIME,
-    ] {
-        names_range(&limit, units::duration);
+    let ranges: Vec<_> = keys().into_iter().filter_map(|key| Some((key.path, key.bounds?))).collect();
+    assert!(ranges.len() > 20, "{ranges:?}");
+    for (path, (least, most)) in ranges {
+        let lines: Vec<_> = path.split('.').flat_map(|name| [format!("#{name} = "), format!("# {name} = ")]).collect();
+        let is_shown = |part: &&str| lines.iter().any(|line| part.contains(line));
+        let mut comments = REFERENCE.split("\n\n").filter(is_shown).map(|part| part.replace("\n# ", " "));
+        let has_range = |comment: String| {
+            let words = comment.split_whitespace().map(|word| word.trim_matches(['"', ',', '.', ';', ':']));
+            let words: Vec<_> = words.map(number).collect();
+            words.windows(3).any(|window| window == [number(&least), "to".to_owned(), number(&most)])
+        };
+        assert!(comments.any(has_range), "{path}: {least} to {most}");
     }
 }
 
-/// Checks that the comment above one of the lines that show the key contains `MIN to MAX`.
-fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) -> Option<T>) {
-    // The keys of `lease` and `health` have their own lines. Other keys are shown in the line of their table.
-    let in_table = ["lease.", "health."].iter().find_map(|table| limit.key.strip_prefix(table));
-    let key = in_table.unwrap_or(limit.key.split('.').next().unwrap_or_default());
-    let shown = [format!("#{key} = "), format!("# {key} = ")];
-    let is_shown = |part: &&str| shown.iter().any(|shown| part.contains(shown));
-    let comments = REFERENCE.split("\n\n").filter(is_shown).map(|part| part.replace("\n# ", " "));
-    let ranges = comments.flat_map(|comment| {
-        let words = comment.split_whitespace().map(|word| word.trim_matches(['"', ',', '.', ';', ':']).to_owned());
-        let words = words.collect::<Vec<_>>();
-        let ends =
-            words.windows(3).filter(|window| window[1] == "to").map(|window| (read(&window[0]), read(&window[2])));
-        ends.collect::<Vec<_>>()
-    });
-    let ranges = ranges.filter_map(|(min, max)| min.zip(max)).collect::<Vec<_>>();
-    assert!(
-        ranges.iter().any(|(min, max)| (min, max) == (&limit.min, &limit.max)),
-        "{limit:?} is not among {ranges:?}"
-    );
+/// A duration or a size in one unit; any other text as it is.
+fn number(text: &str) -> String {
+    match (units::duration(text), units::size(text)) {
+        (Some(duration), _) => format!("{}ms", duration.as_millis()),
+        (None, Some(bytes)) => format!("{bytes}B"),
+        (None, None) => text.to_owned(),
+    }
 }
 
-fn known<T: DeserializeOwned>(prefix: &str) -> BTreeSet<String> {
-    field_names::<T>().iter().map(|name| format!("{prefix}{name}")).collect()
-}
-
-fn keys(value: &toml::Value, prefix: &str, found: &mut BTreeSet<String>) {
+fn written(value: &toml::Value, prefix: &str, found: &mut BTreeSet<String>) {
     match value {
         toml::Value::Table(table) => {
             for (key, value) in table {
                 found.insert(format!("{prefix}{key}"));
-                keys(value, &format!("{prefix}{key}."), found);
+                written(value, &format!("{prefix}{key}."), found);
             }
         }
-        toml::Value::Array(list) => list.iter().for_each(|element| keys(element, prefix, found)),
+        toml::Value::Array(list) => list.iter().for_each(|element| written(element, prefix, found)),
         _ => {}
     }
 }

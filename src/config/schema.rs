@@ -4,10 +4,20 @@
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
-use super::raw::File;
+use super::{
+    raw::File,
+    section::{Key, Keys as _},
+};
 
 /// The users' reference.
 pub(super) const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
+
+/// Returns all keys of a file, table by table.
+pub fn keys() -> Vec<Key> {
+    let mut keys = Vec::new();
+    File::list("", false, &mut keys);
+    keys
+}
 
 /// Returns the schema (JSON Schema, draft 2020-12).
 pub fn schema() -> Value {
@@ -21,10 +31,21 @@ pub fn schema() -> Value {
             property.insert("default".to_owned(), default);
         }
     }
+    for key in keys() {
+        let path: Vec<String> = key.path.split('.').map(str::to_owned).collect();
+        let (Some(property), Some((least, most))) = (property(&mut schema, &path), key.bounds) else { continue };
+        if property.get("type").is_some_and(|kind| kind == "integer") {
+            property.extend([("minimum", least), ("maximum", most)].map(|(name, end)| (name.to_owned(), number(&end))));
+        }
+    }
     if let Some(root) = schema.as_object_mut() {
         root.insert("title".to_owned(), "The configuration of ifmatch".into());
     }
     schema
+}
+
+fn number(text: &str) -> Value {
+    text.parse::<u64>().map_or(Value::Null, Value::from)
 }
 
 /// A key of the reference with its comment.

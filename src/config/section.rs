@@ -1,12 +1,9 @@
 //! Reads a table of the file key by key, so that every wrong key is reported.
 
-use std::{borrow::Cow, cell::Cell, collections::BTreeMap, mem, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, mem, ops::Range};
 
-use serde::{
-    Deserializer,
-    de::{DeserializeOwned, Error as _, Visitor, value},
-    forward_to_deserialize_any,
-};
+use serde::de::DeserializeOwned;
+
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -15,16 +12,123 @@ use toml::{
 use super::{
     problem::{Problem, Source},
     words::similar,
+    written::{Number, Text, Written},
 };
 
-/// A table of the raw mirror.
-pub(super) trait Section: DeserializeOwned {
-    /// The keys whose values have tables in them.
-    const TABLES: Tables = &[];
+/// One key, as the schema and the reference page tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The tables and the key, separated by dots. A table with a name of the user's choice is `NAME`.
+    pub path: String,
+    /// What the key is, in one sentence.
+    pub sentence: String,
+    /// The least and the largest value, as a file spells them.
+    pub bounds: Option<(String, String)>,
+    /// Whether only a start reads it.
+    pub at_start: bool,
 }
 
-/// Keys, each with the shape of the tables in its value.
-pub(super) type Tables = &'static [(&'static str, Shape)];
+/// The mirror of a table.
+pub(super) trait Keys: DeserializeOwned + 'static {
+    /// The keys, each with the shape of the tables in its value.
+    const SHAPES: &'static [(&'static str, Option<Shape>)];
+
+    /// Adds the keys of the table, and of the tables in it. `at_start` says that only a start reads any of them.
+    fn list(at: &str, at_start: bool, found: &mut Vec<Key>);
+}
+
+/// A table of the file, and the table that stands in for the keys that it does not have.
+#[derive(Debug)]
+pub(super) struct Layers<'a, T> {
+    /// The table itself.
+    pub(super) own: &'a T,
+    /// The other one; the table itself if there is none.
+    pub(super) defaults: &'a T,
+}
+
+impl<T> Clone for Layers<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Layers<'_, T> {}
+
+impl<'a, T> Layers<'a, T> {
+    /// Returns a table without another one.
+    pub(super) fn only(own: &'a T) -> Self {
+        Self { own, defaults: own }
+    }
+
+    /// Returns the same part of both.
+    pub(super) fn part<U>(self, part: fn(&'a T) -> &'a U) -> Layers<'a, U> {
+        Layers { own: part(self.own), defaults: part(self.defaults) }
+    }
+
+    /// Returns a key of the table itself, else that of the other.
+    pub(super) fn get<U>(self, key: fn(&'a T) -> &'a Option<U>) -> Option<&'a U> {
+        key(self.own).as_ref().or(key(self.defaults).as_ref())
+    }
+}
+
+/// What a field of a mirror can be.
+pub(super) trait Form: Sized + 'static {
+    /// What is in force of the table itself and the one that stands in for its keys.
+    type InForce<'a>;
+
+    /// The shape of the tables in the value, if there are any.
+    const SHAPE: Option<Shape> = None;
+
+    /// Returns what is in force.
+    fn in_force(written: Layers<'_, Self>) -> Self::InForce<'_>;
+
+    /// Adds the keys of these tables.
+    fn list(_at: &str, _at_start: bool, _found: &mut Vec<Key>) {}
+}
+
+impl<T: 'static, F: 'static> Form for Option<Written<T, F>> {
+    type InForce<'a> = Option<&'a Written<T, F>>;
+
+    fn in_force(written: Layers<'_, Self>) -> Self::InForce<'_> {
+        written.get(|value| value)
+    }
+}
+
+impl Form for BTreeMap<Text, Number> {
+    type InForce<'a> = &'a Self;
+
+    fn in_force(written: Layers<'_, Self>) -> Self::InForce<'_> {
+        written.own
+    }
+}
+
+impl<K: Keys> Form for BTreeMap<Text, Written<K>> {
+    type InForce<'a> = &'a Self;
+
+    const SHAPE: Option<Shape> = Some(Shape::NamedTables(clean::<K>));
+
+    fn in_force(written: Layers<'_, Self>) -> Self::InForce<'_> {
+        written.own
+    }
+
+    fn list(at: &str, at_start: bool, found: &mut Vec<Key>) {
+        K::list(&format!("{at}NAME."), at_start, found);
+    }
+}
+
+impl<K: Keys> Form for Vec<Written<K>> {
+    type InForce<'a> = &'a Self;
+
+    const SHAPE: Option<Shape> = Some(Shape::ListOfTables(clean::<K>));
+
+    fn in_force(written: Layers<'_, Self>) -> Self::InForce<'_> {
+        written.own
+    }
+
+    fn list(at: &str, at_start: bool, found: &mut Vec<Key>) {
+        K::list(at, at_start, found);
+    }
+}
 
 /// The shape of tables whose keys are also checked one by one.
 pub(super) enum Shape {
@@ -39,10 +143,10 @@ type Clean = fn(&mut Reader<'_>, &mut DeTable<'_>, &[String]);
 
 /// The keys of a file, right or wrong, by their path (list elements count from 0).
 #[derive(Debug, Default)]
-pub(super) struct WrittenKeys(BTreeMap<Vec<String>, Key>);
+pub(super) struct WrittenKeys(BTreeMap<Vec<String>, WrittenKey>);
 
 #[derive(Debug)]
-struct Key {
+struct WrittenKey {
     span: Range<usize>,
     readable: bool,
 }
@@ -74,13 +178,13 @@ pub(super) struct Reader<'a> {
 }
 
 /// Removes from a table every entry that `T` cannot be read from, and reports it.
-pub(super) fn clean<'i, T: Section>(reader: &mut Reader<'_>, table: &mut DeTable<'i>, path: &[String]) {
+pub(super) fn clean<'i, T: Keys>(reader: &mut Reader<'_>, table: &mut DeTable<'i>, path: &[String]) {
     let keep = |(key, mut value): (KeyText<'i>, Spanned<DeValue<'i>>)| {
         let path = below(path, key.get_ref());
-        let known = field_names::<T>().contains(&key.get_ref().as_ref());
+        let known = names::<T>().contains(&key.get_ref().as_ref());
         let readable =
             if known { reader.value::<T>(&key, &mut value, &path) } else { reader.unknown_key::<T>(&key, &path) };
-        reader.written.0.insert(path, Key { span: key.span(), readable });
+        reader.written.0.insert(path, WrittenKey { span: key.span(), readable });
         readable.then_some((key, value))
     };
     *table = mem::take(table).into_iter().filter_map(keep).collect();
@@ -144,8 +248,8 @@ fn renamed(path: &[String]) -> Option<&'static str> {
 
 impl Reader<'_> {
     /// Returns whether the value of a known key could be read.
-    fn value<T: Section>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
-        if let Some((_, shape)) = T::TABLES.iter().find(|(name, _)| name == key.get_ref()) {
+    fn value<T: Keys>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
+        if let Some((_, Some(shape))) = T::SHAPES.iter().find(|(name, _)| name == key.get_ref()) {
             shape.clean(self, value, path);
         }
         let alone = [(key.clone(), value.clone())].into_iter().collect::<DeTable<'_>>();
@@ -153,15 +257,15 @@ impl Reader<'_> {
         read.map_err(|error| self.problems.push(wrong_value(self.source, key.get_ref(), &error))).is_ok()
     }
 
-    fn unknown_key<T: Section>(&mut self, key: &KeyText<'_>, path: &[String]) -> bool {
+    fn unknown_key<T: Keys>(&mut self, key: &KeyText<'_>, path: &[String]) -> bool {
         let name = key.get_ref().as_ref();
-        let known = field_names::<T>();
+        let known = names::<T>();
         let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
         let problem = match similar(name, known.iter().copied()) {
             Some(meant) if renamed(path).is_none() => {
                 // A misspelt key is one problem: the key that was meant is not reported as missing too.
                 let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();
-                self.written.0.entry(below(parent, meant)).or_insert(Key { span: key.span(), readable: false });
+                self.written.0.entry(below(parent, meant)).or_insert(WrittenKey { span: key.span(), readable: false });
                 problem.hint(format!("did you mean `{meant}`?"))
             }
             _ => problem.hint(renamed(path).map_or_else(
@@ -193,35 +297,7 @@ pub(super) fn wrong_value(source: Source<'_>, key: &str, error: &toml::de::Error
     problem
 }
 
-/// Returns the names of a struct's fields, as serde passes them to a deserializer.
-pub(super) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
-    let names: Cell<&'static [&'static str]> = Cell::new(&[]);
-    // The deserializer always fails: only the names are needed.
-    let _ = T::deserialize(FieldNames(&names));
-    names.get()
-}
-
-struct FieldNames<'a>(&'a Cell<&'static [&'static str]>);
-
-impl<'de> Deserializer<'de> for FieldNames<'_> {
-    type Error = value::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Self::Error> {
-        Err(value::Error::custom("no value"))
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Self::Error> {
-        self.0.set(fields);
-        self.deserialize_any(visitor)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
-    }
+/// Returns the names of the keys of a table.
+pub(super) fn names<T: Keys>() -> Vec<&'static str> {
+    T::SHAPES.iter().map(|(name, _)| *name).collect()
 }

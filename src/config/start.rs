@@ -3,7 +3,7 @@
 use http::Uri;
 use toml::Value;
 
-use super::{Loaded, parse, problem::Problem, problem::Problems, validate::host_and_port, words::Word};
+use super::{Loaded, listen::host_and_port, parse, problem::Problem, problem::Problems, words::Word};
 use crate::core::policy::Policy;
 
 /// The source name in reports of command-line problems.

@@ -5,6 +5,27 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use bytesize::ByteSize;
 
+pub(super) const KIB: u64 = 1 << 10;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const GIB: u64 = 1 << 30;
+pub(super) const TIB: u64 = 1 << 40;
+pub(super) const ZERO: Duration = Duration::ZERO;
+
+/// Returns a number of milliseconds.
+pub(super) const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Returns a number of seconds.
+pub(super) const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// Returns a number of hours.
+pub(super) const fn hours(count: u64) -> Duration {
+    Duration::from_secs(count * 3600)
+}
+
 /// The hint for a text that is not a duration.
 pub(super) const DURATION_HINT: &str = r#"write a number and a unit: "500ms", "30s", "5m", "1h 30m", "7d""#;
 /// The hint for a text that is not a size.

@@ -1,9 +1,141 @@
-//! The settings of `[upstreams.NAME]` for the servers: load balancing, connection limits, health checks and headers.
+//! The `[upstreams.NAME]` tables.
 
-use std::{net::IpAddr, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc, time::Duration};
 
-use http::HeaderName;
-use ipnet::IpNet;
+use http::{HeaderName, HeaderValue, uri::Authority};
+use serde_json::Value;
+
+use super::{
+    check::Check,
+    kinds::{Count, Flag, OneOf, PlainName, Time},
+    table::{InWords, ValueKind, section},
+    units::{ZERO, hours, ms, seconds},
+    words::CheckWord,
+    written::{Number, Text, Texts, WrittenTime, WrittenWord},
+};
+use crate::tls::UpstreamTls;
+
+section! {
+    /// One `[upstreams.NAME]` table.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Upstream of UpstreamKeys given (
+        name: String, servers: Vec<String>, weights: Vec<u32>, connections: ConnectionLimits,
+        health: Option<HealthCheck>, tls: Option<Arc<UpstreamTls>>
+    ) {
+        by hand {
+            /// The servers.
+            servers: Option<Texts>;
+            /// The weight of each server; 1 for a server that is not named.
+            weights: BTreeMap<Text, Number> where 1..=100;
+            /// The longest idle time after which a connection may still carry a request that can be sent again.
+            idle_timeout: Option<WrittenTime> where ZERO..=hours(1);
+            /// The largest number of exchanges with one server at once.
+            max_connections: Option<Number> where 1..=1_000_000;
+            /// The queue for requests beyond that number.
+            queue: QueueKeys;
+            /// The active health checks of the servers.
+            health: HealthKeys;
+            /// The TLS settings for connections to the servers.
+            tls: UpstreamTlsKeys;
+        }
+        /// The beginning of the resource keys; by default the name of the upstream.
+        identity: String = PlainName(name.clone());
+        /// Whether the servers read paths without regard to letter case.
+        ignore_case: bool = Flag(false);
+        /// The distribution of unguarded requests over the servers.
+        balance: Balance = OneOf(Balance::RoundRobin);
+        /// The input of the hash under `balance = "consistent-hash"`.
+        hash_by: HashBy = OneOf(HashBy::Path);
+        /// The time limit for making a connection.
+        connect_timeout: Duration = Time(seconds(1)) in ms(10)..=seconds(300);
+        /// The time limit of an exchange, from its first byte to the head of the response.
+        timeout: Duration = Time(seconds(30)) in ms(10)..=hours(24);
+        /// The time limit of each wait for more of the response body; by default that of the exchange.
+        read_timeout: Duration = Time(timeout) in ms(10)..=hours(24);
+        /// The time limit of each wait for room to send more of the request body; by default that of the exchange.
+        write_timeout: Duration = Time(timeout) in ms(10)..=hours(24);
+        /// The time for which the upstream may still apply a write after the connection that carried it has ended; by
+        /// default the time limit of the exchange.
+        late_write_window: Duration = Time(timeout) in ZERO..=hours(1);
+        /// The longest idle time after which a pooled connection may still carry a write.
+        reuse_idle_writes: Duration = Time(seconds(1)) in ZERO..=hours(1);
+        /// The `Host` that the upstream receives.
+        host_header: HostHeader = HostName(());
+        /// The fields that tell the upstream who the client is.
+        forwarded: Forwarded = OneOf(Forwarded::Off);
+        /// Whether the proxy speaks HTTP/2: over TLS if the server chooses it, without TLS always.
+        http2: bool = Flag(false);
+        besides {
+            /// The name in the file.
+            name: String = name;
+            /// The servers, `host:port` or `unix:/path`; never empty.
+            servers: Vec<String> = servers;
+            /// The weight of each server, in the order of `servers`.
+            weights: Vec<u32> = weights;
+            /// The connection limits of each server.
+            connections: ConnectionLimits = connections;
+            /// The active health checks of the servers, if any.
+            health: Option<HealthCheck> = health;
+            /// The TLS settings for connections to the servers; `None` without TLS.
+            tls: Option<Arc<UpstreamTls>> = tls;
+        }
+    }
+}
+
+section! {
+    /// The queue for requests beyond the connections of a server.
+    pub(super) struct Queue of QueueKeys {
+        /// How long a request waits for another one to end if the server has the maximum.
+        max_wait: Duration = Time(seconds(1)) in ZERO..=seconds(300);
+        /// The largest number of requests that wait for one server.
+        max_waiters: usize = Count(256) in 0..=100_000;
+    }
+}
+
+section! {
+    /// Active health checks of the servers of an upstream (`[upstreams.NAME.health]`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct HealthCheck of HealthKeys given (question: HealthProbe) {
+        by hand {
+            /// The test.
+            check: Option<WrittenWord<CheckWord>>;
+            /// The target of the GET.
+            path: Option<Text>;
+            /// The statuses of a healthy server.
+            status: Option<Text>;
+        }
+        /// The time between two tests.
+        interval: Duration = Time(seconds(5)) in ms(50)..=hours(1);
+        /// The time limit for the answer.
+        timeout: Duration = Time(seconds(1)) in ms(10)..=seconds(60);
+        /// The number of good answers in a row after which a server that was down is up.
+        healthy_after: usize = Count(2) in 1..=100;
+        /// The number of bad answers in a row after which a server that was up is down.
+        unhealthy_after: usize = Count(3) in 1..=100;
+        besides {
+            /// The test.
+            question: HealthProbe = question;
+        }
+    }
+}
+
+section!(keys UpstreamTlsKeys {
+    /// The name that the certificates of the servers must have.
+    server_name: Option<Text>;
+    /// The authorities that may have issued them, a PEM file.
+    ca: Option<Text>;
+    /// The certificate of this program, a PEM file.
+    cert: Option<Text>;
+    /// The key of that certificate, a PEM file.
+    key: Option<Text>;
+});
+
+impl Upstream {
+    /// The time limit of each wait for a server on an unguarded route.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.timeout.max(self.read_timeout)
+    }
+}
 
 /// The distribution of unguarded requests over the servers (`balance`). Requests to a guarded resource always go by its
 /// key.
@@ -67,21 +199,6 @@ pub enum HealthProbe {
     },
 }
 
-/// Active health checks of the servers of an upstream (`[upstreams.NAME.health]`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthCheck {
-    /// The test.
-    pub question: HealthProbe,
-    /// The time between two tests.
-    pub interval: Duration,
-    /// The time limit for the answer.
-    pub timeout: Duration,
-    /// The number of good answers in a row after which a server that was down is up.
-    pub healthy_after: usize,
-    /// The number of bad answers in a row after which a server that was up is down.
-    pub unhealthy_after: usize,
-}
-
 /// The `Host` that the upstream receives (`host_header`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostHeader {
@@ -107,22 +224,6 @@ impl HostHeader {
     }
 }
 
-/// The proxies in front of this one that it trusts (`trusted_proxies`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustedProxies {
-    /// The networks of the trusted proxies.
-    pub networks: Vec<IpNet>,
-    /// Whether peers that connect over a unix socket are trusted.
-    pub over_unix: bool,
-}
-
-impl TrustedProxies {
-    /// Returns whether a peer is trusted; a peer without an address came over a unix socket.
-    pub fn contains(&self, peer: Option<IpAddr>) -> bool {
-        peer.map_or(self.over_unix, |address| self.networks.iter().any(|network| network.contains(&address)))
-    }
-}
-
 /// The fields that tell the upstream who the client is (`forwarded`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarded {
@@ -135,4 +236,42 @@ pub enum Forwarded {
     Standard,
     /// Both.
     Both,
+}
+
+/// A word, or the name of a host.
+pub(super) struct HostName;
+
+impl ValueKind<HostHeader> for HostName {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> HostHeader {
+        const HINT: &str = r#"it is "preserve", "upstream", or the name of a host: "docs.internal", "localhost:80""#;
+        let Some(value) = written else { return HostHeader::Preserve };
+        match value.get_ref().as_str() {
+            "preserve" => HostHeader::Preserve,
+            "upstream" => HostHeader::Upstream,
+            // A single word is more likely a misspelt word than a host.
+            name if name.contains(['.', ':']) && is_authority(name) => HostHeader::Named(name.to_owned()),
+            name => {
+                check.hinted(value.span(), format!("{key} cannot be {name:?}"), HINT);
+                HostHeader::Preserve
+            }
+        }
+    }
+}
+
+impl InWords for HostHeader {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Preserve => "preserve".into(),
+            Self::Upstream => "upstream".into(),
+            Self::Named(name) => name.as_str().into(),
+        }
+    }
+}
+
+fn is_authority(name: &str) -> bool {
+    let authority = name.parse::<Authority>();
+    authority.is_ok_and(|authority| !authority.as_str().contains('@')) && HeaderValue::from_str(name).is_ok()
 }

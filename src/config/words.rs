@@ -57,26 +57,38 @@ pub trait Word: Clone + PartialEq + 'static {
     }
 }
 
-impl Word for Policy {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("last-writer-wins", Self::LastWriterWins),
-        ("optimistic", Self::Optimistic),
-        ("pessimistic", Self::Pessimistic),
-    ];
+/// Gives each type its words.
+macro_rules! words {
+    ($($value:ident { $($word:literal: $variant:ident),+ })+) => {
+        $(impl $crate::config::words::Word for $value {
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+        })+
+    };
 }
+pub(super) use words;
 
-impl Word for Underscores {
-    const WORDS: &'static [(&'static str, Self)] = &[("keep", Self::Keep), ("drop", Self::Drop)];
-}
-
-impl Word for ClientAuth {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("off", Self::Off), ("optional", Self::Optional), ("required", Self::Required)];
-}
-
-impl Word for Require {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("never", Self::Never), ("existing", Self::Existing), ("always", Self::Always)];
+words! {
+    Policy { "last-writer-wins": LastWriterWins, "optimistic": Optimistic, "pessimistic": Pessimistic }
+    Underscores { "keep": Keep, "drop": Drop }
+    ClientAuth { "off": Off, "optional": Optional, "required": Required }
+    Require { "never": Never, "existing": Existing, "always": Always }
+    Compare { "strong": Strong, "opaque": Opaque }
+    OnWrite { "probe": Probe, "omit": Omit }
+    TagAfterWrite { "verbatim": Verbatim, "always": Always }
+    MethodOverride { "refuse": Refuse, "judge": Judge }
+    Collections { "detect": Detect, "webdav": WebDav, "none": None }
+    ReadConsistency { "any": Any, "settled": Settled }
+    ProbeAuth { "client": Client, "none": None, "sigv4": SigV4 }
+    Idempotency { "off": Off, "accept": Accept, "required": Required }
+    PathParameters { "refuse": Refuse, "keep": Keep }
+    EncodedSlash { "refuse": Refuse, "keep": Keep }
+    Guarantee { "store": Store, "safety": Safety }
+    LeaseAuth { "probe": Probe, "none": None }
+    AbsentLease { "allow": Allow, "refuse": Refuse }
+    Balance { "round-robin": RoundRobin, "consistent-hash": ConsistentHash }
+    Forwarded { "off": Off, "x-forwarded": XForwarded, "forwarded": Standard, "both": Both }
+    CheckWord { "off": Off, "connect": Connect, "http": Http }
+    StoreWord { "memory": Memory, "disk": Disk, "etcd": Etcd, "postgres": Postgres, "redis": Redis }
 }
 
 impl Word for TagSource {
@@ -105,64 +117,9 @@ impl Word for TagSource {
     }
 }
 
-impl Word for Compare {
-    const WORDS: &'static [(&'static str, Self)] = &[("strong", Self::Strong), ("opaque", Self::Opaque)];
-}
-
-impl Word for OnWrite {
-    const WORDS: &'static [(&'static str, Self)] = &[("probe", Self::Probe), ("omit", Self::Omit)];
-}
-
-impl Word for TagAfterWrite {
-    const WORDS: &'static [(&'static str, Self)] = &[("verbatim", Self::Verbatim), ("always", Self::Always)];
-}
-
-impl Word for MethodOverride {
-    const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("judge", Self::Judge)];
-}
-
-impl Word for Collections {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("detect", Self::Detect), ("webdav", Self::WebDav), ("none", Self::None)];
-}
-
-impl Word for ReadConsistency {
-    const WORDS: &'static [(&'static str, Self)] = &[("any", Self::Any), ("settled", Self::Settled)];
-}
-
-impl Word for ProbeAuth {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("client", Self::Client), ("none", Self::None), ("sigv4", Self::SigV4)];
-}
-
-impl Word for Idempotency {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("off", Self::Off), ("accept", Self::Accept), ("required", Self::Required)];
-}
-
-impl Word for PathParameters {
-    const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
-}
-
-impl Word for EncodedSlash {
-    const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
-}
-
-impl Word for Guarantee {
-    const WORDS: &'static [(&'static str, Self)] = &[("store", Self::Store), ("safety", Self::Safety)];
-}
-
 impl Word for Dialect {
     const WORDS: &'static [(&'static str, Self)] = Self::NAMES;
     const LATER: &'static [&'static str] = &["webdav", "terraform"];
-}
-
-impl Word for LeaseAuth {
-    const WORDS: &'static [(&'static str, Self)] = &[("probe", Self::Probe), ("none", Self::None)];
-}
-
-impl Word for AbsentLease {
-    const WORDS: &'static [(&'static str, Self)] = &[("allow", Self::Allow), ("refuse", Self::Refuse)];
 }
 
 /// Returns the words of the `lease.guards` list, in alphabetical order.
@@ -173,11 +130,6 @@ pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
         LeaseGuards::ReadAndWrite => &["read", "write"],
         LeaseGuards::Delete => &["delete"],
     }
-}
-
-impl Word for Balance {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("round-robin", Self::RoundRobin), ("consistent-hash", Self::ConsistentHash)];
 }
 
 impl Word for HashBy {
@@ -199,11 +151,6 @@ impl Word for HashBy {
     }
 }
 
-impl Word for Forwarded {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("off", Self::Off), ("x-forwarded", Self::XForwarded), ("forwarded", Self::Standard), ("both", Self::Both)];
-}
-
 /// The kinds of health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckWord {
@@ -213,11 +160,6 @@ pub(super) enum CheckWord {
     Connect,
     /// A check whether the server answers a GET.
     Http,
-}
-
-impl Word for CheckWord {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("off", Self::Off), ("connect", Self::Connect), ("http", Self::Http)];
 }
 
 /// The kinds of store.
@@ -233,16 +175,6 @@ pub(super) enum StoreWord {
     Postgres,
     /// A Redis server.
     Redis,
-}
-
-impl Word for StoreWord {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("memory", Self::Memory),
-        ("disk", Self::Disk),
-        ("etcd", Self::Etcd),
-        ("postgres", Self::Postgres),
-        ("redis", Self::Redis),
-    ];
 }
 
 /// Returns the known word that was probably meant: at most one in three of its letters differs (one is always allowed).

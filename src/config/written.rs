@@ -21,7 +21,7 @@ pub(super) type Number = Written<i64>;
 /// A number with a fraction.
 pub(super) type Ratio = Written<f64>;
 /// True or false.
-pub(super) type Flag = Written<bool>;
+pub(super) type WrittenFlag = Written<bool>;
 /// A list of texts.
 pub(super) type Texts = Written<Vec<Text>>;
 
@@ -31,6 +31,13 @@ pub(super) struct DurationForm;
 pub(super) struct SizeForm;
 /// The form of a word for a `T`.
 pub(super) struct WordForm<T>(PhantomData<T>);
+
+/// A duration as the file spells it.
+pub(super) type WrittenTime = Written<String, DurationForm>;
+/// A size as the file spells it.
+pub(super) type WrittenSize = Written<String, SizeForm>;
+/// A word for a value.
+pub(super) type WrittenWord<T> = Written<String, WordForm<T>>;
 
 /// The pattern of a text whose value comes from the environment.
 const VARIABLE: &str = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}";

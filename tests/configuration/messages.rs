@@ -1,6 +1,8 @@
 //! What is said of wrong values: every key of `config/ifmatch.toml` with values of a wrong type, a wrong range and a wrong
 //! word. `messages.txt` has the answers, so a change of any message is seen where it is reviewed.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
+
 use std::fmt::Write as _;
 
 use ifmatch::config;
@@ -64,7 +66,7 @@ fn value(text: &str) -> Value {
 /// The problems, or the warnings, without the positions and the excerpts.
 fn said(text: &str) -> String {
     let all = match config::parse("f", text) {
-        Ok(loaded) => loaded.warnings.iter().map(|warning| format!("{warning}\n")).collect(),
+        Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         Err(problems) => problems.to_string(),
     };
     let message = |line: &str| match line.splitn(4, ':').collect::<Vec<_>>()[..] {

@@ -33,7 +33,11 @@ fn what_is_said_of_telemetry_is_what_it_is() {
         },
     };
     assert_eq!(config(&format!("{BASE}[telemetry]\n{lines}\n")).telemetry, expected);
-    assert_eq!(config(BASE).telemetry, Telemetry::default());
+    let without = config(BASE).telemetry;
+    assert_eq!((without.log_format, without.level, without.access_log), (LogForm::Text, LogLevel::Info, true));
+    assert_eq!((without.service_name.as_str(), without.resource, without.sampling), ("ifmatch", Vec::new(), 0.01));
+    assert_eq!((without.metrics, without.otlp.endpoint, without.otlp.tls), (true, None, None));
+    assert_eq!(without.otlp.signals, [Signal::Traces, Signal::Metrics, Signal::Logs]);
 }
 
 #[test]

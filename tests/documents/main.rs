@@ -3,6 +3,7 @@
 //! | module | what it tries |
 //! |---|---|
 //! | [`blocks`] | every command, configuration and answer in the pages that show the running program |
+//! | [`keys`] | the page of all keys, which is made of their tables |
 //! | [`links`] | links and their anchors, and the list of pages |
 //! | [`prose`] | phrases and sentences that no document has |
 //! | [`facts`] | tables that repeat what the repository holds |
@@ -21,6 +22,7 @@ mod support;
 
 mod blocks;
 mod facts;
+mod keys;
 mod links;
 mod pages;
 mod prose;

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Config, Route, Server};
+use super::{Config, Route, table::Section as _};
 use crate::core::{
     path_mapping::PathMapping,
     policy::{Idempotency, LeaseGuards},
@@ -42,7 +42,7 @@ pub struct ReloadPlan {
     /// The names of the routes that exist before and after the reload, but differ.
     pub changed: Vec<String>,
     /// The changed keys and tables that take effect only at the next start.
-    pub needs_restart: Vec<&'static str>,
+    pub needs_restart: Vec<String>,
     /// The indexes of the old routes whose writes must have ended before the change.
     pub must_settle: Vec<usize>,
     /// The indexes of those among them that must have no live lease, unless the operator insists.
@@ -113,77 +113,22 @@ impl Config {
     /// Returns this configuration, with the running process's values for all settings that only a start can change.
     #[must_use]
     pub fn beside(self, running: &Self) -> Self {
-        let old = running.server.clone();
-        let server = Server {
-            listen: old.listen,
-            threads: old.threads,
-            max_body_memory_total_bytes: old.max_body_memory_total_bytes,
-            max_spool_size_bytes: old.max_spool_size_bytes,
-            max_staged_uploads: old.max_staged_uploads,
-            max_claim_waiters: old.max_claim_waiters,
-            keepalive_timeout: old.keepalive_timeout,
-            header_timeout: old.header_timeout,
-            max_header_bytes: old.max_header_bytes,
-            max_header_memory_bytes: old.max_header_memory_bytes,
-            max_connections: old.max_connections,
-            max_connections_per_client: old.max_connections_per_client,
-            control_socket: old.control_socket,
-            ..self.server
-        };
+        let server = self.server.beside(&running.server);
         let (admin, store, telemetry) = (running.admin.clone(), running.store.clone(), running.telemetry.clone());
         Self { server, admin, store, telemetry, ..self }
     }
 }
 
-/// Returns the differing keys that only a start reads. Each field is named here, so that a new field forces a decision.
-fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { server, admin, store, telemetry, routes: _ } = old;
-    let Server {
-        listen,
-        threads,
-        max_body_memory_bytes: _,
-        max_body_memory_total_bytes,
-        max_body_size_bytes: _,
-        max_spool_size_bytes,
-        body_timeout: _,
-        spool_dir: _,
-        max_staged_uploads,
-        max_staged_blocks: _,
-        staged_block_ttl: _,
-        max_target_bytes: _,
-        max_claim_waiters,
-        keepalive_timeout,
-        header_timeout,
-        max_header_bytes,
-        max_header_memory_bytes,
-        max_connections,
-        max_connections_per_client,
-        shutdown_timeout: _,
-        control_socket,
-        watch: _,
-        tls: _,
-        trusted_proxies: _,
-        underscores: _,
-    } = server;
-    let differences = [
-        ("server.listen", *listen != new.server.listen),
-        ("server.threads", *threads != new.server.threads),
-        ("server.max_body_memory_total", *max_body_memory_total_bytes != new.server.max_body_memory_total_bytes),
-        ("server.max_spool_size", *max_spool_size_bytes != new.server.max_spool_size_bytes),
-        ("server.max_staged_uploads", *max_staged_uploads != new.server.max_staged_uploads),
-        ("server.max_claim_waiters", *max_claim_waiters != new.server.max_claim_waiters),
-        ("server.keepalive_timeout", *keepalive_timeout != new.server.keepalive_timeout),
-        ("server.header_timeout", *header_timeout != new.server.header_timeout),
-        ("server.max_header_size", *max_header_bytes != new.server.max_header_bytes),
-        ("server.max_header_memory_total", *max_header_memory_bytes != new.server.max_header_memory_bytes),
-        ("server.max_connections", *max_connections != new.server.max_connections),
-        ("server.max_connections_per_client", *max_connections_per_client != new.server.max_connections_per_client),
-        ("server.control_socket", *control_socket != new.server.control_socket),
-        ("[admin]", *admin != new.admin),
-        ("[store]", *store != new.store),
-        ("[telemetry]", *telemetry != new.telemetry),
+/// Returns the differing keys and tables that only a start reads.
+fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
+    let of_server = old.server.differing_at_start(&new.server);
+    let tables = [
+        ("[admin]", old.admin != new.admin),
+        ("[store]", old.store != new.store),
+        ("[telemetry]", old.telemetry != new.telemetry),
     ];
-    differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    let tables = tables.iter().filter(|(_, differs)| *differs).map(|(table, _)| (*table).to_owned());
+    of_server.into_iter().map(|key| format!("server.{key}")).chain(tables).collect()
 }
 
 fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> ReloadPlan {

@@ -292,11 +292,11 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
         named,
         expected.map(|key| format!("server.{key}")).into_iter().chain(["[store]".into()]).collect::<Vec<_>>()
     );
-    assert_eq!(plan(&old, &[], &new.beside(&old)).needs_restart, Vec::<&str>::new());
+    assert_eq!(plan(&old, &[], &new.beside(&old)).needs_restart, Vec::<String>::new());
     let live = text(
         "max_body_memory = \"2MiB\"\nmax_body_size = \"2GiB\"\nbody_timeout = \"7s\"\nspool_dir = \"/x\"\nshutdown_timeout = \"7s\"",
         "",
     );
-    assert_eq!(plan(&old, &[], &live).needs_restart, Vec::<&str>::new());
+    assert_eq!(plan(&old, &[], &live).needs_restart, Vec::<String>::new());
     assert_eq!(live.beside(&old).server.max_body_size_bytes, 2 << 30);
 }

@@ -8,10 +8,9 @@ use std::{
 use http::uri::Authority;
 
 use super::{
-    super::{Admin, Listen, TokenSource, raw, raw::Text},
+    super::{Admin, Listen, TokenSource, listen::listener, raw, raw::Text},
     check::Check,
     secrets::warn_if_open,
-    server::listener,
 };
 
 pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {

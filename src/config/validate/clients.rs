@@ -1,16 +1,13 @@
 //! The keys of a route whose clients were made for a storage service.
 
-use super::{check::Check, keys::RouteKeys};
+use super::{check::Check, keys::RouteLayers};
 use crate::{
     config::{Word, written::Written},
     core::policy::{GuardRules, ProbeAuth, Require, TagSource},
 };
 
-/// The default region of S3 servers.
-pub(super) const PROBE_REGION: &str = "us-east-1";
-
 /// Reports settings under which the proxy would have to change requests that S3 clients have signed.
-pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
+pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
     let (name, Some(dialect)) = (guard.dialect.word(), keys.get(|raw| &raw.dialect)) else { return };
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which other tag sources would have to remove; S3 \
@@ -27,11 +24,4 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Rout
         let span = keys.get(|raw| &raw.probe_auth).map_or_else(|| dialect.span(), Written::span);
         check.hinted(span, format!("dialect = {name:?} cannot probe with the client's credentials"), HINT);
     }
-}
-
-/// Returns the region that probes are signed for.
-pub(super) fn probe_region(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Box<str> {
-    let Some(region) = keys.get(|raw| &raw.probe_region) else { return PROBE_REGION.into() };
-    check.name("probe_region", region);
-    region.get_ref().as_str().into()
 }

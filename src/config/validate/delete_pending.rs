@@ -1,6 +1,6 @@
 //! The demands of `lease.delete_pending` on the other keys of a route.
 
-use super::{check::Check, keys::RouteKeys};
+use super::{check::Check, keys::RouteLayers};
 use crate::core::{
     lease::Usage,
     policy::{GuardRules, TagSource},
@@ -8,7 +8,7 @@ use crate::core::{
 };
 
 /// Reports settings under which no DELETE can wait, or under which the one that is sent later could be another one.
-pub(super) fn suits_route(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules, key: Option<&KeyTemplate>) {
+pub(super) fn suits_route(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules, key: Option<&KeyTemplate>) {
     const HINT: &str = "leave lease.delete_pending out, or change that";
     let Some(rules) = guard.lease.as_ref().filter(|rules| rules.delete_pending) else { return };
     let written = keys.own.lease.delete_pending.as_ref().or(keys.defaults.lease.delete_pending.as_ref());

@@ -6,15 +6,12 @@ use std::{
 };
 
 use super::check::Check;
-use crate::config::{
-    Listen,
-    raw::{self, Text},
-};
+use crate::config::{Listen, raw::Text, upstream::UpstreamKeys, written::Written};
 
 /// Reports each server that is an address on which the proxy itself listens.
-pub(super) fn refuse(check: &mut Check<'_>, upstreams: &BTreeMap<Text, raw::Written<raw::Upstream>>, own: &[Listen]) {
+pub(super) fn refuse(check: &mut Check<'_>, upstreams: &BTreeMap<Text, Written<UpstreamKeys>>, own: &[Listen]) {
     for (name, table) in upstreams {
-        for text in table.get_ref().servers.iter().flat_map(raw::Written::get_ref) {
+        for text in table.get_ref().servers.iter().flat_map(Written::get_ref) {
             if own.iter().any(|listen| is_reached(text.get_ref(), listen)) {
                 let message =
                     format!("upstream {:?} is this proxy itself: it listens on {:?}", name.get_ref(), text.get_ref());

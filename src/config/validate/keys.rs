@@ -5,10 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::{
-    super::{
-        Route,
-        raw::{self, Text},
-    },
+    super::{Route, raw::Text, route::RouteKeys, section::Layers},
     check::Check,
 };
 use crate::core::route::{HostPattern, PathPattern, PatternProblem, TouchTemplate, WritesTo};
@@ -32,17 +29,7 @@ pub(super) struct Placed {
 }
 
 /// The keys of one route: its own take precedence over those of `[defaults]`.
-#[derive(Clone, Copy)]
-pub(super) struct RouteKeys<'a> {
-    pub(super) own: &'a raw::Route,
-    pub(super) defaults: &'a raw::Route,
-}
-
-impl<'a> RouteKeys<'a> {
-    pub(super) fn get<T>(self, key: fn(&'a raw::Route) -> &'a Option<T>) -> Option<&'a T> {
-        key(self.own).as_ref().or(key(self.defaults).as_ref())
-    }
-}
+pub(super) type RouteLayers<'a> = Layers<'a, RouteKeys>;
 
 /// Returns a parsed pattern, or reports its problem.
 pub(super) fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {

@@ -1,27 +1,13 @@
-//! The `[routes.lease]` table (DESIGN, sections 5 and 8).
+//! The rules over several keys of the `[routes.lease]` table.
 
-use std::time::Duration;
-
-use super::{check::Check, keys::RouteKeys};
+use super::{check::Check, keys::RouteLayers};
 use crate::{
-    config::{
-        limits::{self, Limit},
-        raw::{Flag, Lease, Text, Texts, Time},
-        units::show_duration,
-        words::{Word, guard_words},
-        written::Written,
-    },
-    core::{
-        policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
-        target::{KeptInNames, normalize},
-    },
+    config::{lease::LeaseKeys, table::Section as _, units::show_duration, words::Word, written::Written},
+    core::policy::{Dialect, LeaseRules},
 };
 
-/// The default prefix of the lease URLs of a route.
-pub(crate) const DEFAULT_PREFIX: &str = "/.leases";
-
 /// Returns the lease rules of a pessimistic route.
-pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
+pub(super) fn rules(check: &mut Check<'_>, keys: RouteLayers<'_>, dialect: Dialect) -> LeaseRules {
     let problems_before = check.problems.len();
     let mut rules = values(check, keys, dialect);
     let demands = dialect.grammar().facts().demands;
@@ -37,104 +23,17 @@ pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect
 }
 
 /// Returns the values of the keys, each checked alone.
-pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
-    let flag = |key: fn(&Lease) -> &Option<Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
+pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>, dialect: Dialect) -> LeaseRules {
     let defaults = dialect.grammar().facts().defaults;
-    let per_principal = lease(keys, |raw| &raw.max_per_principal);
-    let max_per_principal = check.count(per_principal, limits::LEASE_MAX_PER_PRINCIPAL);
-    LeaseRules {
-        prefix: prefix(check, lease(keys, |raw| &raw.prefix)),
-        guards: guards(check, lease(keys, |raw| &raw.guards)),
-        auth: check.word("lease.auth", lease(keys, |raw| &raw.auth)).unwrap_or(LeaseAuth::Probe),
-        bind: flag(|raw| &raw.bind, false),
-        shared: flag(|raw| &raw.shared, false),
-        delete_pending: flag(|raw| &raw.delete_pending, false),
-        acquire_on_read: flag(|raw| &raw.acquire_on_read, false),
-        client_break: flag(|raw| &raw.client_break, defaults.client_break),
-        absent: check.word("lease.absent", lease(keys, |raw| &raw.absent)).unwrap_or(AbsentLease::Refuse),
-        remember_time: check.duration(lease(keys, |raw| &raw.remember_time), limits::LEASE_REMEMBER_TIME),
-        max_per_principal,
-        max_per_address: max_per_address(check, keys, max_per_principal),
-        default: whole_seconds(check, lease(keys, |raw| &raw.default), limits::LEASE_DEFAULT),
-        min: whole_seconds(check, lease(keys, |raw| &raw.min), limits::LEASE_MIN),
-        max: whole_seconds(check, lease(keys, |raw| &raw.max), limits::LEASE_MAX),
-        infinite: flag(|raw| &raw.infinite, defaults.infinite),
-        required: flag(|raw| &raw.required, false),
-        max_wait: check.duration(lease(keys, |raw| &raw.max_wait), limits::LEASE_MAX_WAIT),
-        max_waiters: check.count(lease(keys, |raw| &raw.max_waiters), limits::LEASE_MAX_WAITERS),
-        max_hold_time: check.duration(lease(keys, |raw| &raw.max_hold_time), limits::LEASE_MAX_HOLD_TIME),
-    }
-}
-
-/// Returns the limit per address. Its default grows with the limit per principal, so that one principal at one address
-/// can reach its own limit.
-fn max_per_address(check: &mut Check<'_>, keys: RouteKeys<'_>, max_per_principal: usize) -> usize {
-    let limit = limits::LEASE_MAX_PER_ADDRESS;
-    let default = max_per_principal.saturating_mul(10).clamp(limit.default, limit.max);
-    check.count(lease(keys, |raw| &raw.max_per_address), Limit { default, ..limit })
+    LeaseRules::read(check, "lease.", keys.part(|keys| &keys.lease), (defaults,))
 }
 
 /// Returns the value of a key of the lease table. Key by key, the route takes precedence over the defaults.
-fn lease<'a, T>(keys: RouteKeys<'a>, key: fn(&'a Lease) -> &'a Option<T>) -> Option<&'a T> {
-    key(&keys.own.lease).as_ref().or(key(&keys.defaults.lease).as_ref())
+fn lease<'a, T>(keys: RouteLayers<'a>, key: fn(&'a LeaseKeys) -> &'a Option<T>) -> Option<&'a T> {
+    keys.part(|keys| &keys.lease).get(key)
 }
 
-/// Reads the path below which the leases lie: in normal form, and never the root.
-fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
-    const HINT: &str = "write lease.prefix = \"/.leases\"";
-    let Some(value) = value else { return DEFAULT_PREFIX.to_owned() };
-    let text = value.get_ref();
-    match normalize(text.as_bytes(), KeptInNames::NOTHING) {
-        Err(ambiguous) => check.hinted(value.span(), format!("lease.prefix is {text:?}: {ambiguous}"), HINT),
-        Ok(normal) if normal.as_str() == "/" => {
-            check.hinted(value.span(), "lease.prefix is \"/\", where the resources themselves are", HINT);
-        }
-        Ok(normal) if normal.as_str() != text => {
-            let message = format!("lease.prefix is {text:?}, which is not how ifmatch spells that path");
-            check.hinted(value.span(), message, format!("write {:?}", normal.as_str()));
-        }
-        Ok(_) => return text.clone(),
-    }
-    DEFAULT_PREFIX.to_owned()
-}
-
-fn guards(check: &mut Check<'_>, value: Option<&Texts>) -> LeaseGuards {
-    let Some(value) = value else { return LeaseGuards::Write };
-    let mut words = value.get_ref().iter().map(|word| word.get_ref().as_str()).collect::<Vec<_>>();
-    words.sort_unstable();
-    let known = [LeaseGuards::Write, LeaseGuards::Read, LeaseGuards::ReadAndWrite, LeaseGuards::Delete];
-    let found = known.into_iter().find(|guards| guard_words(*guards) == words);
-    found.unwrap_or_else(|| {
-        let message = format!("lease.guards cannot be [{}]", quoted(&words));
-        let list = known.map(|guards| format!("[{}]", quoted(guard_words(guards)))).join(", ");
-        check.hinted(value.span(), message, format!("it is one of {list}"));
-        LeaseGuards::Write
-    })
-}
-
-fn quoted(words: &[&str]) -> String {
-    words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Reads a duration that `Lease-Duration` can express.
-fn whole_seconds(check: &mut Check<'_>, value: Option<&Time>, limit: Limit<Duration>) -> Duration {
-    if let Some(value) = value.filter(|value| value.get_ref() == "infinite") {
-        let message = format!("{} is \"infinite\", which is no duration", limit.key);
-        check.hinted(value.span(), message, "set lease.infinite = true, which allows leases without an end");
-        return limit.default;
-    }
-    let duration = check.duration(value, limit);
-    match value {
-        Some(value) if duration.subsec_nanos() != 0 => {
-            let message = format!("{} is {}, and leases last whole seconds", limit.key, show_duration(duration));
-            check.problem(value.span(), message);
-            limit.default
-        }
-        _ => duration,
-    }
-}
-
-fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules) {
+fn durations_are_in_order(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &LeaseRules) {
     let ascending = [
         ("min", lease(keys, |raw| &raw.min), rules.min),
         ("default", lease(keys, |raw| &raw.default), rules.default),
@@ -155,7 +54,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
 }
 
 /// Reports settings that the clients of the dialect do not expect, and keys without effect in it.
-fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules, dialect: Dialect) {
+fn keep_to_dialect(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &LeaseRules, dialect: Dialect) {
     let (name, demands, own) = (dialect.word(), dialect.grammar().facts().demands, &keys.own.lease);
     let written = [
         ("prefix", own.prefix.as_ref().map(Written::span)),

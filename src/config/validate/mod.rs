@@ -6,25 +6,22 @@
 pub(super) mod addresses;
 mod admin;
 mod balancing;
-mod check;
 mod clients;
 mod delete_pending;
 mod guard;
 mod itself;
 mod keys;
-pub(super) mod lease;
+mod lease;
 mod metadata;
 mod one_key;
 mod overlap;
 mod postgres;
 mod prefixes;
 mod routes;
-mod secrets;
 mod server;
 mod shared;
 mod store;
 mod tags;
-mod telemetry;
 mod tls;
 mod touches;
 mod unseen;
@@ -32,13 +29,14 @@ mod upstreams;
 mod writes_to;
 
 use super::{
-    Config, Loaded,
+    Config, Loaded, Server, Telemetry, check,
     problem::{Problem, Problems, Source},
     raw::File,
-    section::WrittenKeys,
+    secrets,
+    section::{Layers, WrittenKeys},
+    table::Section as _,
 };
 use check::Check;
-pub(super) use upstreams::host_and_port;
 
 /// Checks the parts of a file that could be read. `problems` are the problems found while reading it.
 pub(super) fn validate(
@@ -48,10 +46,11 @@ pub(super) fn validate(
     problems: Vec<Problem>,
 ) -> Result<Loaded, Problems> {
     let mut check = Check { source, written, problems, warnings: Vec::new() };
-    let server = server::server(&mut check, &file.server);
+    let server = Server::read(&mut check, "", Layers::only(&file.server), ());
+    server::rules(&mut check, &file.server, &server);
     let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
-    let telemetry = telemetry::telemetry(&mut check, &file.telemetry);
+    let telemetry = Telemetry::read(&mut check, "", Layers::only(&file.telemetry), ());
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     itself::refuse(&mut check, &file.upstreams, &server.listen);
     let routes = routes::routes(&mut check, file, &upstreams);

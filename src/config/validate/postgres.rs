@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::{
-    super::{Postgres, raw, raw::Text},
+    super::{Postgres, raw::Text, store::StoreKeys},
     check::Check,
     shared::{self, DEFAULT_SCHEMA, LOGIN_APART},
 };
@@ -23,7 +23,7 @@ struct ParsedUrl {
     is_secure: bool,
 }
 
-pub(super) fn postgres(check: &mut Check<'_>, raw: &raw::Store) -> Postgres {
+pub(super) fn postgres(check: &mut Check<'_>, raw: &StoreKeys) -> Postgres {
     let (url, place) = url(check, raw);
     let ParsedUrl { hosts, database, is_secure } = place;
     let tls = shared::tls(check, raw, is_secure);
@@ -31,7 +31,7 @@ pub(super) fn postgres(check: &mut Check<'_>, raw: &raw::Store) -> Postgres {
     Postgres { url, hosts, database, is_secure, schema, login: shared::login(check, raw), tls }
 }
 
-fn url(check: &mut Check<'_>, raw: &raw::Store) -> (String, ParsedUrl) {
+fn url(check: &mut Check<'_>, raw: &StoreKeys) -> (String, ParsedUrl) {
     let nowhere = ParsedUrl { hosts: Vec::new(), database: String::new(), is_secure: false };
     let Some(value) = &raw.url else {
         // The database has no default, because its operator must know where the records are.

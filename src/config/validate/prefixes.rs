@@ -1,6 +1,6 @@
 //! The changes that routes make to paths on the way to the upstream (`strip_prefix`, `add_prefix`).
 
-use super::{check::Check, keys::RouteKeys};
+use super::{check::Check, keys::RouteLayers};
 use crate::{
     config::{HostHeader, Upstream, raw::Text},
     core::{
@@ -14,7 +14,7 @@ use crate::{
 /// Returns the mapping of a route, and the paths that the upstream receives through it.
 pub(super) fn mapping(
     check: &mut Check<'_>,
-    keys: RouteKeys<'_>,
+    keys: RouteLayers<'_>,
     path: &PathPattern,
 ) -> Option<(PathMapping, PathPattern)> {
     let strip = keys.get(|raw| &raw.strip_prefix);
@@ -34,13 +34,13 @@ pub(super) fn mapping(
 }
 
 /// Checks the prefixes of `[defaults]` alone.
-pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) {
+pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>) {
     let _ = prefix(check, "strip_prefix", keys.get(|raw| &raw.strip_prefix));
     let _ = prefix(check, "add_prefix", keys.get(|raw| &raw.add_prefix));
 }
 
 /// Reports signed probes if each server has its own `Host`: the signature covers the host, before a server is chosen.
-pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upstream: &Upstream, guard: &GuardRules) {
+pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteLayers<'_>, upstream: &Upstream, guard: &GuardRules) {
     check.refuse(
         keys.get(|raw| &raw.probe_auth),
         guard.probe_auth == ProbeAuth::SigV4 && upstream.host_header == HostHeader::Upstream,

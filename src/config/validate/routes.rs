@@ -6,7 +6,7 @@ use super::{
     check::Check,
     delete_pending,
     guard::{self, guard},
-    keys::{Placed, RouteKeys, pattern},
+    keys::{Placed, RouteLayers, pattern},
     lease, prefixes, touches,
     upstreams::NamedUpstreams,
     writes_to,
@@ -15,7 +15,8 @@ use crate::{
     config::{
         Route, Upstream,
         raw::{self, File, Text},
-        section::field_names,
+        route::RouteKeys,
+        section::names,
         words::{Word, similar},
         written::Written,
     },
@@ -50,12 +51,12 @@ pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstre
     let mut routes = Vec::new();
     for (index, raw) in file.routes.iter().enumerate() {
         let table = RouteHeading { index: index.to_string(), span: raw.span() };
-        routes.extend(route(check, &table, RouteKeys { own: raw.get_ref(), defaults: &file.defaults }, upstreams));
+        routes.extend(route(check, &table, RouteLayers { own: raw.get_ref(), defaults: &file.defaults }, upstreams));
     }
     routes
 }
 
-fn refuse_shared_names(check: &mut Check<'_>, routes: &[raw::Written<raw::Route>]) {
+fn refuse_shared_names(check: &mut Check<'_>, routes: &[raw::Written<RouteKeys>]) {
     // The first route of each name, and the first to which the file gives this name.
     let mut seen: HashMap<String, (usize, Option<usize>)> = HashMap::new();
     for route in routes {
@@ -76,19 +77,19 @@ fn refuse_shared_names(check: &mut Check<'_>, routes: &[raw::Written<raw::Route>
 }
 
 /// Returns the name of a route; by default, its host and path.
-fn name(raw: &raw::Route) -> String {
+fn name(raw: &RouteKeys) -> String {
     let text = |text: &Option<Text>| text.as_ref().map(|text| text.get_ref().clone());
     text(&raw.name).unwrap_or_else(|| text(&raw.host).unwrap_or_default() + &text(&raw.path).unwrap_or_default())
 }
 
 /// Checks `[defaults]` alone, so that a problem there is found even if no route uses it. Rules over several keys apply
 /// only to routes, because a route may override some of them.
-fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &NamedUpstreams) {
+fn defaults(check: &mut Check<'_>, defaults: &RouteKeys, upstreams: &NamedUpstreams) {
     let written = check.written;
     for (key, span) in written.keys_of(&["defaults"]).filter(|(key, _)| OWN_KEYS.contains(key)) {
         check.problem(span, format!("`{key}` belongs to one route: it cannot be a default"));
     }
-    let keys = RouteKeys { own: defaults, defaults };
+    let keys = RouteLayers { own: defaults, defaults };
     let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
     let _ = check.word::<EncodedSlash>("encoded_slash", defaults.encoded_slash.as_ref());
@@ -101,7 +102,7 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &NamedUpstr
 fn route(
     check: &mut Check<'_>,
     table: &RouteHeading,
-    keys: RouteKeys<'_>,
+    keys: RouteLayers<'_>,
     upstreams: &NamedUpstreams,
 ) -> Option<Placed> {
     if let Some(name) = &keys.own.name {
@@ -175,7 +176,7 @@ fn route(
 }
 
 /// Reads what the backend takes as ordinary parts of names.
-fn kept(check: &mut Check<'_>, keys: RouteKeys<'_>) -> KeptInNames {
+fn kept(check: &mut Check<'_>, keys: RouteLayers<'_>) -> KeptInNames {
     let path_params = check.word("path_params", keys.get(|raw| &raw.path_params));
     let encoded_slash = check.word("encoded_slash", keys.get(|raw| &raw.encoded_slash));
     KeptInNames {
@@ -205,7 +206,7 @@ impl RouteHeading {
     /// Reports keys without effect on an unguarded route: their author believes that the route is guarded.
     fn refuse_guard_keys(&self, check: &mut Check<'_>) {
         let written = check.written;
-        let known = field_names::<raw::Route>();
+        let known = names::<RouteKeys>();
         for (key, span) in written.keys_of(&["routes", &self.index]) {
             if known.contains(&key) && !UNGUARDED_KEYS.contains(&key) {
                 let needed = if key == LEASE_KEY { Policy::Pessimistic } else { Policy::Optimistic };
@@ -242,7 +243,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &NamedUpstreams) -> O
     found.cloned()
 }
 
-fn key(check: &mut Check<'_>, keys: RouteKeys<'_>, guarded: bool, path: &PathPattern) -> Option<KeyTemplate> {
+fn key(check: &mut Check<'_>, keys: RouteLayers<'_>, guarded: bool, path: &PathPattern) -> Option<KeyTemplate> {
     let names = path.names().collect::<Vec<_>>();
     match keys.get(|raw| &raw.key) {
         Some(text) if guarded => pattern(check, text, KeyTemplate::parse(text.get_ref(), &names)),

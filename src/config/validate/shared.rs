@@ -1,11 +1,18 @@
 //! The keys of the stores that several proxies share, and of client certificates.
 
-use std::{ops::Range, path::PathBuf};
+use std::ops::Range;
 
 use http::Uri;
 
 use super::{
-    super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord, written::Written},
+    super::{
+        Etcd, Login, Redis, Tls,
+        client_tls::{client_tls, path},
+        raw::Text,
+        store::StoreKeys,
+        words::StoreWord,
+        written::Written,
+    },
     check::Check,
     secrets::warn_if_open,
 };
@@ -17,20 +24,20 @@ pub(super) const DEFAULT_SCHEMA: &str = "ifmatch";
 /// The hint for a URL that holds a user or a password.
 pub(super) const LOGIN_APART: &str = "write user = \"...\" and password_file = \"...\" instead";
 
-pub(super) fn etcd(check: &mut Check<'_>, raw: &raw::Store) -> Etcd {
+pub(super) fn etcd(check: &mut Check<'_>, raw: &StoreKeys) -> Etcd {
     let endpoints = endpoints(check, raw);
     let tls = tls(check, raw, endpoints.iter().all(|url| url.starts_with("https://")));
     Etcd { endpoints, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
 }
 
-pub(super) fn redis(check: &mut Check<'_>, raw: &raw::Store) -> Redis {
+pub(super) fn redis(check: &mut Check<'_>, raw: &StoreKeys) -> Redis {
     let url = url(check, raw.url.as_ref());
     let tls = tls(check, raw, url.starts_with("rediss://"));
     Redis { url, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
 }
 
 /// Reports keys of another kind of store: their author believes that the proxy uses that kind.
-pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: StoreWord) {
+pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &StoreKeys, kind: StoreWord) {
     let endpoints = raw.endpoints.as_ref().filter(|list| {
         let written: Vec<&str> = list.get_ref().iter().map(|text| text.get_ref().as_str()).collect();
         written != [DEFAULT_ENDPOINT]
@@ -59,7 +66,7 @@ pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: Store
     }
 }
 
-fn endpoints(check: &mut Check<'_>, raw: &raw::Store) -> Vec<String> {
+fn endpoints(check: &mut Check<'_>, raw: &StoreKeys) -> Vec<String> {
     const HINT: &str = "write endpoints = [\"http://127.0.0.1:2379\"]";
     let Some(list) = &raw.endpoints else { return vec![DEFAULT_ENDPOINT.to_owned()] };
     if list.get_ref().is_empty() {
@@ -121,7 +128,7 @@ fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
     prefix.clone()
 }
 
-pub(super) fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
+pub(super) fn login(check: &mut Check<'_>, raw: &StoreKeys) -> Option<Login> {
     let password_file = path(check, "password_file", raw.password_file.as_ref());
     if let Some(file) = &raw.password_file {
         warn_if_open(check, "password_file", file);
@@ -136,40 +143,10 @@ pub(super) fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     user.map(|user| Login { user: user.get_ref().clone(), password_file })
 }
 
-pub(super) fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
+pub(super) fn tls(check: &mut Check<'_>, raw: &StoreKeys, is_secure: bool) -> Option<Tls> {
     let unused = (
         "tls is set, but the store is reached without it",
         "use https://, rediss:// or ?sslmode=verify-full in its URL",
     );
     client_tls(check, "tls", &raw.tls, (!is_secure).then_some(unused))
-}
-
-/// Returns the certificates of a client. `unused` is the message and the hint for certificates that have no effect.
-pub(super) fn client_tls(
-    check: &mut Check<'_>,
-    name: &str,
-    raw: &raw::Tls,
-    unused: Option<(&str, &str)>,
-) -> Option<Tls> {
-    let ca = path(check, &format!("{name}.ca"), raw.ca.as_ref());
-    let certificate = path(check, &format!("{name}.cert"), raw.cert.as_ref());
-    let key = path(check, &format!("{name}.key"), raw.key.as_ref());
-    if let Some(file) = &raw.key {
-        warn_if_open(check, &format!("{name}.key"), file);
-    }
-    let alone = if certificate.is_some() { raw.cert.as_ref() } else { raw.key.as_ref() };
-    let message = format!("{name}.cert and {name}.key belong together");
-    check.refuse(alone, certificate.is_some() != key.is_some(), message, "write both, or neither");
-    let identity = certificate.zip(key);
-    let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
-    let span = [&raw.ca, &raw.cert].into_iter().flatten().map(Written::span).next();
-    if let Some(((message, hint), span)) = unused.zip(span).filter(|_| tls.is_some()) {
-        check.hinted(span, message, hint);
-    }
-    tls
-}
-
-pub(super) fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
-    let value = value.filter(|text| !text.get_ref().is_empty())?;
-    Some(check.absolute_path(key, value, "write the path from the root on, \"/etc/ifmatch/...\""))
 }

@@ -4,35 +4,35 @@ use std::path::PathBuf;
 
 use super::{check::Check, keys::Placed, postgres, secrets::warn_if_open, shared};
 use crate::{
-    config::{StoreKind, StoreSettings, limits, raw, words::StoreWord},
+    config::{
+        StoreKind, StoreSettings,
+        section::Layers,
+        store::{MAX_SIZE, StoreKeys},
+        table::Section as _,
+        words::StoreWord,
+    },
     core::policy::Guarantee,
 };
 
-pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> StoreSettings {
-    StoreSettings {
-        kind: kind(check, raw),
-        capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
-        max_bytes: check.bytes(raw.max_size.as_ref(), limits::STORE_MAX_SIZE),
-        idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
-        timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),
-        start_grace: check.duration(raw.start_grace.as_ref(), limits::START_GRACE),
-    }
+pub(super) fn store(check: &mut Check<'_>, keys: &StoreKeys) -> StoreSettings {
+    let kind = kind(check, keys);
+    let store = StoreSettings::read(check, "", Layers::only(keys), (kind,));
+    check.refuse(
+        keys.max_bytes.as_ref(),
+        !matches!(store.kind, StoreKind::Memory | StoreKind::Disk { .. }) && store.max_bytes != MAX_SIZE,
+        "max_size limits the memory of records in this process, but this kind keeps them elsewhere",
+        "leave it out, and limit the space of that engine",
+    );
+    store
 }
 
-fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
+fn kind(check: &mut Check<'_>, raw: &StoreKeys) -> StoreKind {
     let word = check.word("kind", raw.kind.as_ref()).unwrap_or(StoreWord::Memory);
     check.refuse(
         raw.path.as_ref(),
         word != StoreWord::Disk,
         "path is the file of the disk store, but this is another kind",
         "write kind = \"disk\", or leave path out",
-    );
-    let max_bytes = check.bytes(raw.max_size.as_ref(), limits::STORE_MAX_SIZE);
-    check.refuse(
-        raw.max_size.as_ref(),
-        !matches!(word, StoreWord::Memory | StoreWord::Disk) && max_bytes != limits::STORE_MAX_SIZE.default,
-        "max_size limits the memory of records in this process, but this kind keeps them elsewhere",
-        "leave it out, and limit the space of that engine",
     );
     shared::refuse_unused(check, raw, word);
     match word {
@@ -70,7 +70,7 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
 }
 
 /// Returns the file of the disk store. It has no default, because its operator must know where the leases are.
-fn file(check: &mut Check<'_>, raw: &raw::Store) -> PathBuf {
+fn file(check: &mut Check<'_>, raw: &StoreKeys) -> PathBuf {
     const EXAMPLE: &str = "write path = \"/var/lib/ifmatch/leases\", or another file on a disk of this machine";
     check.refuse(raw.kind.as_ref(), raw.path.is_none(), "kind = \"disk\" needs a path", EXAMPLE);
     if let Some(path) = &raw.path {

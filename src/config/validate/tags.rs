@@ -2,11 +2,8 @@
 
 use http::{HeaderName, header};
 
-use super::{check::Check, keys::RouteKeys};
-use crate::core::{
-    json::JsonPointer,
-    policy::{Compare, Dialect, GuardRules, Intermediaries, TagSource},
-};
+use super::{check::Check, keys::RouteLayers};
+use crate::core::policy::{Compare, GuardRules, Intermediaries, TagSource};
 
 /// Fields with another meaning, which a second tag would spoil.
 const NO_MIRRORS: [HeaderName; 12] = [
@@ -24,26 +21,8 @@ const NO_MIRRORS: [HeaderName; 12] = [
     header::SET_COOKIE,
 ];
 
-/// Reads `ignore_json`: the members of a JSON body that its tag leaves out.
-pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<JsonPointer> {
-    let Some(list) = keys.get(|raw| &raw.ignore_json) else { return Vec::new() };
-    check.each(list, |check, text| {
-        let pointer = JsonPointer::parse(text.get_ref());
-        if pointer.is_none() {
-            let message = format!("ignore_json: {:?} is not a JSON pointer", text.get_ref());
-            check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
-        }
-        pointer
-    })
-}
-
-/// Returns whether no two states of a resource on this route have the same tag.
-pub(super) fn are_unique(keys: RouteKeys<'_>, dialect: Dialect) -> bool {
-    keys.get(|raw| &raw.unique_tags).map_or(dialect.grammar().facts().defaults.unique_tags, |flag| *flag.get_ref())
-}
-
 /// Returns how intermediaries change tags on this route.
-pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Intermediaries {
+pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteLayers<'_>) -> Intermediaries {
     let suffixes = keys.get(|raw| &raw.etag_suffixes).map(|list| {
         check.each(list, |check, text| {
             let suffix = text.get_ref();
@@ -76,7 +55,7 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
 }
 
 /// Reports combinations of keys that have no meaning.
-pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
+pub(super) fn go_together(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
     check.refuse(
         keys.get(|raw| &raw.etag),
         guard.etag == TagSource::Version && guard.other_writers,
@@ -97,7 +76,7 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
         "leave it out: with compare = \"opaque\" a weak tag and its strong form are two tags",
     );
     check.refuse(
-        keys.own.ignore_json.as_ref(),
+        keys.own.ignored_json.as_ref(),
         guard.etag != TagSource::Content && !guard.ignored_json.is_empty(),
         "ignore_json needs etag = \"content\"",
         "leave it out: no other tag is made of the whole body",

@@ -1,15 +1,13 @@
 //! The `[upstreams.NAME]` tables.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::uri::Authority;
 
 use super::{
     super::{
-        Upstream,
-        limits::{self, Limit},
-        raw,
-        raw::Text,
+        Upstream, listen::host_and_port, raw::Text, section::Layers, table::Section as _, upstream::UpstreamKeys,
+        written::Written,
     },
     addresses::ServerPlaces,
     balancing,
@@ -20,7 +18,7 @@ use super::{
 /// All upstreams of the file, by name.
 pub(super) type NamedUpstreams = BTreeMap<String, Arc<Upstream>>;
 
-pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, raw::Written<raw::Upstream>>) -> NamedUpstreams {
+pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Written<UpstreamKeys>>) -> NamedUpstreams {
     if raw.is_empty() && !check.written.unreadable(&["upstreams"]) {
         const HINT: &str = "write [upstreams.NAME] and below it servers = [\"127.0.0.1:9000\"]";
         check.whole("there is no upstream", HINT);
@@ -32,40 +30,19 @@ pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, raw::Written
     upstreams
 }
 
-fn upstream(check: &mut Check<'_>, name: &Text, spanned: &raw::Written<raw::Upstream>) -> Upstream {
-    let raw = spanned.get_ref();
+fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Written<UpstreamKeys>) -> Upstream {
+    let keys = spanned.get_ref();
     check.name("the upstream's name", name);
-    if let Some(identity) = &raw.identity {
-        check.name("identity", identity);
-    }
     let servers = servers(check, name, spanned);
-    let (balance, hash_by) = balancing::balance(check, raw);
-    let timeout = check.duration(raw.timeout.as_ref(), limits::UPSTREAM_TIMEOUT);
-    let or_timeout = |limit: Limit<Duration>| Limit { default: timeout, ..limit };
-    Upstream {
-        name: name.get_ref().clone(),
-        identity: raw.identity.as_ref().map_or(name, |identity| identity).get_ref().clone(),
-        ignore_case: raw.ignore_case.as_ref().is_some_and(|flag| *flag.get_ref()),
-        weights: balancing::weights(check, raw, &servers),
-        servers,
-        balance,
-        hash_by,
-        tls: tls::upstream(check, raw),
-        http2: raw.http2.as_ref().is_some_and(|flag| *flag.get_ref()),
-        connect_timeout: check.duration(raw.connect_timeout.as_ref(), limits::CONNECT_TIMEOUT),
-        timeout,
-        read_timeout: check.duration(raw.read_timeout.as_ref(), or_timeout(limits::READ_TIMEOUT)),
-        write_timeout: check.duration(raw.write_timeout.as_ref(), or_timeout(limits::WRITE_TIMEOUT)),
-        late_write_window: check.duration(raw.late_write_window.as_ref(), or_timeout(limits::LATE_WRITE_WINDOW)),
-        reuse_idle_writes: check.duration(raw.reuse_idle_writes.as_ref(), limits::REUSE_IDLE_WRITES),
-        connections: balancing::connections(check, raw),
-        health: balancing::health(check, &raw.health),
-        host_header: balancing::host_header(check, raw.host_header.as_ref()),
-        forwarded: check.word("forwarded", raw.forwarded.as_ref()).unwrap_or_default(),
-    }
+    let weights = balancing::weights(check, keys, &servers);
+    let (connections, health) = (balancing::connections(check, keys), balancing::health(check, &keys.health));
+    let given = (name.get_ref().clone(), servers, weights, connections, health, tls::upstream(check, keys));
+    let upstream = Upstream::read(check, "", Layers::only(keys), given);
+    balancing::refuse_idle_hash(check, keys, &upstream);
+    upstream
 }
 
-fn servers(check: &mut Check<'_>, name: &Text, spanned: &raw::Written<raw::Upstream>) -> Vec<String> {
+fn servers(check: &mut Check<'_>, name: &Text, spanned: &Written<UpstreamKeys>) -> Vec<String> {
     const HINT: &str = r#"write servers = ["127.0.0.1:9000"]"#;
     let message = |what| format!("upstream {:?} has no {what}", name.get_ref());
     let Some(list) = &spanned.get_ref().servers else {
@@ -118,25 +95,10 @@ fn address_of(server: &str) -> String {
     if has_port { address.to_owned() } else { format!("{address}:443") }
 }
 
-/// Returns the port of a `host:port`, or the problem with it.
-pub(in crate::config) fn host_and_port(address: &str) -> Result<u16, &'static str> {
-    if address.contains('@') {
-        return Err("holds a user or a password");
-    }
-    if address.contains("://") {
-        return Err("is a URL, not host:port");
-    }
-    let authority = address.parse::<Authority>().ok();
-    let authority = authority.filter(|authority| !authority.host().is_empty());
-    let authority = authority.as_ref().ok_or("is not host:port")?;
-    let without = if authority.host() == address { "has no port" } else { "has no port from 0 to 65535" };
-    authority.port_u16().ok_or(without)
-}
-
 /// Reports two names for one server: they would give one resource two keys, and so two claims.
 fn refuse_shared_servers(
     check: &mut Check<'_>,
-    raw: &BTreeMap<Text, raw::Written<raw::Upstream>>,
+    raw: &BTreeMap<Text, Written<UpstreamKeys>>,
     upstreams: &NamedUpstreams,
 ) {
     let addresses = ServerPlaces::of(upstreams.values().map(|upstream| &**upstream));
@@ -145,7 +107,7 @@ fn refuse_shared_servers(
     in_file_order.sort_by_key(|(name, _)| name.span().start);
     for (name, table) in in_file_order {
         let Some(upstream) = upstreams.get(name.get_ref()) else { continue };
-        for text in table.get_ref().servers.iter().flat_map(raw::Written::get_ref) {
+        for text in table.get_ref().servers.iter().flat_map(Written::get_ref) {
             let written = text.get_ref();
             let address =
                 if written.starts_with("unix:") { written.clone() } else { address_of(written).to_ascii_lowercase() };
@@ -171,11 +133,7 @@ fn refuse_shared_servers(
 
 /// Reports upstreams of one identity of which one ignores letter case and another does not: one resource would have two
 /// keys.
-fn refuse_two_cases(
-    check: &mut Check<'_>,
-    raw: &BTreeMap<Text, raw::Written<raw::Upstream>>,
-    upstreams: &NamedUpstreams,
-) {
+fn refuse_two_cases(check: &mut Check<'_>, raw: &BTreeMap<Text, Written<UpstreamKeys>>, upstreams: &NamedUpstreams) {
     let mut in_file_order =
         raw.keys().filter_map(|name| Some((name, upstreams.get(name.get_ref())?))).collect::<Vec<_>>();
     in_file_order.sort_by_key(|(name, _)| name.span().start);

@@ -2,17 +2,26 @@
 
 use std::{fmt::Display, ops::Range, path::PathBuf, time::Duration};
 
-use http::{HeaderName, Method};
 use toml::Spanned;
 
-use crate::config::{
-    limits::Limit,
+use super::{
     problem::{Problem, Source},
     section::WrittenKeys,
     units::{self, DURATION_HINT, SIZE_HINT},
     words::{Word, similar},
-    written::{DurationForm, Number, SizeForm, Text, Texts, WordForm, Written},
+    written::{DurationForm, Number, SizeForm, Text, WordForm, Written},
 };
+
+/// A key with its default and its range, both ends included. A value above the range nearly always has a wrong unit, and
+/// the least value is the least that the program still works with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit<'a, T> {
+    /// The key as users write it.
+    pub(super) key: &'a str,
+    pub(super) default: T,
+    pub(super) min: T,
+    pub(super) max: T,
+}
 
 /// The file under check, with the problems and warnings so far.
 pub(super) struct Check<'a> {
@@ -67,24 +76,24 @@ impl Check<'_> {
     pub(super) fn duration(
         &mut self,
         value: Option<&Written<String, DurationForm>>,
-        limit: Limit<Duration>,
+        limit: Limit<'_, Duration>,
     ) -> Duration {
         let parsed = self.parsed(value, limit.key, "duration", DURATION_HINT, units::duration);
         self.within(parsed, limit, units::show_duration)
     }
 
-    pub(super) fn bytes(&mut self, value: Option<&Written<String, SizeForm>>, limit: Limit<u64>) -> u64 {
+    pub(super) fn bytes(&mut self, value: Option<&Written<String, SizeForm>>, limit: Limit<'_, u64>) -> u64 {
         let parsed = self.parsed(value, limit.key, "size", SIZE_HINT, units::size);
         self.within(parsed, limit, units::show_size)
     }
 
     /// Reads the size of data that is held in memory.
-    pub(super) fn memory(&mut self, value: Option<&Written<String, SizeForm>>, limit: Limit<u64>) -> usize {
+    pub(super) fn memory(&mut self, value: Option<&Written<String, SizeForm>>, limit: Limit<'_, u64>) -> usize {
         // On a machine whose address space is smaller than the value, the value means all that it can address.
         usize::try_from(self.bytes(value, limit)).unwrap_or(usize::MAX)
     }
 
-    pub(super) fn count(&mut self, value: Option<&Number>, limit: Limit<usize>) -> usize {
+    pub(super) fn count(&mut self, value: Option<&Number>, limit: Limit<'_, usize>) -> usize {
         let Some(value) = value else { return limit.default };
         let number = *value.get_ref();
         // A negative number is below every minimum, so the same message reports it.
@@ -125,31 +134,6 @@ impl Check<'_> {
         }
     }
 
-    pub(super) fn methods(&mut self, key: &str, value: Option<&Texts>, default: &[Method]) -> Vec<Method> {
-        let Some(value) = value else { return default.to_vec() };
-        self.each(value, |check, text| {
-            let method = Method::from_bytes(text.get_ref().as_bytes()).ok();
-            if method.is_none() {
-                check.problem(text.span(), format!("{key}: {:?} is not a method", text.get_ref()));
-            } else if text.get_ref().contains(|each: char| each.is_ascii_lowercase()) {
-                let upper = text.get_ref().to_ascii_uppercase();
-                let message = format!("{key}: methods are case-sensitive, and {:?} is not one", text.get_ref());
-                check.hinted(text.span(), message, format!("did you mean {upper:?}?"));
-            }
-            method
-        })
-    }
-
-    pub(super) fn header_names(&mut self, key: &str, value: &Texts) -> Vec<HeaderName> {
-        self.each(value, |check, text| {
-            let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
-            if name.is_none() {
-                check.problem(text.span(), format!("{key}: {:?} is not a field name", text.get_ref()));
-            }
-            name
-        })
-    }
-
     /// Reads each element of a list, and reports repetitions.
     pub(super) fn each<T: PartialEq, F>(
         &mut self,
@@ -185,7 +169,7 @@ impl Check<'_> {
         parsed.map(|parsed| Spanned::new(value.span(), parsed))
     }
 
-    fn within<T, S>(&mut self, value: Option<Spanned<T>>, limit: Limit<T>, show: fn(T) -> S) -> T
+    fn within<T, S>(&mut self, value: Option<Spanned<T>>, limit: Limit<'_, T>, show: fn(T) -> S) -> T
     where
         T: PartialOrd + Copy,
         S: Display,

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::check::Check;
-use crate::config::raw::Text;
+use super::written::Text;
 
 /// The permission of all users to read.
 const READABLE_BY_ALL: u32 = 0o004;

@@ -1,0 +1,174 @@
+//! The `[[routes]]` table, and `[defaults]`: the keys that are rules of a guarded route, and those that `validate` reads.
+
+use std::time::Duration;
+
+use http::{HeaderName, Method, header};
+
+use super::{
+    kinds::{Count, Flag, List, OneOf, PlainName, Size, Time},
+    lease::LeaseKeys,
+    route_kinds::{
+        Methods, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter, member, tag_after_write,
+        way_to_new_tag,
+    },
+    table::section,
+    units::{KIB, MIB, ZERO, hours, ms, seconds},
+    written::{Text, Texts, WrittenFlag, WrittenWord},
+};
+use crate::core::{
+    credentials::CREDENTIAL_PARAMETERS,
+    json::JsonPointer,
+    policy::{
+        Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseRules, MethodOverride,
+        OnWrite, Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+    },
+    quirks::Quirks,
+    route::TouchTemplate,
+    target::{EncodedSlash, PathParameters},
+};
+
+/// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
+pub(super) const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
+
+/// The request fields that carry credentials.
+const IDENTITY_HEADERS: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+
+section! {
+    fills GuardRules of RouteKeys
+    given (policy: Policy, dialect: Dialect, intermediaries: Intermediaries, claim: Claim, probe: Probe) {
+        by hand {
+            /// The name in logs.
+            name: Option<Text>;
+            /// The hosts that the route matches.
+            host: Option<Text>;
+            /// The paths that the route matches.
+            path: Option<Text>;
+            /// The name of the upstream that receives the requests.
+            upstream: Option<Text>;
+            /// The beginning of the path that is removed on the way to the upstream.
+            strip_prefix: Option<Text>;
+            /// The beginning of the path that is added then.
+            add_prefix: Option<Text>;
+            /// The policy that the route enforces.
+            policy: Option<WrittenWord<Policy>>;
+            /// The template of the resource keys.
+            key: Option<Text>;
+            /// The treatment of `;` in a path.
+            path_params: Option<WrittenWord<PathParameters>>;
+            /// The treatment of an encoded slash in a path.
+            encoded_slash: Option<WrittenWord<EncodedSlash>>;
+            /// The suffixes that intermediaries append to a tag, inside its quotes.
+            etag_suffixes: Option<Texts>;
+            /// Whether a weak tag counts as the strong one that was issued.
+            accept_weak_own: Option<WrittenFlag>;
+            /// The response field that has the tag a second time.
+            mirror_header: Option<Text>;
+            /// The queue for writes on one resource.
+            claim: ClaimKeys;
+            /// The limits of probes.
+            probe: ProbeKeys;
+            /// The other resources that a write changes.
+            also_changes: Option<Texts>;
+            /// The resource that the body of a write names.
+            writes_to: Option<Text>;
+            /// The rules for leases.
+            lease: LeaseKeys;
+        }
+        /// The source of the tags.
+        etag: TagSource = OneOf(TagSource::Content);
+        /// The members of JSON bodies that a content tag leaves out.
+        ignored_json["ignore_json"]: Vec<JsonPointer> = List(Vec::new(), member);
+        /// Whether the backend never gives one tag to two states.
+        unique_tags: bool = Flag(defaults_of(dialect).unique_tags);
+        /// How `If-Match` is compared.
+        compare: Compare = OneOf(Compare::Strong);
+        /// Whether others may write to the resources without passing through this process.
+        other_writers: bool = Flag(true);
+        /// Which writes need a precondition.
+        require: Require = OneOf(if policy == Policy::Pessimistic { Require::Never } else { Require::Always });
+        /// The methods that `require` applies to.
+        require_methods: Vec<Method> = Methods(&CHANGING_METHODS);
+        /// Whether `If-Match: *` counts as a precondition for `require`.
+        allow_any: bool = Flag(false);
+        /// How the tag of an applied write is learned.
+        on_write: OnWrite = OneOf(way_to_new_tag(dialect, &etag));
+        /// When the answer to a write has the new tag.
+        tag_after_write["etag_after_write"]: TagAfterWrite = OneOf(tag_after_write(dialect, &etag));
+        /// Methods other than GET and HEAD that read.
+        safe_methods: Vec<Method> = Methods(&[]);
+        /// Methods that append instead of replacing, and run beside other writes.
+        append_methods: Vec<Method> = Methods(&[Method::POST]);
+        /// Which states reads may show.
+        reads: ReadConsistency = OneOf(ReadConsistency::Any);
+        /// The treatment of a request that names its method in a header field.
+        method_override: MethodOverride = OneOf(MethodOverride::Refuse);
+        /// How the proxy learns whether a DELETE would remove a collection.
+        collections: Collections = OneOf(Collections::Detect);
+        /// Whether a WebSocket handshake may open a tunnel.
+        websocket: bool = Flag(false);
+        /// The guarantee that the store must give.
+        guarantee: Guarantee = OneOf(Guarantee::Store);
+        /// Whether requests are only watched: verdicts are logged and never enforced.
+        observe: bool = Flag(false);
+        /// The largest body that a content tag is computed from.
+        max_hash_size_bytes["max_hash_size"]: usize = Size(MIB) in KIB..=256 * MIB;
+        /// How long a body may take to arrive before the response is sent without a content tag. If the key is absent, a
+        /// body of known length has the time of `read_timeout`.
+        hash_wait: Option<Duration> = Time(None) in ZERO..=seconds(60);
+        /// The request fields that identify a client.
+        identity_headers: Vec<HeaderName> = List(IDENTITY_HEADERS.to_vec(), identity_header);
+        /// The cookies that identify a client; if there are none, the whole Cookie field does.
+        identity_cookies: Vec<String> = List(Vec::new(), identity_cookie);
+        /// The parameters of the query that identify a client.
+        identity_query: Vec<String> = List(CREDENTIAL_PARAMETERS.map(str::to_owned).to_vec(), identity_parameter);
+        /// How long a client gets answers from memory after the backend has let it read the resource.
+        identity_ttl: Duration = Time(seconds(600)) in ZERO..=hours(24 * 7);
+        /// Whose credentials a probe carries.
+        probe_auth: ProbeAuth = OneOf(ProbeAuth::Client);
+        /// The region that a probe is signed for.
+        probe_region: Box<str> = PlainName("us-east-1".to_owned());
+        /// The dialect of the route's clients.
+        dialect: Dialect = OneOf(Dialect::default());
+        /// The end of the names of the documents that keep metadata.
+        metadata_suffix: Option<Box<str>> = Suffix(dialect);
+        /// Whether writes are recognised by their idempotency keys.
+        idempotency: Idempotency = OneOf(Idempotency::Off);
+        /// How long a success is replayed to retries.
+        idempotency_ttl: Duration = Time(seconds(600)) in seconds(1)..=hours(24);
+        besides {
+            /// What intermediaries do to tags.
+            intermediaries: Intermediaries = intermediaries;
+            /// How long a write waits for the claim.
+            claim_max_wait: Duration = claim.max_wait;
+            /// How many writes may wait for the claim of one resource.
+            claim_max_waiters: usize = claim.max_waiters;
+            /// How long a probe may take.
+            probe_timeout: Duration = probe.timeout;
+            /// The differences between the dialect and plain HTTP.
+            quirks: &'static Quirks = dialect.quirks();
+            /// The other resources that a write changes.
+            also_changes: Vec<TouchTemplate> = Vec::new();
+            /// The rules for leases.
+            lease: Option<LeaseRules> = None;
+        }
+    }
+}
+
+section! {
+    /// The queue for writes on one resource.
+    pub(super) struct Claim of ClaimKeys {
+        /// How long a write waits for the claim, and a settled read for the end of writes.
+        max_wait: Duration = Time(seconds(30)) in ZERO..=hours(1);
+        /// How many writes may wait for the claim of one resource, and how many settled reads.
+        max_waiters: usize = Count(64) in 0..=100_000;
+    }
+}
+
+section! {
+    /// The limits of probes.
+    pub(super) struct Probe of ProbeKeys {
+        /// How long a probe may take.
+        timeout: Duration = Time(seconds(5)) in ms(10)..=seconds(600);
+    }
+}

@@ -1,0 +1,130 @@
+//! The values of keys of a route, and the defaults that depend on its dialect.
+
+use http::{HeaderName, Method};
+
+use super::{
+    check::Check,
+    table::ValueKind,
+    written::{Text, Texts},
+};
+use crate::{
+    core::{
+        json::JsonPointer,
+        policy::{Dialect, OnWrite, TagAfterWrite, TagSource},
+    },
+    dialect::settings::Defaults,
+};
+
+/// The longest suffix, in bytes. A file system gives a name 255, and that of the resource needs most of them.
+const SUFFIX_BYTES_MAX: usize = 64;
+
+/// Returns the defaults of a dialect.
+pub(super) fn defaults_of(dialect: Dialect) -> Defaults {
+    dialect.grammar().facts().defaults
+}
+
+/// Returns how the new tag is learned by default: only where the proxy makes it, a read is needed.
+pub(super) fn way_to_new_tag(dialect: Dialect, etag: &TagSource) -> OnWrite {
+    match etag {
+        _ if defaults_of(dialect).probes_after_write => OnWrite::Probe,
+        TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
+        TagSource::Upstream | TagSource::Version | TagSource::Delegate => OnWrite::Omit,
+    }
+}
+
+/// Returns when the answer to a write has the new tag by default.
+pub(super) fn tag_after_write(dialect: Dialect, etag: &TagSource) -> TagAfterWrite {
+    let is_known = defaults_of(dialect).version_after_write && *etag == TagSource::Version;
+    if is_known { TagAfterWrite::Always } else { TagAfterWrite::Verbatim }
+}
+
+/// Reads a member of a JSON body that its tag leaves out.
+pub(super) fn member(check: &mut Check<'_>, text: &Text) -> Option<JsonPointer> {
+    let pointer = JsonPointer::parse(text.get_ref());
+    if pointer.is_none() {
+        let message = format!("ignore_json: {:?} is not a JSON pointer", text.get_ref());
+        check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
+    }
+    pointer
+}
+
+/// Reads the name of a request field.
+pub(super) fn identity_header(check: &mut Check<'_>, text: &Text) -> Option<HeaderName> {
+    let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
+    if name.is_none() {
+        check.problem(text.span(), format!("identity_headers: {:?} is not a field name", text.get_ref()));
+    }
+    name
+}
+
+/// Reads the name of a cookie.
+pub(super) fn identity_cookie(check: &mut Check<'_>, text: &Text) -> Option<String> {
+    let name = text.get_ref();
+    // The name of a cookie is a token (RFC 6265 section 4.1.1), like the name of a field.
+    let is_token = HeaderName::from_bytes(name.as_bytes()).is_ok();
+    if !is_token {
+        check.problem(text.span(), format!("identity_cookies: {name:?} is not the name of a cookie"));
+    }
+    is_token.then(|| name.clone())
+}
+
+/// Reads the name of a parameter of the query.
+pub(super) fn identity_parameter(check: &mut Check<'_>, text: &Text) -> Option<String> {
+    let name = text.get_ref();
+    if name.is_empty() {
+        check.problem(text.span(), "identity_query: a parameter has a name");
+    }
+    (!name.is_empty()).then(|| name.clone())
+}
+
+/// A list of methods.
+pub(super) struct Methods;
+
+impl ValueKind<Vec<Method>> for Methods {
+    type Written = Option<Texts>;
+    type Terms = &'static [Method];
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Texts>, default: &'static [Method]) -> Vec<Method> {
+        let Some(value) = written else { return default.to_vec() };
+        check.each(value, |check, text| {
+            let method = Method::from_bytes(text.get_ref().as_bytes()).ok();
+            if method.is_none() {
+                check.problem(text.span(), format!("{key}: {:?} is not a method", text.get_ref()));
+            } else if text.get_ref().contains(|each: char| each.is_ascii_lowercase()) {
+                let upper = text.get_ref().to_ascii_uppercase();
+                let message = format!("{key}: methods are case-sensitive, and {:?} is not one", text.get_ref());
+                check.hinted(text.span(), message, format!("did you mean {upper:?}?"));
+            }
+            method
+        })
+    }
+}
+
+/// The end of the names of the documents that keep metadata.
+pub(super) struct Suffix;
+
+impl ValueKind<Option<Box<str>>> for Suffix {
+    type Written = Option<Text>;
+    type Terms = Dialect;
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, dialect: Dialect) -> Option<Box<str>> {
+        // An empty suffix stands for no metadata, so that a route can override `[defaults]`.
+        let text = written.filter(|text| !text.get_ref().is_empty())?;
+        if !is_suffix(text.get_ref()) {
+            let message = format!("{key} cannot be {:?}", text.get_ref());
+            let hint =
+                "it is a punctuation mark and a word, as in \".metadata.json\", so that no percent-encoding changes it";
+            check.hinted(text.span(), message, hint);
+            return None;
+        }
+        dialect.grammar().metadata().map(|_grammar| text.get_ref().as_str().into())
+    }
+}
+
+/// Whether a text can end the name of a document, spelled as it is (RFC 3986 section 2.3).
+fn is_suffix(text: &str) -> bool {
+    let is_mark = |octet: u8| b".-_~".contains(&octet);
+    let is_part = |octet: u8| is_mark(octet) || octet.is_ascii_alphanumeric();
+    let has_word = text.bytes().any(|octet| octet.is_ascii_alphanumeric());
+    text.bytes().next().is_some_and(is_mark) && text.bytes().all(is_part) && has_word && text.len() <= SUFFIX_BYTES_MAX
+}

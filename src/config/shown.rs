@@ -1,0 +1,178 @@
+//! The configuration that is served, with every default, in the words of the file. It contains no secret: passwords and
+//! tokens are in files or in the environment, and only their names are shown.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Admin, Config, HealthCheck, HealthProbe, Login, Route, StoreKind, StoreSettings, TokenSource, Upstream, Word,
+    show_duration, table::InWords as _,
+};
+use crate::core::policy::{GuardRules, LeaseRules};
+
+impl Config {
+    /// Shows the whole configuration.
+    pub(crate) fn shown(&self) -> Value {
+        let mut upstreams = Map::new();
+        for route in &self.routes {
+            upstreams.entry(route.upstream.name.clone()).or_insert_with(|| upstream(&route.upstream));
+        }
+        json!({
+            "server": self.server.shown(),
+            "admin": self.admin.as_ref().map(admin),
+            "store": store(&self.store),
+            "telemetry": self.telemetry.shown(),
+            "upstreams": upstreams,
+            "routes": self.routes.iter().map(|route| route.shown()).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Adds the members of one JSON object to another.
+fn joined(mut one: Value, other: Value) -> Value {
+    if let (Value::Object(one), Value::Object(other)) = (&mut one, other) {
+        one.extend(other);
+    }
+    one
+}
+
+fn admin(admin: &Admin) -> Value {
+    let (file, variable) = match &admin.token {
+        Some(TokenSource::File(path)) => (Some(path), None),
+        Some(TokenSource::Environment(name)) => (None, Some(name)),
+        None => (None, None),
+    };
+    json!({ "listen": admin.listen.shown(), "hosts": admin.hosts, "token_file": file, "token_env": variable })
+}
+
+fn store(store: &StoreSettings) -> Value {
+    let common = joined(store.shown(), json!({ "kind": store.kind.word() }));
+    let user = |login: &Option<Login>| {
+        let login = login.as_ref();
+        json!({
+            "user": login.map(|login| &login.user),
+            "password_file": login.and_then(|login| login.password_file.as_ref()),
+        })
+    };
+    let own = match &store.kind {
+        StoreKind::Memory => json!({}),
+        StoreKind::Disk { path } => json!({ "path": path }),
+        StoreKind::Etcd(etcd) => joined(
+            json!({ "endpoints": etcd.endpoints, "prefix": etcd.prefix, "tls": etcd.tls.shown() }),
+            user(&etcd.login),
+        ),
+        StoreKind::Postgres(postgres) => joined(
+            json!({ "url": postgres.url, "schema": postgres.schema, "tls": postgres.tls.shown() }),
+            user(&postgres.login),
+        ),
+        StoreKind::Redis(redis) => {
+            joined(json!({ "url": redis.url, "prefix": redis.prefix, "tls": redis.tls.shown() }), user(&redis.login))
+        }
+    };
+    joined(common, own)
+}
+
+impl Route {
+    /// Shows the keys of the self.
+    pub(crate) fn shown(&self) -> Value {
+        let shown = json!({
+            "name": self.name,
+            "host": self.host.to_string(),
+            "path": self.path.to_string(),
+            "upstream": self.upstream.name,
+            "strip_prefix": self.mapping.strip(),
+            "add_prefix": self.mapping.add(),
+            "policy": self.policy.word(),
+            "key": self.key.to_string(),
+            "writes_to": self.writes_to.as_ref().map(ToString::to_string),
+            "path_params": self.kept.path_params.word(),
+            "encoded_slash": self.kept.encoded_slash.word(),
+        });
+        joined(shown, self.guard.as_deref().map_or(Value::Null, guard))
+    }
+}
+
+/// The keys of a guarded route.
+fn guard(guard: &GuardRules) -> Value {
+    let several = json!({
+        "etag_suffixes": guard.intermediaries.suffixes,
+        "accept_weak_own": guard.intermediaries.weakens,
+        "mirror_header": guard.intermediaries.mirror.as_ref().map(ToString::to_string),
+        "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },
+        "probe": { "timeout": show_duration(guard.probe_timeout) },
+        "also_changes": guard.also_changes.iter().map(|each| each.pattern().to_string()).collect::<Vec<_>>(),
+        "lease": guard.lease.as_ref().map(LeaseRules::shown),
+    });
+    joined(guard.shown(), several)
+}
+
+/// Shows all keys of an upstream. Of `tls` it shows only the name that servers are known by: the rest are files, which
+/// were read at the start.
+fn upstream(upstream: &Upstream) -> Value {
+    let weights = upstream.servers.iter().zip(&upstream.weights);
+    let several = json!({
+        "servers": upstream.servers,
+        "weights": weights.map(|(server, weight)| (server.clone(), json!(weight))).collect::<Map<_, _>>(),
+        "tls": upstream.tls.as_ref().map(|tls| json!({ "server_name": tls.server_name() })),
+        "max_connections": upstream.connections.max,
+        "idle_timeout": show_duration(upstream.connections.idle_timeout),
+        "queue": {
+            "max_wait": show_duration(upstream.connections.queue_max_wait),
+            "max_waiters": upstream.connections.queue_max_waiters,
+        },
+        "health": health(upstream.health.as_ref()),
+    });
+    joined(upstream.shown(), several)
+}
+
+fn health(health: Option<&HealthCheck>) -> Value {
+    let Some(health) = health else { return json!({ "check": "off" }) };
+    let question = match &health.question {
+        HealthProbe::Connect => json!({ "check": "connect" }),
+        HealthProbe::Http { path, status } => {
+            json!({ "check": "http", "path": path, "status": format!("{}-{}", status.start(), status.end()) })
+        }
+    };
+    joined(question, health.shown())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::Listen;
+
+    #[test]
+    fn every_key_of_the_file_is_shown() {
+        let reference = include_str!("../../config/ifmatch.toml");
+        let text = reference.replace("policy = \"optimistic\"", "policy = \"pessimistic\"");
+        let loaded = super::super::parse("config/ifmatch.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        let mut config = loaded.config;
+        config.admin = Some(Admin { listen: Listen::Tcp(String::new()), hosts: Vec::new(), token: None });
+        let mut shown = BTreeSet::new();
+        names(&config.shown(), &mut shown);
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_');
+        let keys = reference.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
+        let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
+        assert!(keys.len() > 60, "the reference is read: {keys:?}");
+        // Keys of other kinds of store, and of health checks that are off.
+        let elsewhere = ["endpoints", "url", "schema", "user", "password_file"];
+        let elsewhere = [&elsewhere[..], &["interval", "status", "healthy_after", "unhealthy_after"]].concat();
+        let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));
+        assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    fn names(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    found.insert(name.clone());
+                    names(value, found);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| names(value, found)),
+            _ => {}
+        }
+    }
+}
