@@ -114,14 +114,9 @@ impl Check<'_> {
             let known = T::WORDS.iter().map(|(word, _)| *word);
             let forms = known.clone().chain(T::FORMS.iter().copied());
             let list = forms.map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
-            if T::is_later(word) {
-                let message = format!("{key} = {word:?} is not in this version of ifmatch");
-                self.hinted(value.span(), message, format!("this version supports {list}"));
-            } else {
-                let hint = similar(word, known)
-                    .map_or_else(|| format!("it is one of {list}"), |meant| format!("did you mean {meant:?}?"));
-                self.hinted(value.span(), format!("{key} cannot be {word:?}"), hint);
-            }
+            let hint = similar(word, known)
+                .map_or_else(|| format!("it is one of {list}"), |meant| format!("did you mean {meant:?}?"));
+            self.hinted(value.span(), format!("{key} cannot be {word:?}"), hint);
         }
         found
     }

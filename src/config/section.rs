@@ -214,38 +214,6 @@ impl Shape {
     }
 }
 
-/// Keys of earlier versions: the table, the old name, and what to write instead. A route's keys are those of
-/// `defaults`, too.
-const OLD_KEYS: [(&str, &str, &str); 15] = [
-    ("server", "body_max", "max_body_size"),
-    ("server", "body_memory", "max_body_memory"),
-    ("server", "body_memory_total", "max_body_memory_total"),
-    ("server", "spool_total", "max_spool_size"),
-    ("server", "claim_waiters_max", "max_claim_waiters"),
-    ("telemetry", "log", "log_format"),
-    ("upstreams", "late_max", "late_write_window"),
-    ("routes", "errors", "dialect"),
-    ("routes", "writers", "other_writers = true for \"shared\", other_writers = false for \"exclusive\""),
-    ("routes", "hash_max", "max_hash_size"),
-    ("routes", "touches", "also_changes"),
-    ("routes", "unclaimed_methods", "append_methods"),
-    ("lease", "dialect", "dialect, a key of the route"),
-    ("lease", "hold_max", "max_hold_time"),
-    ("lease", "remember", "remember_time"),
-];
-
-/// Returns what to write in place of a key of an earlier version.
-fn renamed(path: &[String]) -> Option<&'static str> {
-    let (name, tables) = path.split_last()?;
-    let table = match tables.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [.., "lease"] => "lease",
-        ["defaults"] => "routes",
-        [first, ..] => first,
-        [] => return None,
-    };
-    OLD_KEYS.iter().find(|(of, old, _)| (*of, *old) == (table, name)).map(|(_, _, new)| *new)
-}
-
 impl Reader<'_> {
     /// Returns whether the value of a known key could be read.
     fn value<T: Keys>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
@@ -262,16 +230,13 @@ impl Reader<'_> {
         let known = names::<T>();
         let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
         let problem = match similar(name, known.iter().copied()) {
-            Some(meant) if renamed(path).is_none() => {
+            Some(meant) => {
                 // A misspelt key is one problem: the key that was meant is not reported as missing too.
                 let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();
                 self.written.0.entry(below(parent, meant)).or_insert(WrittenKey { span: key.span(), readable: false });
                 problem.hint(format!("did you mean `{meant}`?"))
             }
-            _ => problem.hint(renamed(path).map_or_else(
-                || format!("the keys of this table are: {}", known.join(", ")),
-                |new| format!("it has a new name: write {new}"),
-            )),
+            None => problem.hint(format!("the keys of this table are: {}", known.join(", "))),
         };
         self.problems.push(problem);
         false

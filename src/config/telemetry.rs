@@ -12,7 +12,7 @@ use super::{
     kinds::{Flag, Fraction, OneOf, PlainName, SomeOf, Table, Time},
     table::{InWords, ValueKind, section},
     units::{ms, seconds},
-    words::{Word, words},
+    words::words,
     written::{Text, Texts},
 };
 
@@ -172,10 +172,6 @@ pub enum OtlpProtocol {
 words! {
     LogForm { "text": Text, "json": Json }
     LogLevel { "error": Error, "warn": Warn, "info": Info, "debug": Debug, "trace": Trace }
+    OtlpProtocol { "grpc": Grpc }
     Signal { "traces": Traces, "metrics": Metrics, "logs": Logs }
-}
-
-impl Word for OtlpProtocol {
-    const WORDS: &'static [(&'static str, Self)] = &[("grpc", Self::Grpc)];
-    const LATER: &'static [&'static str] = &["http/protobuf", "http/json"];
 }

@@ -33,9 +33,6 @@ pub trait Word: Clone + PartialEq + 'static {
     /// Further forms, each a word with a part that the user chooses, as hints show them.
     const FORMS: &'static [&'static str] = &[];
 
-    /// Words of later versions; a word that ends with a colon stands for all words that begin with it.
-    const LATER: &'static [&'static str] = &[];
-
     /// Returns the value that a word stands for.
     fn of(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone())
@@ -49,11 +46,6 @@ pub trait Word: Clone + PartialEq + 'static {
     /// Returns this value as a file spells it.
     fn spelled(&self) -> Cow<'static, str> {
         self.word().into()
-    }
-
-    /// Returns whether this is a word of a later version.
-    fn is_later(word: &str) -> bool {
-        Self::LATER.iter().any(|later| *later == word || (later.ends_with(':') && word.starts_with(later)))
     }
 }
 
@@ -119,7 +111,6 @@ impl Word for TagSource {
 
 impl Word for Dialect {
     const WORDS: &'static [(&'static str, Self)] = Self::NAMES;
-    const LATER: &'static [&'static str] = &["webdav", "terraform"];
 }
 
 /// Returns the words of the `lease.guards` list, in alphabetical order.
@@ -195,13 +186,6 @@ mod tests {
         assert_eq!(similar("upstreams", known), Some("upstream"));
         assert_eq!(similar("listen", known), None);
         assert_eq!(similar("", known), None);
-    }
-
-    #[test]
-    fn knows_words_of_later_versions() {
-        assert!(Dialect::is_later("terraform"));
-        assert!(!Dialect::is_later("terra"));
-        assert!(!Dialect::is_later("native"));
     }
 
     #[test]

@@ -31,20 +31,12 @@ mod pending_delete;
 
 use attempt::WrittenAttempt;
 use known::{WrittenKnown, WrittenRecent, WrittenTags};
-use lease::{WrittenLease, written_fence};
+use lease::WrittenLease;
 use object::ObjectWriter;
 use pending_delete::WrittenPendingDelete;
 
-/// The format of a record without shared leases.
-const FORMAT: u32 = 2;
-
-/// The format of a record that an earlier version of ifmatch would misread: with shared leases, or with an exclusive
-/// one that does not have the last fence. A record of a later format is rejected: it may hold data unknown to this
-/// version.
-const SHARED_FORMAT: u32 = 3;
-
-/// The format of a record with a DELETE that waits, which an earlier version would not keep readers from.
-const PENDING_DELETE_FORMAT: u32 = 4;
+/// The format of records. A record of another format is rejected: it may hold data unknown to this version.
+const FORMAT: u32 = 1;
 
 /// The initial capacity of a text. A record with a lease or a mark is seldom longer. A longer one costs another
 /// allocation.
@@ -80,7 +72,7 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
 }
 
 fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: &mut ObjectWriter<'_>) {
-    object.number("format", u64::from(format_of(record)));
+    object.number("format", u64::from(FORMAT));
     object.number_or_null("version", stamp(record.version));
     object.number_or_null("touched", stamp(record.touched));
     object.number_or_null("fence", stamp(record.fence));
@@ -115,17 +107,6 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
     object.value("label", label);
 }
 
-/// The earliest format that can say what the record says.
-fn format_of(record: &Record) -> u32 {
-    let is_known_earlier =
-        |lease: &Lease| lease.mode == LeaseMode::Exclusive && written_fence(lease, record.fence).is_none();
-    match record.pending_delete {
-        Some(_) => PENDING_DELETE_FORMAT,
-        None if record.exclusive_awaited_until.is_none() && record.leases.iter().all(is_known_earlier) => FORMAT,
-        None => SHARED_FORMAT,
-    }
-}
-
 /// Reads a record that [`encode`] wrote, with its moments counted from `base`.
 pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
     decode_labelled(text, base).map(|(record, _)| record)
@@ -136,10 +117,10 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
     let written =
         serde_json::from_slice::<WrittenRecord>(text).map_err(|error| match serde_json::from_slice(text) {
             // The content of another format is not damage.
-            Ok(OfFormat { format }) if !is_readable(format) => of_format(format),
+            Ok(OfFormat { format }) if format != FORMAT => of_format(format),
             _ => unreadable(&error),
         })?;
-    if !is_readable(written.format) {
+    if written.format != FORMAT {
         return Err(of_format(written.format));
     }
     let fence = read_stamp(written.fence);
@@ -326,12 +307,8 @@ fn unreadable(error: &serde_json::Error) -> DamagedRecord {
     DamagedRecord(format!("{what} at line {}, column {}", error.line(), error.column()))
 }
 
-const fn is_readable(format: u32) -> bool {
-    matches!(format, FORMAT | SHARED_FORMAT | PENDING_DELETE_FORMAT)
-}
-
 fn of_format(format: u32) -> DamagedRecord {
-    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT} to {PENDING_DELETE_FORMAT}"))
+    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT}"))
 }
 
 fn damaged(what: &str) -> DamagedRecord {

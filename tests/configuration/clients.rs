@@ -1,7 +1,5 @@
 //! What is configured for certain clients: dialects, keys of retries, signatures.
 
-use ifmatch::config;
-
 use super::{BASE, problems};
 
 #[test]
@@ -22,22 +20,4 @@ fn each_broken_rule_for_certain_clients_is_one_problem() {
         |require: &str| problems(&format!("{BASE}dialect = \"s3\"\netag = \"delegate\"\nrequire = {require:?}\n"));
     assert_eq!(delegated("never"), Vec::<String>::new(), "nothing is probed");
     assert_eq!(delegated("existing"), ["dialect = \"s3\" cannot probe with the client's credentials"]);
-}
-
-/// An old name is a problem with the new one as its hint.
-#[test]
-fn an_old_name_leads_to_the_new_one() {
-    for (added, new) in [
-        ("errors = \"s3\"", "dialect"),
-        ("lease.dialect = \"azure\"", "dialect, a key of the route"),
-        ("writers = \"shared\"", "other_writers = true for \"shared\", other_writers = false for \"exclusive\""),
-        ("hash_max = \"1KiB\"", "max_hash_size"),
-        ("[defaults]\nhash_max = \"1KiB\"", "max_hash_size"),
-        ("lease.hold_max = \"1h\"", "max_hold_time"),
-        ("[server]\nbody_max = \"1KiB\"", "max_body_size"),
-        ("[upstreams.other]\nservers = [\"127.0.0.1:1\"]\nlate_max = \"1s\"", "late_write_window"),
-    ] {
-        let problems = config::parse("old.toml", &format!("{BASE}{added}\n")).expect_err("an old name").to_string();
-        assert!(problems.contains(&format!("hint: it has a new name: write {new}\n")), "{problems}");
-    }
 }

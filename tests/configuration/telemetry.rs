@@ -55,10 +55,7 @@ fn what_telemetry_cannot_be_is_said() {
             "otlp.tls is set, but the collector is reached without it",
         ),
         ("otlp = { tls = { cert = \"/cert.pem\" } }", "otlp.tls.cert and otlp.tls.key belong together"),
-        (
-            "otlp = { protocol = \"http/protobuf\" }",
-            "otlp.protocol = \"http/protobuf\" is not in this version of ifmatch",
-        ),
+        ("otlp = { protocol = \"http/protobuf\" }", "otlp.protocol cannot be \"http/protobuf\""),
         ("otlp = { signals = [\"spans\"] }", "otlp.signals cannot be \"spans\""),
         ("otlp = { timeout = \"2m\" }", "otlp.timeout is 2m, the limit is 1m"),
     ] {

@@ -23,7 +23,7 @@ use super::frame::{self, Entries, HEAD_BYTES, LogFrame, Numbers};
 use crate::core::owed::Owed;
 
 /// The number of this file layout. Each layout has a different one.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 1;
 const MAGIC: &[u8; 8] = b"ifmatch\n";
 /// The offset of the first region. It is large enough that no write into the region touches the header.
 const HEADER_BYTES: usize = 4_096;

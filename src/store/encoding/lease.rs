@@ -53,7 +53,7 @@ enum WrittenTerm {
 }
 
 /// The fence of a lease, if it is not that of the last grant, which is `last`.
-pub(super) fn written_fence(lease: &Lease, last: Stamp) -> Option<u64> {
+fn written_fence(lease: &Lease, last: Stamp) -> Option<u64> {
     match lease.fence {
         Stamp::At(Revision(fence)) if lease.fence != last => Some(fence),
         Stamp::At(_) | Stamp::Itself => None,
