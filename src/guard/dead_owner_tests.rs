@@ -56,6 +56,23 @@ async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
     }
 }
 
+/// Rule 7: a client to which the backend shows nothing is told nothing of the mark, and takes it over all the same. Who
+/// creates anew what the dead owner has removed is not sent away for as long as others remember it.
+#[tokio::test]
+async fn a_mark_is_taken_over_by_a_client_that_was_shown_nothing() {
+    for method in [Method::PUT, Method::DELETE, Method::POST] {
+        let fixture = Fixture::with(versions()).await;
+        assert_eq!(fixture.send(Method::GET, "", "").await.status, 200, "its owner has seen it");
+        leave_mark(&fixture, "doc", true).await;
+        fixture.answer_reads(|_head| "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
+        fixture.send(method.clone(), "Authorization: another\r\n", "new").await;
+        let availability = fixture.store.look(&ResourceKey::from_text("doc")).await.availability();
+        assert!(matches!(availability, Availability::InDoubt { .. }), "{method}: {availability:?}");
+        fixture.store.pass(77_000);
+        assert_eq!(fixture.send(method.clone(), "Authorization: another\r\n", "new").await.status, 204, "{method}");
+    }
+}
+
 /// No write may ever come that takes the mark over, and readers need the tag for a write of their own.
 #[tokio::test]
 async fn a_read_with_metadata_has_its_tag_again_when_the_write_of_a_dead_owner_can_come_no_more() {

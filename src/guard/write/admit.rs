@@ -83,7 +83,8 @@ impl Writes {
             let is_in_doubt = self.claims.may_write(&snapshot);
             if is_in_doubt.is_err() || places.own.is_behind(&snapshot) || snapshot.availability() != Availability::Free
             {
-                if !may_know {
+                // A dead owner's mark becomes a doubt, whoever comes: that tells nobody anything.
+                if !may_know && snapshot.availability() != Availability::Orphaned {
                     self.must_know_to_wait(request, &snapshot).await?;
                     may_know = true;
                 }
