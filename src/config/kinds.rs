@@ -1,6 +1,6 @@
 //! The kinds of values that the keys of a table have.
 
-use std::{borrow::Cow, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -253,5 +253,5 @@ macro_rules! as_text {
     };
 }
 
-as_json!(usize, u64, f64, bool, String, Box<str>, PathBuf);
+as_json!(usize, u64, f64, bool, String, Box<str>, PathBuf, BTreeMap<String, u32>);
 as_text!(http::Method, http::HeaderName, crate::core::json::JsonPointer);

@@ -32,6 +32,8 @@ mod tls_files;
 mod trusted_proxies;
 mod units;
 mod upstream;
+mod upstream_servers;
+mod upstream_tls;
 mod validate;
 mod words;
 mod written;
@@ -54,7 +56,7 @@ pub use store::{Etcd, Login, POSTGRES_USER, Postgres, Redis, StoreKind, StoreSet
 pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use trusted_proxies::TrustedProxies;
 pub use units::{show_duration, show_size};
-pub use upstream::{Balance, ConnectionLimits, Forwarded, HashBy, HealthCheck, HealthProbe, HostHeader, Upstream};
+pub use upstream::{Balance, Forwarded, HashBy, HealthCheck, HealthProbe, HostHeader, Queue, Upstream};
 pub use words::{Word, guard_words};
 
 use crate::core::{

@@ -4,8 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Admin, Config, HealthCheck, HealthProbe, Login, Route, StoreKind, StoreSettings, TokenSource, Upstream, Word,
-    show_duration, table::InWords as _,
+    Admin, Config, Login, Route, StoreKind, StoreSettings, TokenSource, Word, show_duration, table::InWords as _,
 };
 use crate::core::policy::{GuardRules, LeaseRules};
 
@@ -14,7 +13,7 @@ impl Config {
     pub(crate) fn shown(&self) -> Value {
         let mut upstreams = Map::new();
         for route in &self.routes {
-            upstreams.entry(route.upstream.name.clone()).or_insert_with(|| upstream(&route.upstream));
+            upstreams.entry(route.upstream.name.clone()).or_insert_with(|| route.upstream.shown());
         }
         json!({
             "server": self.server.shown(),
@@ -105,36 +104,6 @@ fn guard(guard: &GuardRules) -> Value {
     joined(guard.shown(), several)
 }
 
-/// Shows all keys of an upstream. Of `tls` it shows only the name that servers are known by: the rest are files, which
-/// were read at the start.
-fn upstream(upstream: &Upstream) -> Value {
-    let weights = upstream.servers.iter().zip(&upstream.weights);
-    let several = json!({
-        "servers": upstream.servers,
-        "weights": weights.map(|(server, weight)| (server.clone(), json!(weight))).collect::<Map<_, _>>(),
-        "tls": upstream.tls.as_ref().map(|tls| json!({ "server_name": tls.server_name() })),
-        "max_connections": upstream.connections.max,
-        "idle_timeout": show_duration(upstream.connections.idle_timeout),
-        "queue": {
-            "max_wait": show_duration(upstream.connections.queue_max_wait),
-            "max_waiters": upstream.connections.queue_max_waiters,
-        },
-        "health": health(upstream.health.as_ref()),
-    });
-    joined(upstream.shown(), several)
-}
-
-fn health(health: Option<&HealthCheck>) -> Value {
-    let Some(health) = health else { return json!({ "check": "off" }) };
-    let question = match &health.question {
-        HealthProbe::Connect => json!({ "check": "connect" }),
-        HealthProbe::Http { path, status } => {
-            json!({ "check": "http", "path": path, "status": format!("{}-{}", status.start(), status.end()) })
-        }
-    };
-    joined(question, health.shown())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -156,9 +125,8 @@ mod tests {
         let keys = reference.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
         let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
         assert!(keys.len() > 60, "the reference is read: {keys:?}");
-        // Keys of other kinds of store, and of health checks that are off.
+        // Keys of other kinds of store.
         let elsewhere = ["endpoints", "url", "schema", "user", "password_file"];
-        let elsewhere = [&elsewhere[..], &["interval", "status", "healthy_after", "unhealthy_after"]].concat();
         let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));
         assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
     }

@@ -1,51 +1,52 @@
 //! The `[upstreams.NAME]` tables.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+    time::Duration,
+};
 
-use http::{HeaderName, HeaderValue, uri::Authority};
+use http::{
+    HeaderName, HeaderValue,
+    uri::{Authority, PathAndQuery},
+};
 use serde_json::Value;
 
+#[cfg(test)]
+use super::table::of_an_empty_table;
 use super::{
     check::Check,
-    kinds::{Count, Flag, OneOf, PlainName, Time},
+    kinds::{Count, Flag, OneOf, PlainName, Table, Time},
     table::{InWords, ValueKind, section},
-    units::{ZERO, hours, ms, seconds},
-    words::CheckWord,
-    written::{Number, Text, Texts, WrittenTime, WrittenWord},
+    units::{ZERO, hours, ms, seconds, status_range},
+    upstream_servers::{Servers, Weights},
+    upstream_tls::TlsToServers,
+    written::Text,
 };
 use crate::tls::UpstreamTls;
+
+/// The default path of a health check.
+pub(super) const DEFAULT_PATH: &str = "/";
+/// The default statuses of a healthy server.
+pub(super) const DEFAULT_STATUS: &str = "2xx";
 
 section! {
     /// One `[upstreams.NAME]` table.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Upstream of UpstreamKeys given (
-        name: String, servers: Vec<String>, weights: Vec<u32>, connections: ConnectionLimits,
-        health: Option<HealthCheck>, tls: Option<Arc<UpstreamTls>>
-    ) {
-        by hand {
-            /// The servers.
-            servers: Option<Texts>;
-            /// The weight of each server; 1 for a server that is not named.
-            weights: BTreeMap<Text, Number> where 1..=100;
-            /// The longest idle time after which a connection may still carry a request that can be sent again.
-            idle_timeout: Option<WrittenTime> where ZERO..=hours(1);
-            /// The largest number of exchanges with one server at once.
-            max_connections: Option<Number> where 1..=1_000_000;
-            /// The queue for requests beyond that number.
-            queue: QueueKeys;
-            /// The active health checks of the servers.
-            health: HealthKeys;
-            /// The TLS settings for connections to the servers.
-            tls: UpstreamTlsKeys;
-        }
-        /// The beginning of the resource keys; by default the name of the upstream.
-        identity: String = PlainName(name.clone());
-        /// Whether the servers read paths without regard to letter case.
-        ignore_case: bool = Flag(false);
+    pub struct Upstream of UpstreamKeys given (name: String, place: Range<usize>, secure: Option<Range<usize>>) {
+        /// The servers, `host:port` or `unix:/path`; never empty.
+        servers: Vec<String> = Servers(name.clone(), place);
+        /// The weight of each server; 1 for a server that is not named.
+        weights: BTreeMap<String, u32> = Weights(servers.clone()) in 1..=100;
         /// The distribution of unguarded requests over the servers.
         balance: Balance = OneOf(Balance::RoundRobin);
         /// The input of the hash under `balance = "consistent-hash"`.
         hash_by: HashBy = OneOf(HashBy::Path);
+        /// The beginning of the resource keys; by default the name of the upstream.
+        identity: String = PlainName(name.clone());
+        /// Whether the servers read paths without regard to letter case.
+        ignore_case: bool = Flag(false);
         /// The time limit for making a connection.
         connect_timeout: Duration = Time(seconds(1)) in ms(10)..=seconds(300);
         /// The time limit of an exchange, from its first byte to the head of the response.
@@ -59,32 +60,33 @@ section! {
         late_write_window: Duration = Time(timeout) in ZERO..=hours(1);
         /// The longest idle time after which a pooled connection may still carry a write.
         reuse_idle_writes: Duration = Time(seconds(1)) in ZERO..=hours(1);
+        /// Whether the proxy speaks HTTP/2: over TLS if the server chooses it, without TLS always.
+        http2: bool = Flag(false);
+        /// The TLS settings for connections to the servers; `None` without TLS.
+        tls: Option<Arc<UpstreamTls>> = TlsToServers(secure);
+        /// The longest idle time after which a connection may still carry a request that can be sent again.
+        idle_timeout: Duration = Time(seconds(55)) in ZERO..=hours(1);
+        /// The largest number of exchanges with one server at once.
+        max_connections: usize = Count(1024) in 1..=1_000_000;
+        /// The queue for requests beyond that number.
+        queue: Queue = Table(());
         /// The `Host` that the upstream receives.
         host_header: HostHeader = HostName(());
         /// The fields that tell the upstream who the client is.
         forwarded: Forwarded = OneOf(Forwarded::Off);
-        /// Whether the proxy speaks HTTP/2: over TLS if the server chooses it, without TLS always.
-        http2: bool = Flag(false);
+        /// The active health checks of the servers.
+        health: HealthCheck = Table(());
         besides {
             /// The name in the file.
             name: String = name;
-            /// The servers, `host:port` or `unix:/path`; never empty.
-            servers: Vec<String> = servers;
-            /// The weight of each server, in the order of `servers`.
-            weights: Vec<u32> = weights;
-            /// The connection limits of each server.
-            connections: ConnectionLimits = connections;
-            /// The active health checks of the servers, if any.
-            health: Option<HealthCheck> = health;
-            /// The TLS settings for connections to the servers; `None` without TLS.
-            tls: Option<Arc<UpstreamTls>> = tls;
         }
     }
 }
 
 section! {
     /// The queue for requests beyond the connections of a server.
-    pub(super) struct Queue of QueueKeys {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Queue of QueueKeys {
         /// How long a request waits for another one to end if the server has the maximum.
         max_wait: Duration = Time(seconds(1)) in ZERO..=seconds(300);
         /// The largest number of requests that wait for one server.
@@ -95,15 +97,13 @@ section! {
 section! {
     /// Active health checks of the servers of an upstream (`[upstreams.NAME.health]`).
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct HealthCheck of HealthKeys given (question: HealthProbe) {
-        by hand {
-            /// The test.
-            check: Option<WrittenWord<CheckWord>>;
-            /// The target of the GET.
-            path: Option<Text>;
-            /// The statuses of a healthy server.
-            status: Option<Text>;
-        }
+    pub struct HealthCheck of HealthKeys {
+        /// The test by which a server is healthy or not.
+        check: HealthProbe = OneOf(HealthProbe::Off);
+        /// The target of the GET.
+        path: String = Target(());
+        /// The statuses of a healthy server.
+        status: RangeInclusive<u16> = Statuses(());
         /// The time between two tests.
         interval: Duration = Time(seconds(5)) in ms(50)..=hours(1);
         /// The time limit for the answer.
@@ -112,25 +112,29 @@ section! {
         healthy_after: usize = Count(2) in 1..=100;
         /// The number of bad answers in a row after which a server that was up is down.
         unhealthy_after: usize = Count(3) in 1..=100;
-        besides {
-            /// The test.
-            question: HealthProbe = question;
-        }
     }
 }
 
-section!(keys UpstreamTlsKeys {
-    /// The name that the certificates of the servers must have.
-    server_name: Option<Text>;
-    /// The authorities that may have issued them, a PEM file.
-    ca: Option<Text>;
-    /// The certificate of this program, a PEM file.
-    cert: Option<Text>;
-    /// The key of that certificate, a PEM file.
-    key: Option<Text>;
-});
+#[cfg(test)]
+impl Default for Queue {
+    fn default() -> Self {
+        of_an_empty_table()
+    }
+}
+
+#[cfg(test)]
+impl Default for HealthCheck {
+    fn default() -> Self {
+        of_an_empty_table()
+    }
+}
 
 impl Upstream {
+    /// The weight of each server, in the order of the servers.
+    pub(crate) fn weights_in_order(&self) -> Vec<u32> {
+        self.servers.iter().map(|server| self.weights.get(server).copied().unwrap_or(1)).collect()
+    }
+
     /// The time limit of each wait for a server on an unguarded route.
     pub(crate) fn longest_wait(&self) -> Duration {
         self.timeout.max(self.read_timeout)
@@ -160,43 +164,15 @@ pub enum HashBy {
     Header(HeaderName),
 }
 
-/// The limits of connections to each server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectionLimits {
-    /// The largest number of exchanges with one server at once.
-    pub max: usize,
-    /// How long a request waits for another one to end if the server has the maximum.
-    pub queue_max_wait: Duration,
-    /// The largest number of requests that wait for one server.
-    pub queue_max_waiters: usize,
-    /// The longest idle time after which a connection may still carry a request that can be sent again.
-    pub idle_timeout: Duration,
-}
-
-#[cfg(test)]
-impl Default for ConnectionLimits {
-    fn default() -> Self {
-        Self {
-            max: 1024,
-            queue_max_wait: Duration::from_secs(1),
-            queue_max_waiters: 256,
-            idle_timeout: Duration::from_secs(55),
-        }
-    }
-}
-
-/// The test by which a health check decides whether a server is healthy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The kinds of health check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthProbe {
+    /// No check.
+    Off,
     /// Whether the server accepts a connection.
     Connect,
     /// Whether the server answers a GET for a path with an expected status.
-    Http {
-        /// The target of the GET.
-        path: String,
-        /// The statuses of a healthy server.
-        status: RangeInclusive<u16>,
-    },
+    Http,
 }
 
 /// The `Host` that the upstream receives (`host_header`).
@@ -274,4 +250,48 @@ impl InWords for HostHeader {
 fn is_authority(name: &str) -> bool {
     let authority = name.parse::<Authority>();
     authority.is_ok_and(|authority| !authority.as_str().contains('@')) && HeaderValue::from_str(name).is_ok()
+}
+
+/// The target of a health check.
+pub(super) struct Target;
+
+impl ValueKind<String> for Target {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> String {
+        let Some(value) = written else { return DEFAULT_PATH.to_owned() };
+        let path = value.get_ref();
+        let is_target = path.starts_with('/') && !path.contains('#') && path.parse::<PathAndQuery>().is_ok();
+        if !is_target {
+            check.hinted(value.span(), format!("{key} is {path:?}, which is not a path"), "write \"/healthz\"");
+            return DEFAULT_PATH.to_owned();
+        }
+        path.clone()
+    }
+}
+
+/// A status, or a class of them.
+pub(super) struct Statuses;
+
+impl ValueKind<RangeInclusive<u16>> for Statuses {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> RangeInclusive<u16> {
+        let written_range = written.map(|text| status_range(text.get_ref()));
+        check.refuse(
+            written,
+            written_range == Some(None),
+            format!("{key} is {:?}", written.map_or("", |text| text.get_ref())),
+            r#"write "2xx", "204", or another status or class"#,
+        );
+        written_range.flatten().unwrap_or(200..=299)
+    }
+}
+
+impl InWords for RangeInclusive<u16> {
+    fn shown(&self) -> Value {
+        format!("{}-{}", self.start(), self.end()).into()
+    }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use http::HeaderName;
 
-use super::{Balance, Forwarded, HashBy};
+use super::{Balance, Forwarded, HashBy, HealthProbe};
 use crate::{
     core::{
         fields::Underscores,
@@ -79,7 +79,7 @@ words! {
     AbsentLease { "allow": Allow, "refuse": Refuse }
     Balance { "round-robin": RoundRobin, "consistent-hash": ConsistentHash }
     Forwarded { "off": Off, "x-forwarded": XForwarded, "forwarded": Standard, "both": Both }
-    CheckWord { "off": Off, "connect": Connect, "http": Http }
+    HealthProbe { "off": Off, "connect": Connect, "http": Http }
     StoreWord { "memory": Memory, "disk": Disk, "etcd": Etcd, "postgres": Postgres, "redis": Redis }
 }
 
@@ -140,17 +140,6 @@ impl Word for HashBy {
             Self::Path | Self::Client => self.word().into(),
         }
     }
-}
-
-/// The kinds of health check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CheckWord {
-    /// No check.
-    Off,
-    /// A check whether the server accepts a connection.
-    Connect,
-    /// A check whether the server answers a GET.
-    Http,
 }
 
 /// The kinds of store.

@@ -1,6 +1,7 @@
 //! A configuration without a file and a proxy in a thread, for tests.
 
 use std::{
+    collections::BTreeMap,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::Arc,
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use super::Gateway;
 use crate::{
     clock::BootClock,
-    config::{self, Balance, Config, ConnectionLimits, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
+    config::{self, Balance, Config, Forwarded, HashBy, HealthCheck, HostHeader, Listen, Queue, Route, Upstream},
     core::{
         fields::Underscores,
         path_mapping::PathMapping,
@@ -100,13 +101,15 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
             timeout: Duration::from_secs(5),
             late_write_window: Duration::from_secs(5),
             reuse_idle_writes: Duration::from_secs(1),
-            weights: Vec::new(),
+            weights: BTreeMap::new(),
             balance: Balance::default(),
             hash_by: HashBy::default(),
             read_timeout: Duration::from_secs(5),
             write_timeout: Duration::from_secs(5),
-            connections: ConnectionLimits::default(),
-            health: None,
+            idle_timeout: Duration::from_secs(55),
+            max_connections: 1024,
+            queue: Queue::default(),
+            health: HealthCheck::default(),
             host_header: HostHeader::default(),
             forwarded: Forwarded::default(),
             tls: None,

@@ -62,7 +62,7 @@ impl Purpose {
     /// How long a connection may be idle between two exchanges.
     pub(super) fn idle_max(self, upstream: &Upstream) -> Duration {
         match self {
-            Self::Read => upstream.connections.idle_timeout,
+            Self::Read => upstream.idle_timeout,
             Self::Write => upstream.reuse_idle_writes,
         }
     }

@@ -1,6 +1,6 @@
 //! Shared parts of this module's tests: upstreams that follow a script, over real sockets.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Method;
@@ -13,7 +13,7 @@ use tokio::{
 use super::{Exchange, Exchanger, Failure, Purpose, fields::request_head};
 use crate::{
     body::{Body, BodyBudget, Content, MemoryUse, Share},
-    config::{Balance, ConnectionLimits, Forwarded, HashBy, HostHeader, Upstream},
+    config::{Balance, Forwarded, HashBy, HealthCheck, HostHeader, Queue, Upstream},
 };
 
 /// Long enough for any exchange that is meant to succeed.
@@ -52,13 +52,15 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         timeout: PATIENCE,
         late_write_window: PATIENCE,
         reuse_idle_writes: PATIENCE,
-        weights: Vec::new(),
+        weights: BTreeMap::new(),
         balance: Balance::default(),
         hash_by: HashBy::default(),
         read_timeout: PATIENCE,
         write_timeout: PATIENCE,
-        connections: ConnectionLimits::default(),
-        health: None,
+        idle_timeout: Duration::from_secs(55),
+        max_connections: 1024,
+        queue: Queue::default(),
+        health: HealthCheck::default(),
         host_header: HostHeader::default(),
         forwarded: Forwarded::default(),
         tls: None,

@@ -18,7 +18,7 @@ use super::{
     testing::{SHORT, body, collect, head, listen, read_request, refusing_server, upstream, write},
     *,
 };
-use crate::config::ConnectionLimits;
+use crate::config::Queue;
 
 const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -130,8 +130,9 @@ async fn what_hashes_to_a_server_goes_there_each_time() {
 async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
     let (listener, server) = listen().await;
     answer_all(listener);
-    let connections = ConnectionLimits { max: 1, queue_max_wait: SHORT, ..ConnectionLimits::default() };
-    let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
+    let queue = Queue { max_wait: SHORT, ..Queue::default() };
+    let upstream = Arc::new(Upstream { max_connections: 1, queue, ..upstream(&[&server]) });
+    let exchanger = Exchanger::new();
     let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.unwrap();
     assert_eq!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.err(), Some(Failure::Full));
     drop(connected);
@@ -143,8 +144,9 @@ async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
 async fn an_exchange_that_was_read_to_its_end_is_none_of_those_at_once() {
     let (listener, server) = listen().await;
     answer_all(listener);
-    let connections = ConnectionLimits { max: 1, queue_max_wait: SHORT, ..ConnectionLimits::default() };
-    let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
+    let queue = Queue { max_wait: SHORT, ..Queue::default() };
+    let upstream = Arc::new(Upstream { max_connections: 1, queue, ..upstream(&[&server]) });
+    let exchanger = Exchanger::new();
     let mut exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
     collect(&mut exchange).await.unwrap();
     assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());

@@ -150,8 +150,11 @@ fn what_is_written_of_an_upstream_is_what_it_gets() {
     assert_eq!((upstream.read_timeout, upstream.write_timeout), (Duration::from_secs(7), Duration::from_secs(2)));
     assert_eq!(upstream.forwarded, Forwarded::Both);
     assert_eq!(upstream.host_header, HostHeader::Named("docs.internal".to_owned()));
-    let question = upstream.health.as_ref().map(|health| health.question.clone());
-    assert_eq!(question, Some(HealthProbe::Http { path: "/healthz?deep".to_owned(), status: 204..=204 }));
+    let health = &upstream.health;
+    assert_eq!(
+        (health.check, health.path.as_str(), &health.status),
+        (HealthProbe::Http, "/healthz?deep", &(204..=204))
+    );
 }
 
 /// DESIGN, section 9: the paths that the backend gets are compared, not those that clients send.

@@ -5,7 +5,6 @@
 
 pub(super) mod addresses;
 mod admin;
-mod balancing;
 mod clients;
 mod delete_pending;
 mod guard;

@@ -2,17 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use http::uri::Authority;
-
 use super::{
     super::{
-        Upstream, listen::host_and_port, raw::Text, section::Layers, table::Section as _, upstream::UpstreamKeys,
+        Balance, HealthCheck, HealthProbe, Upstream,
+        raw::Text,
+        section::Layers,
+        table::Section as _,
+        upstream::{DEFAULT_PATH, DEFAULT_STATUS, HealthKeys, UpstreamKeys},
+        upstream_servers::{address_of, is_secure},
+        words::Word as _,
         written::Written,
     },
     addresses::ServerPlaces,
-    balancing,
     check::Check,
-    tls,
 };
 
 /// All upstreams of the file, by name.
@@ -33,66 +35,36 @@ pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Written<Upst
 fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Written<UpstreamKeys>) -> Upstream {
     let keys = spanned.get_ref();
     check.name("the upstream's name", name);
-    let servers = servers(check, name, spanned);
-    let weights = balancing::weights(check, keys, &servers);
-    let (connections, health) = (balancing::connections(check, keys), balancing::health(check, &keys.health));
-    let given = (name.get_ref().clone(), servers, weights, connections, health, tls::upstream(check, keys));
-    let upstream = Upstream::read(check, "", Layers::only(keys), given);
-    balancing::refuse_idle_hash(check, keys, &upstream);
+    let secure = match &keys.servers {
+        Some(servers) => servers.get_ref().iter().find(|server| is_secure(server)).map(Written::span),
+        // Whether they are reached over TLS is not known, so all keys may be right.
+        None => Some(spanned.span()),
+    };
+    let upstream = Upstream::read(check, "", Layers::only(keys), (name.get_ref().clone(), spanned.span(), secure));
+    refuse_idle_hash(check, keys, &upstream);
+    refuse_idle_checks(check, &keys.health, &upstream.health);
     upstream
 }
 
-fn servers(check: &mut Check<'_>, name: &Text, spanned: &Written<UpstreamKeys>) -> Vec<String> {
-    const HINT: &str = r#"write servers = ["127.0.0.1:9000"]"#;
-    let message = |what| format!("upstream {:?} has no {what}", name.get_ref());
-    let Some(list) = &spanned.get_ref().servers else {
-        if !check.written.unreadable(&["upstreams", name.get_ref(), "servers"]) {
-            check.hinted(spanned.span(), message("servers"), HINT);
-        }
-        return Vec::new();
-    };
-    if list.get_ref().is_empty() {
-        check.hinted(list.span(), message("server in its list"), HINT);
-    }
-    check.each(list, server)
+/// Reports `hash_by` if no hash is used.
+fn refuse_idle_hash(check: &mut Check<'_>, keys: &UpstreamKeys, upstream: &Upstream) {
+    check.refuse(
+        keys.hash_by.as_ref().filter(|text| text.get_ref() != "path"),
+        upstream.balance == Balance::RoundRobin,
+        "hash_by has no effect on servers that take turns",
+        format!("write balance = {:?}, or leave hash_by out", Balance::ConsistentHash.word()),
+    );
 }
 
-fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
-    let address = text.get_ref().as_str();
-    if let Some(path) = address.strip_prefix("unix:") {
-        if !path.starts_with('/') {
-            let hint = r#"write "unix:/run/backend.sock""#;
-            check.hinted(text.span(), format!("server {address:?} has no absolute path"), hint);
-        }
-        return Some(address.to_owned());
+/// Reports keys of a health check that asks nothing.
+fn refuse_idle_checks(check: &mut Check<'_>, keys: &HealthKeys, health: &HealthCheck) {
+    for (key, text, default) in
+        [("health.path", &keys.path, DEFAULT_PATH), ("health.status", &keys.status, DEFAULT_STATUS)]
+    {
+        let text = text.as_ref().filter(|text| text.get_ref() != default);
+        let message = format!("{key} has no effect if health.check is {:?}", health.check.word());
+        check.refuse(text, health.check != HealthProbe::Http, message, "write check = \"http\"");
     }
-    let address = &address_of(address);
-    match host_and_port(address) {
-        Ok(0) => check.problem(text.span(), format!("server {address:?} has port 0, on which no server can listen")),
-        Ok(_) => return Some(address.to_ascii_lowercase()),
-        Err(what) => {
-            let bare = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
-            let example = if bare.is_empty() || bare.contains([':', '@']) {
-                "127.0.0.1:9000".to_owned()
-            } else {
-                format!("{bare}:80")
-            };
-            check.hinted(
-                text.span(),
-                format!("server {address:?} {what}"),
-                format!("write host:port, for example {example:?}"),
-            );
-        }
-    }
-    None
-}
-
-/// Returns the `host:port` of a server; the default port of `https://` is 443.
-fn address_of(server: &str) -> String {
-    let Some(address) = server.strip_prefix(tls::SCHEME) else { return server.to_owned() };
-    let address = address.strip_suffix('/').unwrap_or(address);
-    let has_port = address.parse::<Authority>().is_ok_and(|authority| authority.port().is_some());
-    if has_port { address.to_owned() } else { format!("{address}:443") }
 }
 
 /// Reports two names for one server: they would give one resource two keys, and so two claims.

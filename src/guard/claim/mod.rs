@@ -189,11 +189,11 @@ fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTim
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
     // The slots of the servers and the connections to them. The probes before and after the write wait for a slot too.
     let connecting = upstream.connect_timeout.saturating_mul(servers);
-    let connecting = connecting.saturating_add(upstream.connections.queue_max_wait.saturating_mul(3));
+    let connecting = connecting.saturating_add(upstream.queue.max_wait.saturating_mul(3));
     let exchange = upstream.timeout.saturating_mul(2);
     // The exchanges that change the document before and after the content, and the read of the document.
     let change = upstream.connect_timeout.saturating_mul(servers).saturating_add(upstream.timeout);
-    let change = change.saturating_add(upstream.connections.queue_max_wait);
+    let change = change.saturating_add(upstream.queue.max_wait);
     let metadata = change.saturating_mul(2).saturating_add(rules.probe_timeout);
     let metadata = if rules.metadata_suffix.is_some() { metadata } else { Duration::ZERO };
     let exchange = exchange.saturating_add(metadata);

@@ -25,10 +25,10 @@ use crate::{
 
 /// Begins the checks of an upstream that has them configured, on this runtime. They end with its configuration.
 pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<UpstreamServers>) {
-    let checks = runtime.zip(upstream.health.as_ref());
+    let checks = runtime.filter(|_| upstream.health.check != HealthProbe::Off);
     for (index, server) in servers.list.iter().enumerate() {
         match checks {
-            Some((runtime, _)) => {
+            Some(runtime) => {
                 drop(runtime.spawn(check(Arc::downgrade(upstream), index, Arc::clone(server))));
             }
             // Without checks, nothing would find out that the server is well again.
@@ -42,18 +42,19 @@ async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServe
     let (dialler, resolver) = (Dialler::new(Purpose::Read), Resolver::new());
     loop {
         let Some(upstream) = upstream.upgrade() else { return };
-        let Some(health) = upstream.health.clone() else { return };
-        let asked = timeout(health.timeout, ask(&dialler, &resolver, &upstream, index, &health.question));
+        let health = &upstream.health;
+        let asked = timeout(health.timeout, ask(&dialler, &resolver, &upstream, index));
         let answer = asked.await.unwrap_or(Err("no answer in time".to_owned()));
         // The streak belongs to the server and not to this task: a reload restarts the tasks but keeps the findings.
-        let news = count_answer(&server.streak, answer.is_ok(), server.is_down(), &health);
+        let news = count_answer(&server.streak, answer.is_ok(), server.is_down(), health);
         if let Some(down) = news
             && server.set_down(down)
         {
             tell(&upstream, &server, down, answer.err().as_deref().unwrap_or_default());
         }
+        let interval = health.interval;
         drop(upstream);
-        sleep(with_jitter(health.interval)).await;
+        sleep(with_jitter(interval)).await;
     }
 }
 
@@ -67,17 +68,11 @@ fn tell(upstream: &Upstream, server: &UpstreamServer, down: bool, reason: &str) 
 }
 
 /// Checks once whether a server is well. The error is the reason that it is not.
-async fn ask(
-    dialler: &Dialler,
-    resolver: &Resolver,
-    upstream: &Arc<Upstream>,
-    index: usize,
-    question: &HealthProbe,
-) -> Result<(), String> {
+async fn ask(dialler: &Dialler, resolver: &Resolver, upstream: &Arc<Upstream>, index: usize) -> Result<(), String> {
     let name = upstream.servers.get(index).map_or("", String::as_str);
     let failed = |failure: crate::upstream::Failure| failure.to_string();
     let connected = dialler.dial(resolver, (upstream, index), upstream.http2, true).await.map_err(failed)?;
-    let HealthProbe::Http { path, status } = question else { return Ok(()) };
+    let HealthCheck { check: HealthProbe::Http, path, status, .. } = &upstream.health else { return Ok(()) };
     let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
     // The exchange closes the connection: a kept one would hide that no new one can be made.
     let exchange = connected.send(Box::new(head), &Body::empty()).await.map_err(failed)?;
@@ -120,13 +115,7 @@ mod tests {
     use super::*;
 
     fn health() -> HealthCheck {
-        HealthCheck {
-            question: HealthProbe::Connect,
-            interval: Duration::from_secs(1),
-            timeout: Duration::from_secs(1),
-            healthy_after: 2,
-            unhealthy_after: 3,
-        }
+        HealthCheck { healthy_after: 2, unhealthy_after: 3, ..HealthCheck::default() }
     }
 
     /// Returns whether the server is down after each answer, beginning with a server that is up.

@@ -21,7 +21,7 @@ use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
 use crate::{
-    config::{Config, Upstream},
+    config::{Config, HealthProbe, Upstream},
     telemetry::metrics::{Gauged, ServerState},
 };
 
@@ -95,15 +95,15 @@ impl Upstreams {
         let of_same_name = || known.values().map(|(_, servers)| servers).filter(|known| known.name == upstream.name);
         let servers = upstream.servers.iter().map(|name| {
             let is_same =
-                |server: &&Arc<UpstreamServer>| server.name == *name && server.places.max() == upstream.connections.max;
+                |server: &&Arc<UpstreamServer>| server.name == *name && server.places.max() == upstream.max_connections;
             let same = of_same_name().flat_map(|known| &known.list).find(is_same);
-            same.cloned().unwrap_or_else(|| Arc::new(UpstreamServer::new(name, upstream.connections.max)))
+            same.cloned().unwrap_or_else(|| Arc::new(UpstreamServer::new(name, upstream.max_connections)))
         });
         let servers = Arc::new(UpstreamServers {
             name: upstream.name.clone(),
             list: servers.collect(),
-            order: Order::of(&upstream.servers, &upstream.weights),
-            is_checked: upstream.health.is_some(),
+            order: Order::of(&upstream.servers, &upstream.weights_in_order()),
+            is_checked: upstream.health.check != HealthProbe::Off,
         });
         // Removes the upstreams of configurations that are no longer in use.
         known.retain(|_, (upstream, _)| upstream.strong_count() > 0);
@@ -163,7 +163,7 @@ impl UpstreamServers {
     /// Returns a slot of this server, within the limits of its upstream.
     pub(crate) async fn slot(&self, server: usize, occupant: Occupant, upstream: &Upstream) -> Result<Slot, Full> {
         match self.list.get(server) {
-            Some(server) => server.places.slot(occupant, &upstream.connections).await,
+            Some(server) => server.places.slot(occupant, &upstream.queue).await,
             None => Err(Full),
         }
     }

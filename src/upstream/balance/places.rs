@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    config::ConnectionLimits,
+    config::Queue,
     core::{
         client_address::ClientAddress,
         places::{PlaceCounts, PlaceFor},
@@ -123,7 +123,7 @@ impl PlacesAtServer {
     }
 
     /// Waits for a free slot. Those who may have one get it in the order of arrival.
-    pub(super) async fn slot(self: &Arc<Self>, occupant: Occupant, limits: &ConnectionLimits) -> Result<Slot, Full> {
+    pub(super) async fn slot(self: &Arc<Self>, occupant: Occupant, queue: &Queue) -> Result<Slot, Full> {
         let waits = {
             let mut taken = self.taken.lock();
             if taken.has_place(self.max, occupant) {
@@ -131,14 +131,14 @@ impl PlacesAtServer {
                 return Ok(self.slot_of(occupant));
             }
             taken.shorten_line();
-            if taken.line.len() >= limits.queue_max_waiters {
+            if taken.line.len() >= queue.max_waiters {
                 return Err(Full);
             }
             let (slot, waits) = oneshot::channel();
             taken.line.push_back(Waiting { occupant, slot });
             waits
         };
-        match timeout(limits.queue_max_wait, waits).await {
+        match timeout(queue.max_wait, waits).await {
             Ok(Ok(slot)) => Ok(slot),
             Ok(Err(_)) | Err(_) => Err(Full),
         }

@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 
 use super::*;
 
-fn limits(queue_max_waiters: usize) -> ConnectionLimits {
-    ConnectionLimits { queue_max_wait: Duration::from_millis(20), queue_max_waiters, ..ConnectionLimits::default() }
+fn queue(max_waiters: usize) -> Queue {
+    Queue { max_wait: Duration::from_millis(20), max_waiters }
 }
 
 /// An unguarded request of the client with this last number.
@@ -15,7 +15,7 @@ fn of(client: u8) -> Occupant {
 
 /// A place, if there is one at once.
 fn take(places: &Arc<PlacesAtServer>, occupant: Occupant) -> Option<Slot> {
-    places.slot(occupant, &limits(0)).now_or_never().expect("nobody may wait").ok()
+    places.slot(occupant, &queue(0)).now_or_never().expect("nobody may wait").ok()
 }
 
 /// All places that this client gets.
@@ -60,7 +60,7 @@ fn an_eighth_is_for_guarded_requests_where_there_are_such() {
 async fn a_wait_for_a_slot_is_bounded() {
     let places = PlacesAtServer::new(1);
     let _slot = take(&places, Occupant::Guarded).expect("the server is idle");
-    assert_eq!(places.slot(Occupant::Guarded, &limits(1)).await.err(), Some(Full));
+    assert_eq!(places.slot(Occupant::Guarded, &queue(1)).await.err(), Some(Full));
     assert_eq!(places.waiting(), 0);
 }
 
@@ -68,7 +68,7 @@ async fn a_wait_for_a_slot_is_bounded() {
 async fn nobody_waits_beyond_the_most_who_may() {
     let places = PlacesAtServer::new(1);
     let _slot = take(&places, Occupant::Guarded).expect("the server is idle");
-    let long = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(1) };
+    let long = Queue { max_wait: Duration::from_secs(600), ..queue(1) };
     let mut first = Box::pin(places.slot(Occupant::Guarded, &long));
     assert!(first.as_mut().now_or_never().is_none());
     assert_eq!(places.slot(Occupant::Guarded, &long).await.err(), Some(Full));
@@ -80,7 +80,7 @@ async fn nobody_waits_beyond_the_most_who_may() {
 #[tokio::test]
 async fn those_who_wait_are_served_in_order_of_arrival_but_for_those_who_have_their_share() {
     let places = PlacesAtServer::new(4);
-    let long = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(10) };
+    let long = Queue { max_wait: Duration::from_secs(600), ..queue(10) };
     let (mut full, guarded) = (take_all(&places, of(1)), take_all(&places, Occupant::Guarded));
     assert_eq!((full.len(), guarded.len()), (3, 1));
     let mut waiting = [of(1), of(2), Occupant::Guarded].map(|occupant| Box::pin(places.slot(occupant, &long)));
@@ -103,7 +103,7 @@ async fn those_who_wait_are_served_in_order_of_arrival_but_for_those_who_have_th
 async fn a_place_of_one_who_has_gone_is_given_to_the_next() {
     let places = PlacesAtServer::new(1);
     let slot = take(&places, Occupant::Guarded);
-    let long = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(10) };
+    let long = Queue { max_wait: Duration::from_secs(600), ..queue(10) };
     let mut waiting = [(); 2].map(|()| Box::pin(places.slot(Occupant::Guarded, &long)));
     assert!(waiting.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
     let [first, mut second] = waiting;

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 
 use super::*;
 use crate::{
-    config::{ConnectionLimits, HealthCheck, HealthProbe},
+    config::{HealthCheck, HealthProbe},
     proxy::testing::{config, guard, route},
     upstream::testing::upstream,
 };
@@ -38,8 +38,7 @@ fn a_server_with_another_limit_is_counted_anew() {
     let upstreams = Upstreams::default();
     let (first, before) = of(&upstreams, &["a:1"]);
     let _slot = slot(&before, &first, 0).expect("the server is idle");
-    let connections = ConnectionLimits { max: 1, ..ConnectionLimits::default() };
-    let second = Arc::new(Upstream { connections, ..upstream(&["a:1"]) });
+    let second = Arc::new(Upstream { max_connections: 1, ..upstream(&["a:1"]) });
     assert!(slot(&upstreams.of(&second), &second, 0).is_some());
 }
 
@@ -59,14 +58,8 @@ fn a_server_that_is_down_is_in_no_order() {
 #[test]
 fn a_server_that_nobody_checks_any_more_is_up() {
     let upstreams = Upstreams::default();
-    let health = HealthCheck {
-        question: HealthProbe::Connect,
-        interval: std::time::Duration::from_secs(1),
-        timeout: std::time::Duration::from_secs(1),
-        healthy_after: 1,
-        unhealthy_after: 1,
-    };
-    let checked = Arc::new(Upstream { health: Some(health), ..upstream(&["a:1"]) });
+    let health = HealthCheck { check: HealthProbe::Connect, ..HealthCheck::default() };
+    let checked = Arc::new(Upstream { health, ..upstream(&["a:1"]) });
     upstreams.of(&checked).list[0].set_down(true);
     let (_unchecked, servers) = of(&upstreams, &["a:1"]);
     assert_eq!(servers.order(Choice::Turn), [0]);
@@ -81,7 +74,7 @@ async fn places_are_kept_for_guarded_requests_where_a_route_is_guarded() {
         upstreams.prepare(&config);
         let servers = upstreams.of(upstream);
         let unguarded = || servers.slot(0, Occupant::Unguarded(None), upstream).now_or_never()?.ok();
-        let max = upstream.connections.max;
+        let max = upstream.max_connections;
         let kept = if is_guarded { max / 8 } else { 0 };
         assert_eq!(std::iter::from_fn(unguarded).collect::<Vec<_>>().len(), max - kept);
     }
