@@ -13,7 +13,7 @@ use crate::{
     body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed, UntoldGrant},
-    telemetry::access::AccessEntry,
+    telemetry::{Decision, access::AccessEntry},
     upstream::{
         Exchange, Failure,
         fields::{frame_response, is_bodiless},
@@ -41,16 +41,16 @@ impl Outgoing {
         let local = match answer {
             Answer::Refused(refusal) => LocalAnswer::refusal(request, refusal, dialect, entry)?,
             Answer::Local(head, body) => {
-                entry.verdict = Some("answered");
+                entry.verdict = Some(Decision::Answered);
                 LocalAnswer::new(request, head, body)?
             }
             Answer::NotModified(head) => {
-                entry.verdict = Some("not-modified");
+                entry.verdict = Some(Decision::NotModified);
                 LocalAnswer::new(request, head, None)?
             }
             Answer::Relayed(relayed) => {
                 let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
-                entry.verdict = Some(if is_replayed { "replayed" } else { "passed" });
+                entry.verdict = Some(if is_replayed { Decision::Replayed } else { Decision::Passed });
                 return Ok(Self::Relayed(relayed));
             }
             Answer::Broken(error) => return Err(error),

@@ -26,7 +26,7 @@ use crate::{
     generation::{Live, Serving},
     guard::Answer,
     routing::{GuardedRequest, door::Door},
-    telemetry::{self, Seldom, access::ClientExchange, stream_info},
+    telemetry::{self, Decision, Seldom, access::ClientExchange, stream_info},
     upstream::fields::{end_nominated, say_length_once},
 };
 
@@ -112,12 +112,12 @@ pub(super) async fn enter(
                 session.req_header_mut().remove_header(&header::UPGRADE);
             }
             context.entry.route = routes.get(route_index).cloned();
-            context.entry.verdict = Some("passed");
+            context.entry.verdict = Some(Decision::Passed);
             Ok(Entered::Passed)
         }
         Door::Observed { route_index, would } => {
             context.entry.route = routes.get(route_index).cloned();
-            context.entry.verdict = Some("observed");
+            context.entry.verdict = Some(Decision::Observed);
             context.observation = observe(observer, routes.get(route_index), would, session);
             Ok(Entered::Passed)
         }
@@ -126,7 +126,7 @@ pub(super) async fn enter(
             Some(tunnel) => {
                 context.entry.route = Some(Arc::clone(&request.route));
                 context.entry.key = Some(request.key.clone());
-                context.entry.verdict = Some("passed");
+                context.entry.verdict = Some(Decision::Passed);
                 context.handshake = Some(Handshake { request, tunnel });
                 Ok(Entered::Passed)
             }
@@ -219,7 +219,7 @@ fn observe(
             Some(observer.begin(route, route.guard.as_ref()?, &guarded.key, &guarded.methods.judged, &request.headers))
         }
         Err(code) => {
-            observer.record(route, &request.method, code.as_str());
+            observer.record(route, &request.method, Decision::Refused(code));
             None
         }
     }

@@ -25,7 +25,7 @@ use crate::{
         validators::{Representation, Validators},
         verdict::{Verdict, judge_write},
     },
-    telemetry::metrics,
+    telemetry::{Decision, metrics},
 };
 
 /// The number of resources watched at once. The one seen longest ago is dropped.
@@ -87,14 +87,14 @@ impl Observer {
     }
 
     /// Counts and logs a verdict.
-    pub(super) fn record(&self, route: &Route, method: &Method, verdict: &'static str) {
+    pub(super) fn record(&self, route: &Route, method: &Method, verdict: Decision) {
         if let Some(metrics) = metrics::get() {
             metrics.observed(&route.name, verdict);
         }
         let mut counts = self.counts.lock();
-        let count = counts.entry((route.name.clone(), verdict)).or_default();
+        let count = counts.entry((route.name.clone(), verdict.word())).or_default();
         *count += 1;
-        tracing::info!(target: "ifmatch::observe", route = %route.name, %method, would = verdict, count = *count);
+        tracing::info!(target: "ifmatch::observe", route = %route.name, %method, would = verdict.word(), count = *count);
     }
 }
 
@@ -136,22 +136,21 @@ impl Drop for Observation {
     }
 }
 
-/// Returns the verdict on a write: `passed`, the code of its refusal, or `unknown` if the guard would have asked the
-/// upstream.
+/// Returns the verdict on a write. It is unknown if the guard would have asked the upstream.
 fn verdict(
     guard: &GuardRules,
     method: &Method,
     headers: &HeaderMap,
     other_writes: u64,
     current: &Representation,
-) -> &'static str {
-    let Ok(conditions) = Preconditions::parse(headers) else { return Code::MalformedPrecondition.as_str() };
+) -> Decision {
+    let Ok(conditions) = Preconditions::parse(headers) else { return Decision::Refused(Code::MalformedPrecondition) };
     let rule = if guard.compare == Compare::Opaque { MatchRule::Opaque } else { MatchRule::Strong };
     match judge_write(guard, method, &conditions, current, rule) {
-        Verdict::Refused(refusal) => refusal.code.as_str(),
+        Verdict::Refused(refusal) => Decision::Refused(refusal.code),
         // The write would have waited for the others, and then been judged by their result.
-        _ if other_writes > 0 && guard.class_of(method) == MethodClass::Write => Code::WriteInFlight.as_str(),
-        Verdict::Missing | Verdict::AskUpstream => "unknown",
-        Verdict::Pass => "passed",
+        _ if other_writes > 0 && guard.class_of(method) == MethodClass::Write => Decision::Refused(Code::WriteInFlight),
+        Verdict::Missing | Verdict::AskUpstream => Decision::Unknown,
+        Verdict::Pass => Decision::Passed,
     }
 }

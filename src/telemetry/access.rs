@@ -21,6 +21,7 @@ use std::{
 use http::Method;
 
 use super::{
+    decision::Decision,
     form::{LineWriter, field_name as name},
     lines::{self, Haste},
     stream_info::StreamInfo,
@@ -43,8 +44,8 @@ pub struct AccessEntry {
     pub route: Option<Arc<Route>>,
     /// The resource of the request, on a guarded route.
     pub key: Option<ResourceKey>,
-    /// The verdict: `passed`, or a word of the guard.
-    pub verdict: Option<&'static str>,
+    /// The verdict, unless the request was refused.
+    pub verdict: Option<Decision>,
     /// The code of the refusal, if the request was refused.
     pub refused: Option<Code>,
     /// The reason for the refusal, if the code has several.
@@ -64,9 +65,9 @@ pub struct AccessEntry {
 }
 
 impl AccessEntry {
-    /// Returns the code of the refusal, else the verdict.
-    pub fn decided(&self) -> Option<&'static str> {
-        self.refused.map(Code::as_str).or(self.verdict)
+    /// Returns the refusal, else the verdict.
+    pub fn decided(&self) -> Option<Decision> {
+        self.refused.map(Decision::Refused).or(self.verdict)
     }
 
     /// Returns why the answer has no tag, if a guarded read lacks one.
@@ -147,7 +148,7 @@ fn add_fields(line: &mut LineWriter<'_>, entry: &AccessEntry, exchange: &ClientE
     }
     line.count(name!("status"), exchange.status.into());
     if let Some(verdict) = entry.decided() {
-        line.word(name!("verdict"), verdict);
+        line.word(name!("verdict"), verdict.word());
     }
     if let Some(reason) = entry.reason {
         line.word(name!("reason"), reason.word());
@@ -191,7 +192,7 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
         policy = route.map(|route| route.policy.word()),
         key = entry.key.as_ref().map(ResourceKey::as_str),
         status = exchange.status,
-        verdict = entry.decided(),
+        verdict = entry.decided().map(Decision::word),
         reason = entry.reason.map(Reason::word),
         untagged = entry.untagged().map(Untagged::word),
         request_id = entry.request_id.map(tracing::field::display),

@@ -21,7 +21,7 @@ use std::{
 
 use fnv::FnvHashMap;
 
-use super::access::AccessEntry;
+use super::{access::AccessEntry, decision::Decision};
 use crate::core::{refusal::Code, resource::ResourceKey};
 
 /// The number of tallies, and so of threads that each have their own.
@@ -85,7 +85,7 @@ impl Meaning {
             (0 | 500.., _) => Self::Failed,
             (412, _) if entry.refused.is_none_or(|code| code == Code::PreconditionFailed) => Self::Conflict,
             _ if entry.refused.is_some() => Self::Refused,
-            (_, Some("answered" | "not-modified" | "replayed")) => Self::Local,
+            (_, Some(Decision::Answered | Decision::NotModified | Decision::Replayed)) => Self::Local,
             _ => Self::Passed,
         }
     }
@@ -154,7 +154,7 @@ impl Default for Activity {
 impl Activity {
     /// Counts a finished request with the status of its answer, 0 if it had none.
     pub fn ended(&self, entry: &AccessEntry, status: u16) {
-        let outcome = entry.refused.map(Code::as_str).or(entry.verdict).unwrap_or("failed");
+        let outcome = entry.decided().map_or("failed", Decision::word);
         let meaning = Meaning::of(entry, status);
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
         if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
@@ -294,8 +294,8 @@ mod tests {
     fn outcomes_are_counted_by_their_word() {
         let activity = Activity::default();
         activity.ended(&conflict("a"), 412);
-        activity.ended(&AccessEntry { verdict: Some("passed"), ..AccessEntry::default() }, 200);
-        activity.ended(&AccessEntry { verdict: Some("passed"), ..AccessEntry::default() }, 502);
+        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, 200);
+        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, 502);
         activity.ended(&AccessEntry::default(), 0);
         let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
         let expected = Tally { outcomes, meanings: [1, 0, 1, 0, 2] };

@@ -71,7 +71,7 @@ pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
             is_tls: exchange.is_tls,
             status: exchange.status,
             route: entry.route.as_ref(),
-            verdict: entry.decided().unwrap_or("aborted"),
+            verdict: entry.decided(),
             duration: entry.total,
             claim_wait: entry.claim_wait,
         });
@@ -103,7 +103,7 @@ fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
         attributes.push(KeyValue::new(define::ERROR, exchange.status.to_string()));
     }
     attributes.extend(exchange.client.map(|client| KeyValue::new("client.address", client.ip().to_string())));
-    attributes.extend(entry.decided().map(|verdict| KeyValue::new(define::VERDICT, verdict)));
+    attributes.extend(entry.decided().map(|verdict| KeyValue::new(define::VERDICT, verdict.word())));
     attributes.extend(entry.reason.map(Reason::word).map(|reason| KeyValue::new(define::REASON, reason)));
     attributes.extend(entry.request_id.map(|id| KeyValue::new("ifmatch.request.id", id.to_string())));
     // The name of a span has HTTP for an unknown method.

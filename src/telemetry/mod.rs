@@ -27,6 +27,7 @@ use crate::config::{self, LogForm, Word as _};
 
 pub mod access;
 pub mod activity;
+mod decision;
 mod end;
 pub mod exchange;
 mod form;
@@ -41,6 +42,7 @@ pub mod stream_info;
 mod timestamp;
 pub mod traces;
 
+pub use decision::Decision;
 pub use end::{begin, end, keep_refusal, refused};
 pub use lines::flush;
 use otlp::Exporters;

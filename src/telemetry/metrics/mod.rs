@@ -23,7 +23,7 @@ use opentelemetry_sdk::{
 };
 use prometheus::{Registry, TextEncoder};
 
-use super::log_once::LogOnce;
+use super::{decision::Decision, log_once::LogOnce};
 
 mod bound;
 pub mod definitions;
@@ -157,8 +157,8 @@ impl Metrics {
     }
 
     /// Counts a write on a route with `observe`, and the verdict that it would have had.
-    pub fn observed(&self, route: &str, verdict: &'static str) {
-        self.observed.add(1, &[route_attribute(route), KeyValue::new(define::VERDICT, verdict)]);
+    pub fn observed(&self, route: &str, verdict: Decision) {
+        self.observed.add(1, &[route_attribute(route), KeyValue::new(define::VERDICT, verdict.word())]);
     }
 
     /// Counts an event in the life of a lease.

@@ -9,7 +9,7 @@ use opentelemetry::{
 };
 
 use super::{Metrics, bound::BoundTable, definitions as define};
-use crate::config::Route;
+use crate::{config::Route, telemetry::Decision};
 
 /// The methods that metrics name; all others are `_OTHER`.
 const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
@@ -37,8 +37,8 @@ pub struct EndedRequest<'a> {
     pub status: u16,
     /// The route that the request took.
     pub route: Option<&'a std::sync::Arc<Route>>,
-    /// The verdict.
-    pub verdict: &'static str,
+    /// The verdict, if it came to one.
+    pub verdict: Option<Decision>,
     /// How long the request took.
     pub duration: Duration,
     /// How long the request waited for its claim, if it took one.
@@ -53,7 +53,7 @@ struct OutcomeLabels {
     method: &'static str,
     is_tls: bool,
     status: u16,
-    verdict: &'static str,
+    verdict: Option<Decision>,
 }
 
 struct OfRequests {
@@ -113,7 +113,7 @@ impl Metrics {
         of_duration.extend(ended.route.map(|route| KeyValue::new(define::HTTP_ROUTE, route.path.to_string())));
         of_duration.extend(name.clone());
         let mut of_verdicts: Vec<KeyValue> = name.clone().into_iter().collect();
-        of_verdicts.push(KeyValue::new(define::VERDICT, outcome.verdict));
+        of_verdicts.push(KeyValue::new(define::VERDICT, outcome.verdict.map_or("aborted", Decision::word)));
         OfRequests {
             duration: self.server_duration.bind(&of_duration),
             verdicts: self.verdicts.bind(&of_verdicts),
