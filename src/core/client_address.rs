@@ -19,6 +19,19 @@ pub enum ClientAddress {
     Local,
 }
 
+impl ClientAddress {
+    /// Returns the address, or the first one of the network; `None` over a Unix socket.
+    pub fn first_address(self) -> Option<IpAddr> {
+        match self {
+            Self::V4(octets) => Some(IpAddr::from(octets)),
+            Self::V6(network) => {
+                Some(IpAddr::from(u128::from(u64::from_be_bytes(network)).rotate_left(64).to_be_bytes()))
+            }
+            Self::Local => None,
+        }
+    }
+}
+
 impl Hash for ClientAddress {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // One number is hashed in a third of the time of a variant with octets, and each lease needs it several times.
@@ -58,5 +71,9 @@ mod tests {
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"), "a dual-stack socket shows the same address");
         assert_ne!(ClientAddress::from(None), of("0.0.0.0"));
+        for (text, first) in [("192.0.2.1", "192.0.2.1"), ("2001:db8:0:1::2", "2001:db8:0:1::")] {
+            assert_eq!(of(text).first_address(), Some(first.parse::<IpAddr>().expect("an address")));
+        }
+        assert_eq!(ClientAddress::Local.first_address(), None);
     }
 }

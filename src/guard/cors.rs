@@ -31,7 +31,7 @@ use crate::{
     },
     routing::GuardedRequest,
     upstream::{
-        BufferedBody, Choice, Exchange, Transport,
+        BufferedBody, Choice, Exchange, Transport, WantedPlace,
         fields::{request_head, response_head},
     },
 };
@@ -168,7 +168,8 @@ impl Cors {
         let head = request_head(&head, 0).ok()?;
         let upstream = &guarded.route.upstream;
         let choice = Choice::Hash(guarded.key.as_str().as_bytes());
-        self.exchanger.read(upstream, choice, head, &Body::empty()).await.ok()
+        let wanted = WantedPlace { choice, client: guarded.client };
+        self.exchanger.read(upstream, wanted, head, &Body::empty()).await.ok()
     }
 
     /// Answers a preflight with the upstream's response, and adds the proxy's own fields and operations. The upstream

@@ -34,7 +34,7 @@ use crate::{
     dialect::{Call, ForwardedHead, Grammar, Intent, blocks::SentContent, metadata::MetadataUse, s3::Signature},
     drain::{Gate, Pass},
     routing::GuardedRequest,
-    upstream::{Choice, fields::FieldsOfHead as _},
+    upstream::{WantedPlace, fields::FieldsOfHead as _},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -242,13 +242,13 @@ impl Request {
     }
 
     /// The server to probe for the resource.
-    pub(crate) fn to_ask(&self) -> Choice<'_> {
-        self.affinity.to_ask(self.key.as_str())
+    pub(crate) fn to_ask(&self) -> WantedPlace<'_> {
+        WantedPlace { choice: self.affinity.to_ask(self.key.as_str()), client: self.sender.address }
     }
 
     /// The server to send the request to.
-    pub(crate) fn to_send(&self) -> Choice<'_> {
-        self.affinity.to_send(self.key.as_str())
+    pub(crate) fn to_send(&self) -> WantedPlace<'_> {
+        WantedPlace { choice: self.affinity.to_send(self.key.as_str()), client: self.sender.address }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     body::{Body, BoxFuture},
     box_future::box_future,
     config::Upstream,
+    core::client_address::ClientAddress,
 };
 
 pub mod balance;
@@ -36,7 +37,7 @@ mod terms;
 mod testing;
 mod transport;
 
-pub use balance::{Choice, Upstreams};
+pub use balance::{Choice, Upstreams, WantedPlace};
 pub use connection::Connected;
 pub(crate) use lost::Lost;
 pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, hash_whole, read_whole};
@@ -99,12 +100,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) opens_tunnel: bool,
 }
 
-impl<'a> Wanted<'a> {
-    const fn guarded(choice: Choice<'a>, purpose: Purpose) -> Self {
-        Self { choice, purpose, occupant: Occupant::Guarded, opens_tunnel: false }
-    }
-}
-
 /// Connects to upstreams. Reads and writes have separate pools, because a write uses only a connection that has been
 /// idle for less than [`Upstream::reuse_idle_writes`].
 pub struct Exchanger {
@@ -132,16 +127,20 @@ impl Exchanger {
         &self.upstreams
     }
 
-    /// Opens a connection to the first reachable server of this choice. The upstream's connect timeout bounds each
+    /// Opens a connection to the first reachable server that is wanted. The upstream's connect timeout bounds each
     /// attempt, and its queue bounds the wait for a slot. The failure is [`Failure::NotSent`], [`Failure::Insecure`]
     /// or [`Failure::Full`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,
-        choice: Choice<'_>,
+        wanted: WantedPlace<'_>,
         purpose: Purpose,
     ) -> Result<Box<Connected>, Failure> {
-        self.connect_for(upstream, Wanted::guarded(choice, purpose)).await
+        self.connect_for(upstream, self.guarded(wanted, purpose)).await
+    }
+
+    fn guarded<'a>(&self, WantedPlace { choice, client }: WantedPlace<'a>, purpose: Purpose) -> Wanted<'a> {
+        Wanted { choice, purpose, occupant: self.upstreams.guarded(client), opens_tunnel: false }
     }
 
     /// Like [`Exchanger::connect`], for any request.
@@ -194,11 +193,11 @@ impl Exchanger {
     pub async fn read(
         &self,
         upstream: &Arc<Upstream>,
-        choice: Choice<'_>,
+        wanted: WantedPlace<'_>,
         head: Box<RequestHeader>,
         body: &Body,
     ) -> Result<Exchange, Failure> {
-        let wanted = Wanted::guarded(choice, Purpose::Read);
+        let wanted = self.guarded(wanted, Purpose::Read);
         let connected = self.connect_for(upstream, wanted).await?;
         if !connected.is_reused() {
             return connected.send(head, body).await;
@@ -244,11 +243,11 @@ impl Transport for Exchanger {
     fn connect<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        choice: Choice<'a>,
+        wanted: WantedPlace<'a>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>> {
         box_future(move || async move {
-            let connected = Self::connect(self, upstream, choice, purpose).await?;
+            let connected = Self::connect(self, upstream, wanted, purpose).await?;
             Ok(connected as Box<dyn Connection>)
         })
     }
@@ -256,11 +255,11 @@ impl Transport for Exchanger {
     fn read<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        choice: Choice<'a>,
+        wanted: WantedPlace<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Exchange, Failure>> {
-        box_future(move || Self::read(self, upstream, choice, head, body))
+        box_future(move || Self::read(self, upstream, wanted, head, body))
     }
 }
 

@@ -10,10 +10,11 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
 };
 
-use super::{Exchange, Exchanger, Failure, Purpose, fields::request_head};
+use super::{Choice, Exchange, Exchanger, Failure, Purpose, WantedPlace, fields::request_head};
 use crate::{
     body::{Body, BodyBudget, Content, MemoryUse, Share},
     config::{Balance, Forwarded, HashBy, HealthCheck, HostHeader, Queue, Upstream},
+    core::client_address::ClientAddress,
 };
 
 /// Long enough for any exchange that is meant to succeed.
@@ -74,6 +75,14 @@ pub(super) fn body(bytes: impl Into<Bytes>) -> Body {
     Body::received(Content::Memory(bytes), len, digest, Share::none_of(&budget, MemoryUse::Body))
 }
 
+/// A place at any server.
+pub(super) const TURN: WantedPlace<'static> = at(Choice::Turn);
+
+/// A place at one of these servers, for a client that is not known.
+pub(super) const fn at(choice: Choice<'_>) -> WantedPlace<'_> {
+    WantedPlace { choice, client: ClientAddress::Local }
+}
+
 /// Returns the head of a request as the upstream receives it.
 pub(super) fn head(method: Method, body: &Body) -> Box<RequestHeader> {
     let mut client = RequestHeader::build(method, b"/thing", None).unwrap();
@@ -88,7 +97,7 @@ pub(super) async fn write(
     method: Method,
     body: &Body,
 ) -> Result<Exchange, Failure> {
-    exchanger.connect(upstream, super::Choice::Turn, Purpose::Write).await?.send(head(method, body), body).await
+    exchanger.connect(upstream, TURN, Purpose::Write).await?.send(head(method, body), body).await
 }
 
 /// Reads a request's head, byte by byte so that nothing after it is consumed. Returns `None` if the connection ends.

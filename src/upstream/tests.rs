@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    testing::{SHORT, body, collect, head, listen, read_request, refusing_server, upstream, write},
+    testing::{SHORT, TURN, at, body, collect, head, listen, read_request, refusing_server, upstream, write},
     *,
 };
 use crate::config::Queue;
@@ -46,7 +46,7 @@ async fn a_finished_exchange_leaves_its_connection_to_the_next_one() {
     let connections = answer_all(listener);
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
     for expected in [false, true] {
-        let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
+        let connected = exchanger.connect(&upstream, TURN, Purpose::Write).await.unwrap();
         assert_eq!(connected.is_reused(), expected);
         connected.send(head(Method::PUT, &body("x")), &body("x")).await.unwrap().finish().await;
     }
@@ -59,8 +59,8 @@ async fn a_write_does_not_ride_on_the_connection_of_a_read() {
     answer_all(listener);
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
     let none = Body::empty();
-    exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap().finish().await;
-    let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
+    exchanger.read(&upstream, TURN, head(Method::GET, &none), &none).await.unwrap().finish().await;
+    let connected = exchanger.connect(&upstream, TURN, Purpose::Write).await.unwrap();
     assert!(!connected.is_reused());
 }
 
@@ -86,7 +86,7 @@ async fn a_zero_idle_time_means_a_new_connection_for_each_write() {
     let upstream = Arc::new(Upstream { reuse_idle_writes: Duration::ZERO, ..upstream(&[&server]) });
     let exchanger = Exchanger::new();
     write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap().finish().await;
-    assert!(!exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap().is_reused());
+    assert!(!exchanger.connect(&upstream, TURN, Purpose::Write).await.unwrap().is_reused());
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn an_unreachable_server_is_passed_over_for_the_next() {
     let (_listener, server) = listen().await;
     let (_deaf, refusing) = refusing_server();
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&refusing, &server])));
-    let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
+    let connected = exchanger.connect(&upstream, TURN, Purpose::Write).await.unwrap();
     assert_eq!(connected.server(), 1);
     assert!(exchanger.upstreams.states().iter().any(|state| state.server == refusing && state.comes_last));
 }
@@ -104,9 +104,9 @@ async fn what_concerns_one_server_goes_to_no_other() {
     let (_listener, server) = listen().await;
     let (_deaf, refusing) = refusing_server();
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server, &refusing])));
-    let connected = exchanger.connect(&upstream, Choice::Only(0), Purpose::Write).await.unwrap();
+    let connected = exchanger.connect(&upstream, at(Choice::Only(0)), Purpose::Write).await.unwrap();
     assert_eq!(connected.server(), 0);
-    let failure = exchanger.connect(&upstream, Choice::Only(1), Purpose::Write).await.err();
+    let failure = exchanger.connect(&upstream, at(Choice::Only(1)), Purpose::Write).await.err();
     assert_eq!(failure, Some(Failure::NotSent { timed_out: false }));
 }
 
@@ -118,7 +118,7 @@ async fn what_hashes_to_a_server_goes_there_each_time() {
     let mut seen = [false; 2];
     for number in 0..32 {
         let key = format!("test:/{number}");
-        let choice = Choice::Hash(key.as_bytes());
+        let choice = at(Choice::Hash(key.as_bytes()));
         let server = exchanger.connect(&upstream, choice, Purpose::Write).await.unwrap().server();
         assert_eq!(exchanger.connect(&upstream, choice, Purpose::Write).await.unwrap().server(), server);
         seen[server] = true;
@@ -133,10 +133,10 @@ async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
     let queue = Queue { max_wait: SHORT, ..Queue::default() };
     let upstream = Arc::new(Upstream { max_connections: 1, queue, ..upstream(&[&server]) });
     let exchanger = Exchanger::new();
-    let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.unwrap();
-    assert_eq!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.err(), Some(Failure::Full));
+    let connected = exchanger.connect(&upstream, TURN, Purpose::Read).await.unwrap();
+    assert_eq!(exchanger.connect(&upstream, TURN, Purpose::Read).await.err(), Some(Failure::Full));
     drop(connected);
-    assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
+    assert!(exchanger.connect(&upstream, TURN, Purpose::Read).await.is_ok());
 }
 
 /// The guard reads back after a write while the write's own exchange is still open.
@@ -149,14 +149,14 @@ async fn an_exchange_that_was_read_to_its_end_is_none_of_those_at_once() {
     let exchanger = Exchanger::new();
     let mut exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
     collect(&mut exchange).await.unwrap();
-    assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
+    assert!(exchanger.connect(&upstream, TURN, Purpose::Read).await.is_ok());
 }
 
 #[tokio::test]
 async fn nothing_is_sent_when_no_server_can_be_reached() {
     let (_deaf, refusing) = refusing_server();
     let upstream = Arc::new(upstream(&[&refusing]));
-    let failure = Exchanger::new().connect(&upstream, Choice::Turn, Purpose::Write).await.err();
+    let failure = Exchanger::new().connect(&upstream, TURN, Purpose::Write).await.err();
     assert_eq!(failure, Some(Failure::NotSent { timed_out: false }));
 }
 
@@ -165,7 +165,7 @@ async fn a_name_is_tried_at_each_of_its_addresses() {
     let (_listener, server) = listen().await;
     let by_name = server.replace("127.0.0.1", "localhost");
     let upstream = Arc::new(upstream(&[&by_name]));
-    assert!(Exchanger::new().connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
+    assert!(Exchanger::new().connect(&upstream, TURN, Purpose::Read).await.is_ok());
 }
 
 /// Runs an upstream whose first connection answers one request and dies at the second. The next connection answers.
@@ -186,8 +186,8 @@ async fn a_read_that_a_pooled_connection_swallowed_is_sent_again() {
     let (listener, server) = listen().await;
     tokio::spawn(die_at_the_second_request(listener));
     let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
-    exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap().finish().await;
-    let mut exchange = exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap();
+    exchanger.read(&upstream, TURN, head(Method::GET, &none), &none).await.unwrap().finish().await;
+    let mut exchange = exchanger.read(&upstream, TURN, head(Method::GET, &none), &none).await.unwrap();
     assert_eq!(collect(&mut exchange).await.unwrap(), b"again");
 }
 
@@ -209,7 +209,7 @@ async fn a_read_is_sent_again_on_a_fresh_connection_even_if_another_is_pooled() 
         fresh.write_all(NO_CONTENT).await.unwrap();
     });
     let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
-    let read = || exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none);
+    let read = || exchanger.read(&upstream, TURN, head(Method::GET, &none), &none);
     let (first, second) = tokio::join!(read(), read());
     first.unwrap().finish().await;
     second.unwrap().finish().await;
@@ -238,7 +238,7 @@ async fn a_read_is_not_sent_again_when_a_fresh_connection_dies() {
         second.write_all(NO_CONTENT).await.unwrap();
     });
     let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
-    let failure = exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.err();
+    let failure = exchanger.read(&upstream, TURN, head(Method::GET, &none), &none).await.err();
     assert_eq!(failure, Some(Failure::Abandoned { timed_out: false }));
     script.abort();
 }
@@ -249,5 +249,5 @@ fn futures_may_move_between_threads() {
     fn send<T: Send>(_: T) {}
     let (exchanger, upstream, body) = (Exchanger::new(), Arc::new(upstream(&[])), Body::empty());
     send(write(&exchanger, &upstream, Method::PUT, &body));
-    send(exchanger.read(&upstream, Choice::Turn, head(Method::GET, &body), &body));
+    send(exchanger.read(&upstream, TURN, head(Method::GET, &body), &body));
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use pingora::http::RequestHeader;
 
-use super::{Choice, Exchange, Failure, Purpose};
+use super::{Exchange, Failure, Purpose, WantedPlace};
 use crate::{
     body::{Body, BoxFuture},
     config::Upstream,
@@ -22,12 +22,12 @@ use crate::{
 
 /// The path to the upstreams.
 pub trait Transport: Send + Sync {
-    /// Opens a connection to the first reachable server of this choice. The failure is [`Failure::NotSent`],
+    /// Opens a connection to the first reachable server that is wanted. The failure is [`Failure::NotSent`],
     /// [`Failure::Insecure`] or [`Failure::Full`].
     fn connect<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        choice: Choice<'a>,
+        wanted: WantedPlace<'a>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>>;
 
@@ -35,7 +35,7 @@ pub trait Transport: Send + Sync {
     fn read<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        choice: Choice<'a>,
+        wanted: WantedPlace<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Exchange, Failure>>;

@@ -32,6 +32,7 @@ mod blocks;
 mod bodies;
 mod connections;
 mod disks;
+mod downloads;
 mod frames;
 mod heads;
 mod health;

@@ -7,12 +7,16 @@
 //! writes       long paths, and bodies that do not come or do not fit
 //! ```
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::time::sleep;
 
 use crate::{
     arena::{ALONE, times},
+    downloads::{LARGE, LARGE_BYTES, begin, under_way},
     measure::Sampler,
     small_disk::SmallDisk,
+    support::backend::Backend,
 };
 
 mod connections;
@@ -28,7 +32,7 @@ const TIME: Duration = Duration::from_secs(20);
 /// The flood of bodies that find no room on the disk.
 const FULL_DISK: usize = 11;
 /// The last flood.
-const LAST: usize = 12;
+const LAST: usize = 13;
 
 /// What became of a flood, in a few words.
 type Outcome = String;
@@ -81,8 +85,20 @@ async fn run(flood: usize, server: &Server, ground: &Ground) -> (&'static str, O
             let spools = if server.name == "haproxy" { ", nothing is spooled" } else { "" };
             ("200 PUTs of 600 KB, the disk of the spool full", outcome + spools)
         }
-        _ => ("1,200 uploads of two clients that stall after a byte", writes::stalled(http1, &ground.backend).await),
+        12 => ("1,200 uploads of two clients that stall after a byte", writes::stalled(http1, &ground.backend).await),
+        _ => ("100 downloads of 8 MiB by two clients that read nothing, for 5 s", unread(http1, &ground.backend).await),
     }
+}
+
+/// Downloads that no server may hold back for long: how many connections of the backend they hold.
+async fn unread(addr: SocketAddr, backend: &Backend) -> Outcome {
+    backend.put(LARGE, "x".repeat(LARGE_BYTES));
+    let before = backend.open_connections();
+    let downloads = begin(addr, 100).await;
+    let let_in = under_way(downloads).await;
+    sleep(Duration::from_secs(5)).await;
+    let held = backend.open_connections().saturating_sub(before);
+    format!("{} are answered, with {held} connections to the backend after it", let_in.len())
 }
 
 /// The outcome that most of them had.

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode};
 use ifmatch::{
     body::{Body, BoxFuture},
     config::Upstream,
-    upstream::{Choice, Connection, Exchange, Failure, Purpose, Transport, Wire},
+    upstream::{Connection, Exchange, Failure, Purpose, Transport, WantedPlace, Wire},
 };
 use pingora::http::{RequestHeader, ResponseHeader};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Transport for Way {
     fn connect<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        _choice: Choice<'a>,
+        _wanted: WantedPlace<'a>,
         _purpose: Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>> {
         Box::pin(async move { Ok(Box::new(self.line(upstream)) as Box<dyn Connection>) })
@@ -38,7 +38,7 @@ impl Transport for Way {
     fn read<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        _choice: Choice<'a>,
+        _wanted: WantedPlace<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Exchange, Failure>> {

@@ -7,7 +7,7 @@ use pingora::http::RequestHeader;
 use crate::{
     body::{Body, BoxFuture},
     config::Upstream,
-    upstream::{Choice, Connection, Exchange, Exchanger, Failure, Purpose, Transport, Upstreams},
+    upstream::{Choice, Connection, Exchange, Exchanger, Failure, Purpose, Transport, Upstreams, WantedPlace},
 };
 
 /// A real way to the upstreams.
@@ -31,23 +31,23 @@ impl Transport for NotingTransport {
     fn connect<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        choice: Choice<'a>,
+        wanted: WantedPlace<'a>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>> {
-        Transport::connect(&self.exchanger, upstream, choice, purpose)
+        Transport::connect(&self.exchanger, upstream, wanted, purpose)
     }
 
     fn read<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
-        choice: Choice<'a>,
+        wanted: WantedPlace<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Exchange, Failure>> {
-        self.read_from.lock().unwrap().push(match choice {
+        self.read_from.lock().unwrap().push(match wanted.choice {
             Choice::Only(server) => Some(server),
             _ => None,
         });
-        Transport::read(&self.exchanger, upstream, choice, head, body)
+        Transport::read(&self.exchanger, upstream, wanted, head, body)
     }
 }

@@ -21,7 +21,8 @@ use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
 use crate::{
-    config::{Config, HealthProbe, Upstream},
+    config::{Config, HealthProbe, TrustedProxies, Upstream},
+    core::client_address::ClientAddress,
     telemetry::metrics::{Gauged, ServerState},
 };
 
@@ -40,6 +41,15 @@ pub enum Choice<'a> {
     Only(usize),
 }
 
+/// The place at a server that a guarded exchange wants.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedPlace<'a> {
+    /// At which server.
+    pub choice: Choice<'a>,
+    /// For which client: the place counts towards its share.
+    pub client: ClientAddress,
+}
+
 /// The upstreams of configurations that may still be in use, with their servers.
 type KnownUpstream = HashMap<usize, (Weak<Upstream>, Arc<UpstreamServers>)>;
 
@@ -50,6 +60,8 @@ pub struct Upstreams {
     known: RwLock<KnownUpstream>,
     /// The runtime of the health checks.
     checks: Option<Handle>,
+    /// The proxies that bring the requests of many clients.
+    trusted: RwLock<TrustedProxies>,
 }
 
 impl fmt::Debug for Upstreams {
@@ -67,12 +79,20 @@ impl Upstreams {
     /// Begins the checks of all servers of a configuration, before the first request goes to them, and keeps places for
     /// guarded requests where there are such.
     pub fn prepare(&self, config: &Config) {
+        *self.trusted.write() = config.server.trusted_proxies.clone();
         let guarded = config.routes.iter().filter(|route| route.guard.is_some());
         let guarded: HashSet<_> = guarded.map(|route| Arc::as_ptr(&route.upstream)).collect();
         for route in &config.routes {
             let are_kept = guarded.contains(&Arc::as_ptr(&route.upstream));
             self.of(&route.upstream).list.iter().for_each(|server| server.places.keep_for_guarded(are_kept));
         }
+    }
+
+    /// Returns the occupant of a place for a guarded request of this client. A trusted proxy that names no client, and a
+    /// Unix socket, bring the requests of many.
+    pub(crate) fn guarded(&self, client: ClientAddress) -> Occupant {
+        let address = client.first_address();
+        Occupant::Guarded(address.filter(|address| !self.trusted.read().contains(Some(*address))).map(|_| client))
     }
 
     /// Returns the servers of an upstream.

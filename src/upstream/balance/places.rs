@@ -19,10 +19,18 @@ use crate::{
 /// Who occupies a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
-    /// A guarded request.
-    Guarded,
+    /// A guarded request, with its client if that is known.
+    Guarded(Option<ClientAddress>),
     /// A request that is forwarded as it came, with its client if that is known.
     Unguarded(Option<ClientAddress>),
+}
+
+impl Occupant {
+    const fn client(self) -> Option<ClientAddress> {
+        match self {
+            Self::Guarded(client) | Self::Unguarded(client) => client,
+        }
+    }
 }
 
 /// The places of one server.
@@ -59,26 +67,24 @@ pub(crate) struct Full;
 
 impl TakenPlaces {
     fn has_place(&self, max: usize, occupant: Occupant) -> bool {
+        let own = occupant.client().and_then(|client| self.by_client.get(&client).copied()).unwrap_or(0);
         let wanted = match occupant {
-            Occupant::Guarded => PlaceFor::Guarded,
-            Occupant::Unguarded(client) => {
-                let own = client.and_then(|client| self.by_client.get(&client).copied());
-                PlaceFor::Unguarded { own: own.unwrap_or(0) }
-            }
+            Occupant::Guarded(_) => PlaceFor::Guarded { own },
+            Occupant::Unguarded(_) => PlaceFor::Unguarded { own },
         };
         PlaceCounts { max, in_use: self.in_use, kept: self.kept }.admit(wanted)
     }
 
     fn enter(&mut self, occupant: Occupant) {
         self.in_use += 1;
-        if let Occupant::Unguarded(Some(client)) = occupant {
+        if let Some(client) = occupant.client() {
             *self.by_client.entry(client).or_default() += 1;
         }
     }
 
     fn leave(&mut self, occupant: Occupant) {
         self.in_use = self.in_use.saturating_sub(1);
-        let Occupant::Unguarded(Some(client)) = occupant else { return };
+        let Some(client) = occupant.client() else { return };
         if let Some(own) = self.by_client.get_mut(&client) {
             *own -= 1;
             if *own == 0 {

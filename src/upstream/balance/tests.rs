@@ -1,5 +1,7 @@
 //! The state of servers over several generations of a configuration.
 
+use std::net::IpAddr;
+
 use futures_util::FutureExt as _;
 
 use super::*;
@@ -17,7 +19,7 @@ fn of(upstreams: &Upstreams, servers: &[&str]) -> (Arc<Upstream>, Arc<UpstreamSe
 
 /// A place for a guarded request, if there is one at once.
 fn slot(servers: &UpstreamServers, upstream: &Upstream, server: usize) -> Option<Slot> {
-    servers.slot(server, Occupant::Guarded, upstream).now_or_never()?.ok()
+    servers.slot(server, Occupant::Guarded(None), upstream).now_or_never()?.ok()
 }
 
 #[test]
@@ -78,4 +80,18 @@ async fn places_are_kept_for_guarded_requests_where_a_route_is_guarded() {
         let kept = if is_guarded { max / 8 } else { 0 };
         assert_eq!(std::iter::from_fn(unguarded).collect::<Vec<_>>().len(), max - kept);
     }
+}
+
+/// Many clients come by one trusted proxy, or over one Unix socket.
+#[test]
+fn only_a_client_that_is_known_has_a_share() {
+    let upstreams = Upstreams::default();
+    let mut config = config(Vec::new());
+    config.server.trusted_proxies.networks = vec!["10.0.0.0/8".parse().expect("a network")];
+    upstreams.prepare(&config);
+    for (address, has_share) in [("192.0.2.1", true), ("2001:db8::1", true), ("10.1.2.3", false)] {
+        let client = ClientAddress::from(Some(address.parse::<IpAddr>().expect("an address")));
+        assert_eq!(upstreams.guarded(client), Occupant::Guarded(has_share.then_some(client)), "{address}");
+    }
+    assert_eq!(upstreams.guarded(ClientAddress::Local), Occupant::Guarded(None));
 }

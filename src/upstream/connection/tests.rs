@@ -16,7 +16,7 @@ use crate::{
     upstream::{
         Exchanger, Purpose,
         testing::{
-            PATIENCE, SHORT, answer_once, body, collect, head, listen, read_head, read_request, upstream, write,
+            PATIENCE, SHORT, TURN, answer_once, body, collect, head, listen, read_head, read_request, upstream, write,
         },
     },
 };
@@ -150,7 +150,7 @@ async fn the_connection_of_an_early_refusal_is_not_used_again() {
     let mut exchange = write(&exchanger, &upstream, Method::PUT, &large_body()).await.unwrap();
     assert_eq!(collect(&mut exchange).await.unwrap(), b"no");
     exchange.finish().await;
-    let next = exchanger.connect(&upstream, crate::upstream::Choice::Turn, Purpose::Write).await.unwrap();
+    let next = exchanger.connect(&upstream, TURN, Purpose::Write).await.unwrap();
     assert!(!next.is_reused(), "nothing was pooled");
     assert!(!rest.await.unwrap().0.is_empty(), "the connection ended after a part of the body");
 }
@@ -199,7 +199,7 @@ async fn an_upstream_that_closes_without_an_answer_leaves_the_outcome_unknown() 
 async fn a_head_that_cannot_be_written_is_not_sent() {
     let (_listener, server) = listen().await;
     let upstream = Arc::new(upstream(&[&server]));
-    let connected = Exchanger::new().connect(&upstream, crate::upstream::Choice::Turn, Purpose::Write).await.unwrap();
+    let connected = Exchanger::new().connect(&upstream, TURN, Purpose::Write).await.unwrap();
     let mut head = head(Method::PUT, &body("x"));
     head.set_version(http::Version::HTTP_3);
     let failure = connected.send(head, &body("x")).await.err();

@@ -20,8 +20,8 @@ use super::*;
 use crate::{
     config::Upstream,
     upstream::{
-        BufferedBody, Choice, Exchanger, Failure, Purpose, hash_whole, read_whole,
-        testing::{PATIENCE, SHORT, body, collect, head, listen, upstream, write},
+        BufferedBody, Exchanger, Failure, Purpose, hash_whole, read_whole,
+        testing::{PATIENCE, SHORT, TURN, body, collect, head, listen, upstream, write},
     },
 };
 
@@ -241,11 +241,8 @@ async fn a_response_that_breaks_off_is_not_whole() {
         let exchanger = Exchanger::new();
         let read = || async {
             let none = body("");
-            let sent = exchanger
-                .connect(&upstream, Choice::Turn, Purpose::Read)
-                .await
-                .unwrap()
-                .send(head(Method::GET, &none), &none);
+            let sent =
+                exchanger.connect(&upstream, TURN, Purpose::Read).await.unwrap().send(head(Method::GET, &none), &none);
             sent.await
         };
         // The reset may also overtake the head.
@@ -279,7 +276,7 @@ async fn a_read_that_was_refused_on_a_pooled_connection_is_sent_again() {
     .await;
     let (exchanger, none) = (Exchanger::new(), body(""));
     for _ in 0..2 {
-        exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap().finish().await;
+        exchanger.read(&upstream, TURN, head(Method::GET, &none), &none).await.unwrap().finish().await;
     }
     assert_eq!((requests.load(Ordering::Relaxed), connections.load(Ordering::Relaxed)), (3, 2));
 }

@@ -14,7 +14,7 @@ use crate::{
     config::Upstream,
     upstream::{
         Exchanger, Purpose,
-        testing::{PATIENCE, SHORT, collect, head, listen, read_request, upstream},
+        testing::{PATIENCE, SHORT, TURN, collect, head, listen, read_request, upstream},
     },
 };
 
@@ -39,8 +39,7 @@ impl Case {
         });
         let (exchanger, none) = (Exchanger::new(), Body::empty());
         let upstream = Arc::new(Upstream { timeout, read_timeout: timeout, ..upstream(&[&server]) });
-        let exchange =
-            exchanger.read(&upstream, crate::upstream::Choice::Turn, head(method, &none), &none).await.unwrap();
+        let exchange = exchanger.read(&upstream, TURN, head(method, &none), &none).await.unwrap();
         Self { exchange, exchanger, upstream, _held: held.await.unwrap() }
     }
 
@@ -65,7 +64,7 @@ impl Case {
     }
 
     async fn is_pooled(exchanger: &Exchanger, upstream: &Arc<Upstream>) -> bool {
-        match exchanger.connect(upstream, crate::upstream::Choice::Turn, Purpose::Read).await {
+        match exchanger.connect(upstream, TURN, Purpose::Read).await {
             Ok(connected) => connected.is_reused(),
             Err(_) => false,
         }
@@ -243,8 +242,7 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
         stream.write_all(b"rld\r\n0\r\n\r\n").await.unwrap();
     });
     let (upstream, none) = (Arc::new(upstream(&[&server])), Body::empty());
-    let mut exchange =
-        Exchanger::new().read(&upstream, crate::upstream::Choice::Turn, head(Method::GET, &none), &none).await.unwrap();
+    let mut exchange = Exchanger::new().read(&upstream, TURN, head(Method::GET, &none), &none).await.unwrap();
     let Ok(BufferedBody::TooSlow(beginning)) =
         read_whole(&mut exchange, 1000, SHORT, (&budget(1000), MemoryUse::Response)).await
     else {
