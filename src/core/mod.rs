@@ -65,4 +65,5 @@ pub mod upload_room;
 pub mod upload_turn;
 pub mod validators;
 pub mod verdict;
+pub mod via;
 pub mod waiting;

@@ -106,6 +106,8 @@ pub enum Code {
     StoreFull,
     /// A total limit of the proxy is reached.
     Overloaded,
+    /// The request has been at this proxy before.
+    LoopDetected,
 }
 
 /// The fixed parts of a code: its name on the wire, status, title, and `Proxy-Status` error type.
@@ -202,6 +204,8 @@ impl Code {
             }
             Self::StoreFull => Facts("store-full", 503, "The store has no room", "proxy_internal_error"),
             Self::Overloaded => Facts("overloaded", 503, "A limit of the proxy is reached", "proxy_internal_error"),
+            // RFC 9209 suggests 502, after which a proxy in front could not know whether a write was applied.
+            Self::LoopDetected => Facts("loop-detected", 508, "The request goes round", "proxy_loop_detected"),
         }
     }
 

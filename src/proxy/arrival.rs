@@ -12,7 +12,7 @@ use crate::{
     downstream::client,
     generation::Serving,
     routing::door::{self, Door, Head},
-    upstream::fields::FieldsOfHead as _,
+    upstream::{fields::FieldsOfHead as _, via::refuse_return},
 };
 
 /// A request at the door.
@@ -50,6 +50,7 @@ fn ask(serving: &Serving, session: &mut ServerSession, origin_form: &Result<(), 
 
 fn decide(serving: &Serving, session: &ServerSession) -> Result<Door, Refusal> {
     let request = session.req_header();
+    refuse_return(&request.headers)?;
     let head = Head {
         method: &request.method,
         version: request.version,

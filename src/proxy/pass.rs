@@ -18,8 +18,9 @@ use crate::{
         target::split_authority,
     },
     upstream::{
-        fields::{HeadError, end_hop, forwarded_head, remove_own, via},
+        fields::{HeadError, end_hop, forwarded_head, remove_own},
         references::rewrite_references,
+        via::via,
     },
 };
 

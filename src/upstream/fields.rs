@@ -10,6 +10,7 @@ use pingora::http::{
 };
 use thiserror::Error;
 
+use super::via::{via, via_of_request};
 use crate::core::{
     fields::{ends_at_hop, is_for_guard, nominated},
     own_fields::{PROXY_STATUS, is_own, statuses_of_others},
@@ -100,7 +101,7 @@ fn head_without(
     head.remove_all(|name| ends_at_hop(name) || is_unwanted(name) || name == header::TRANSFER_ENCODING);
     set_host(&mut head, client)?;
     join_cookies(&mut head)?;
-    head.append_header("Via", via(client.version))?;
+    head.append_header("Via", via_of_request(client.version))?;
     Ok(head)
 }
 
@@ -196,15 +197,6 @@ fn repeated_length(fields: &HeaderMap) -> Option<HeaderValue> {
     let first = lines.next()?.to_str().ok()?;
     let value = first.split(',').next()?.trim();
     (lines.next().is_some() || value.len() < first.len()).then(|| HeaderValue::from_str(value).ok())?
-}
-
-/// Returns the entry that this proxy adds to Via for a message received in a version.
-pub(crate) fn via(received: Version) -> HeaderValue {
-    HeaderValue::from_static(match received {
-        Version::HTTP_2 => "2 ifmatch",
-        Version::HTTP_10 => "1.0 ifmatch",
-        _ => "1.1 ifmatch",
-    })
 }
 
 /// A head whose fields can be removed.

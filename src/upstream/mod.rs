@@ -36,6 +36,7 @@ mod terms;
 #[cfg(test)]
 mod testing;
 mod transport;
+pub(crate) mod via;
 
 pub use balance::{Choice, Upstreams, WantedPlace};
 pub use connection::Connected;

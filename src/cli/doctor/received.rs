@@ -3,10 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 
-use crate::core::{entity_tag::EntityTag, http_date::HttpDate};
-
-/// The name under which ifmatch stands in `Via` and `Proxy-Status`.
-const PSEUDONYM: &str = "ifmatch";
+use crate::core::{entity_tag::EntityTag, http_date::HttpDate, via::PSEUDONYM};
 
 /// Whether the value of a field says that a cache gave the answer.
 type SaysCached = fn(&str) -> bool;

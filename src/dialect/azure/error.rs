@@ -64,9 +64,11 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
             (true, false) => (409, "BlobAlreadyExists"),
             (false, _) => (412, "ConditionNotMet"),
         },
-        Code::UpstreamFailed | Code::UpstreamUnreachable | Code::UpstreamInsecure | Code::ValidatorUnavailable => {
-            (500, "InternalError")
-        }
+        Code::UpstreamFailed
+        | Code::UpstreamUnreachable
+        | Code::UpstreamInsecure
+        | Code::ValidatorUnavailable
+        | Code::LoopDetected => (500, "InternalError"),
         Code::UpstreamConnectTimeout | Code::UpstreamTimeout | Code::IdempotencyOutcomeUnknown => {
             (500, "OperationTimedOut")
         }

@@ -54,6 +54,7 @@ fn every_refusal_has_a_name() {
         (Code::StoreUnavailable, "503 ServerBusy"),
         (Code::StoreFull, "503 ServerBusy"),
         (Code::Overloaded, "503 ServerBusy"),
+        (Code::LoopDetected, "500 InternalError"),
     ] {
         assert_eq!(name(code, AskedOperation::default()), expected, "{code:?}");
     }

@@ -56,6 +56,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         | Code::UpstreamTimeout
         | Code::UpstreamUnreachable
         | Code::UpstreamInsecure
+        | Code::LoopDetected
         | Code::ValidatorUnavailable => (None, "InternalError"),
         Code::TooManyLeases | Code::StoreFull | Code::Overloaded | Code::Unsettled => (Some(503), "SlowDown"),
         Code::StoreUnavailable => (None, "ServiceUnavailable"),
@@ -76,6 +77,7 @@ mod tests {
             (Code::PreconditionRequired, 428, "PreconditionRequired"),
             (Code::UpstreamTimeout, 504, "InternalError"),
             (Code::Overloaded, 503, "SlowDown"),
+            (Code::LoopDetected, 508, "InternalError"),
             (Code::Unsettled, 503, "SlowDown"),
         ] {
             let error = error_of(&Refusal::new(code, ""));

@@ -105,9 +105,11 @@ fn via_grows_by_the_version_of_the_received_message() {
     let mut old = client.clone();
     old.set_version(Version::HTTP_10);
     let via = |client: &RequestHeader| values(&request_head(client, 0).unwrap().headers, "via").join(", ");
-    assert_eq!(via(&client), "1.0 before, 1.1 ifmatch");
-    assert_eq!(via(&old), "1.0 before, 1.0 ifmatch");
-    assert_eq!(via(&h2_request(&[])), "2 ifmatch");
+    for (client, expected) in
+        [(&client, "1.0 before, 1.1 ifmatch ("), (&old, "1.0 before, 1.0 ifmatch ("), (&h2_request(&[]), "2 ifmatch (")]
+    {
+        assert!(via(client).starts_with(expected), "{}", via(client));
+    }
 }
 
 #[test]

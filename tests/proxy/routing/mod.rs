@@ -1,6 +1,7 @@
 //! Routing: targets on their way to a backend, the fields that name clients, and routes without a guard.
 
 mod forwarded_clients;
+mod loops;
 mod named_by_query;
 mod odd_messages;
 mod path_aliases;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::message::Headers;
 
 /// The error types of RFC 9209 section 2.3 that ifmatch uses.
-const ERRORS: [&str; 9] = [
+const ERRORS: [&str; 10] = [
     "http_request_denied",
     "http_request_error",
     "destination_not_found",
@@ -15,6 +15,7 @@ const ERRORS: [&str; 9] = [
     "http_response_timeout",
     "http_response_incomplete",
     "proxy_internal_error",
+    "proxy_loop_detected",
 ];
 
 #[derive(Clone, Debug)]

@@ -48,7 +48,13 @@ impl Request {
         }
         Framing::of(&head.headers, Framing::Length(0))?;
         let (method, target) = ((*method).to_owned(), (*target).to_owned());
-        let (headers, head) = (head.headers, head.bytes);
+        let (mut headers, head) = (head.headers, head.bytes);
+        // The comment in the entry of a proxy is another one in each process.
+        for (_, value) in headers.0.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("via")) {
+            if let Some((entry, _)) = value.split_once(" ifmatch (").filter(|(_, comment)| comment.len() == 17) {
+                *value = format!("{entry} ifmatch");
+            }
+        }
         Ok(Self { method, target, headers, head, body: Vec::new(), complete: false, connection, nth_on_connection })
     }
 }
