@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use http::Method;
+use tokio::time::sleep;
 
-use super::testing::{Fault, Fixture, When};
+use super::testing::{Fault, Fixture, OWNER, When};
 use crate::{
     core::{
         policy::{GuardRules, ReadConsistency, TagSource},
@@ -60,6 +62,37 @@ async fn a_read_right_after_a_start_is_held_back_as_writes_are() {
     assert_eq!(refused.status, 503);
     fixture.store.pass(5_000);
     assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
+}
+
+/// Rule 16: a client whose reads take all places to wait leaves one to another client.
+#[tokio::test]
+async fn a_read_that_waits_gives_its_place_to_a_client_with_fewer() {
+    let waits = Duration::from_secs(20);
+    let fixture = Fixture::with(GuardRules { claim_max_wait: waits, claim_max_waiters: 2, ..rules() }).await;
+    for fields in ["", OWNER] {
+        assert_eq!(fixture.send(Method::GET, fields, "").await.body, "one");
+    }
+    let key = ResourceKey::from_text("doc");
+    let snapshot = fixture.store.look(&key).await;
+    let deadline = snapshot.now.plus(Duration::from_secs(60));
+    let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
+    fixture.store.put(&key, add_unclaimed(&snapshot, mark).expect("there is room")).await;
+    let sender = &fixture;
+    let read = |fields| async move { (fields, sender.send(Method::GET, fields, "").await) };
+    let mut reads = FuturesUnordered::from_iter([read(""), read("")]);
+    let both_wait = async {
+        while fixture.waiting_reads() < 2 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        _ = reads.next() => panic!("the write is in flight"),
+        () = both_wait => {}
+    }
+    reads.push(read(OWNER));
+    let (fields, refused) = reads.next().await.expect("a read gives way");
+    assert_eq!((fields, refused.status, fixture.waiting_reads()), ("", 503, 2), "{}", refused.body);
+    assert!(refused.body.contains("\"reason\":\"line-full\""), "{}", refused.body);
 }
 
 /// A read looks at the record twice, and relays nothing if it cannot.

@@ -15,7 +15,6 @@ use crate::{
     body::{Body, BoxFuture},
     box_future::box_future,
     config::Upstream,
-    core::client_address::ClientAddress,
 };
 
 pub mod balance;

@@ -31,7 +31,7 @@ use crate::{
     proxy::testing::{config, guard, route},
     routing::GuardedRequest,
     store::Store as _,
-    telemetry::access::AccessEntry,
+    telemetry::{access::AccessEntry, metrics::Gauged as _},
     upstream::Exchanger,
 };
 
@@ -230,6 +230,11 @@ impl Fixture {
     /// Whether a write or a grant stands in the line of a resource.
     pub(crate) fn has_line(&self, key: &ResourceKey) -> bool {
         self.guards.claims.queues.has_line(key)
+    }
+
+    /// The number of reads that wait for the end of writes.
+    pub(crate) fn waiting_reads(&self) -> u64 {
+        self.guards.claims.reads.waiters().map_or(0, |(_, count)| count)
     }
 
     /// Refuses all clients but the owner with this status from now on.
