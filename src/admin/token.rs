@@ -5,7 +5,7 @@ use std::{env, fs, io, path::PathBuf};
 use http::{HeaderMap, header};
 use subtle::ConstantTimeEq as _;
 
-use crate::config::TokenSource;
+use crate::config::Admin;
 
 /// The shortest token, in characters: a shorter one would be worth guessing.
 const LENGTH_MIN: usize = 16;
@@ -34,15 +34,14 @@ pub enum NoToken {
 }
 
 impl Token {
-    /// Reads the token from the place that the configuration names.
-    pub fn read(source: &TokenSource) -> Result<Self, NoToken> {
-        let text = match source {
-            TokenSource::File(path) => {
-                fs::read_to_string(path).map_err(|error| NoToken::File { path: path.clone(), error })?
-            }
-            TokenSource::Environment(name) => env::var(name).map_err(|_error| NoToken::NotSet(name.clone()))?,
+    /// Reads the token from the place that the configuration names, if it names one.
+    pub fn read(admin: &Admin) -> Result<Option<Self>, NoToken> {
+        let text = match (&admin.token_file, &admin.token_env) {
+            (Some(path), _) => fs::read_to_string(path).map_err(|error| NoToken::File { path: path.clone(), error })?,
+            (None, Some(name)) => env::var(name).map_err(|_error| NoToken::NotSet(name.clone()))?,
+            (None, None) => return Ok(None),
         };
-        Self::of(text.trim_end_matches(['\r', '\n']))
+        Self::of(text.trim_end_matches(['\r', '\n'])).map(Some)
     }
 
     fn of(text: &str) -> Result<Self, NoToken> {

@@ -20,8 +20,7 @@ impl BoundAdmin {
     /// Opens the listener that a configuration names. The error comes with the exit code of the process.
     pub(super) fn open(config: &Config) -> Result<Option<Self>, (Box<dyn Error>, Exit)> {
         let Some(settings) = config.admin.clone() else { return Ok(None) };
-        let token = settings.token.as_ref().map(Token::read).transpose();
-        let token = token.map_err(|error| (error.into(), Exit::Configuration))?;
+        let token = Token::read(&settings).map_err(|error| (error.into(), Exit::Configuration))?;
         let socket = AdminSocket::bind(&settings.listen).map_err(|error| (error.into(), Exit::Unavailable))?;
         Ok(Some(Self { socket, settings, token }))
     }

@@ -3,6 +3,7 @@
 //! The rest of the program sees only these types. `raw` holds the shape of the file, and `validate` holds every rule
 //! that a file can break.
 
+mod admin;
 mod change;
 mod check;
 mod client_tls;
@@ -10,6 +11,7 @@ mod environment;
 mod file;
 mod kinds;
 mod lease;
+mod lease_rules;
 mod listen;
 mod problem;
 mod raw;
@@ -38,8 +40,9 @@ mod validate;
 mod words;
 mod written;
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{env, sync::Arc};
 
+pub use admin::Admin;
 pub use change::{ReloadPlan, plan};
 pub use client_tls::Tls;
 use environment::Lookup;
@@ -114,26 +117,6 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// The routes, each with its upstream, in the order of the file.
     pub routes: Vec<Arc<Route>>,
-}
-
-/// The listener for operators.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admin {
-    /// The address for operators.
-    pub listen: Listen,
-    /// Names of the listener beside those of this machine and its address, in lower case.
-    pub hosts: Vec<String>,
-    /// The source of the token that requests must carry, if one is required.
-    pub token: Option<TokenSource>,
-}
-
-/// The source of a token, which is never in the configuration itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenSource {
-    /// A file.
-    File(PathBuf),
-    /// A variable of the environment.
-    Environment(String),
 }
 
 /// One `[[routes]]` table with `[defaults]` filled in.

@@ -1,9 +1,9 @@
-//! The file as a whole, and its table `[admin]`, of which no key means anything without another.
+//! The file as a whole.
 
 use std::collections::BTreeMap;
 
 use super::{
-    route::RouteKeys, server::ServerKeys, store::StoreKeys, table::section, telemetry::TelemetryKeys,
+    admin::AdminKeys, route::RouteKeys, server::ServerKeys, store::StoreKeys, table::section, telemetry::TelemetryKeys,
     upstream::UpstreamKeys,
 };
 
@@ -13,7 +13,7 @@ section!(keys File {
     /// The listeners, and the limits for all requests together.
     server: ServerKeys;
     /// The listener for operators.
-    admin: Admin, restart;
+    admin: AdminKeys, restart;
     /// The records, which hold the state of each resource.
     store: StoreKeys, restart;
     /// Logs, metrics and traces.
@@ -24,15 +24,4 @@ section!(keys File {
     defaults: RouteKeys;
     /// Which requests go to which upstream, and under which rules, one table for each route.
     routes: Vec<Written<RouteKeys>>;
-});
-
-section!(keys Admin {
-    /// The address for operators.
-    listen: Option<Text>;
-    /// Names of the listener beside those of this machine and its address, in lower case.
-    hosts: Option<Texts>;
-    /// The file of the token that requests must carry.
-    token_file: Option<Text>;
-    /// The variable of the environment with that token.
-    token_env: Option<Text>;
 });

@@ -6,7 +6,7 @@ use http::{HeaderName, Method, header};
 
 use super::{
     kinds::{Count, Flag, List, OneOf, PlainName, Size, Time},
-    lease::LeaseKeys,
+    lease_rules::LeaseTable,
     route_kinds::{
         Methods, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter, member, tag_after_write,
         way_to_new_tag,
@@ -72,8 +72,6 @@ section! {
             also_changes: Option<Texts>;
             /// The resource that the body of a write names.
             writes_to: Option<Text>;
-            /// The rules for leases.
-            lease: LeaseKeys;
         }
         /// The source of the tags.
         etag: TagSource = OneOf(TagSource::Content);
@@ -136,6 +134,8 @@ section! {
         idempotency: Idempotency = OneOf(Idempotency::Off);
         /// How long a success is replayed to retries.
         idempotency_ttl: Duration = Time(seconds(600)) in seconds(1)..=hours(24);
+        /// The rules for leases.
+        lease: Option<LeaseRules> = LeaseTable(policy, dialect);
         besides {
             /// What intermediaries do to tags.
             intermediaries: Intermediaries = intermediaries;
@@ -149,8 +149,6 @@ section! {
             quirks: &'static Quirks = dialect.quirks();
             /// The other resources that a write changes.
             also_changes: Vec<TouchTemplate> = Vec::new();
-            /// The rules for leases.
-            lease: Option<LeaseRules> = None;
         }
     }
 }

@@ -3,10 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Admin, Config, Login, Route, StoreKind, StoreSettings, TokenSource, Word, show_duration, table::InWords as _,
-};
-use crate::core::policy::{GuardRules, LeaseRules};
+use super::{Config, Login, Route, StoreKind, StoreSettings, Word, show_duration, table::InWords as _};
+use crate::core::policy::GuardRules;
 
 impl Config {
     /// Shows the whole configuration.
@@ -17,7 +15,7 @@ impl Config {
         }
         json!({
             "server": self.server.shown(),
-            "admin": self.admin.as_ref().map(admin),
+            "admin": self.admin.shown(),
             "store": store(&self.store),
             "telemetry": self.telemetry.shown(),
             "upstreams": upstreams,
@@ -32,15 +30,6 @@ fn joined(mut one: Value, other: Value) -> Value {
         one.extend(other);
     }
     one
-}
-
-fn admin(admin: &Admin) -> Value {
-    let (file, variable) = match &admin.token {
-        Some(TokenSource::File(path)) => (Some(path), None),
-        Some(TokenSource::Environment(name)) => (None, Some(name)),
-        None => (None, None),
-    };
-    json!({ "listen": admin.listen.shown(), "hosts": admin.hosts, "token_file": file, "token_env": variable })
 }
 
 fn store(store: &StoreSettings) -> Value {
@@ -99,7 +88,6 @@ fn guard(guard: &GuardRules) -> Value {
         "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },
         "probe": { "timeout": show_duration(guard.probe_timeout) },
         "also_changes": guard.also_changes.iter().map(|each| each.pattern().to_string()).collect::<Vec<_>>(),
-        "lease": guard.lease.as_ref().map(LeaseRules::shown),
     });
     joined(guard.shown(), several)
 }
@@ -109,7 +97,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::config::Listen;
+    use crate::config::{Admin, Listen};
 
     #[test]
     fn every_key_of_the_file_is_shown() {
@@ -117,7 +105,8 @@ mod tests {
         let text = reference.replace("policy = \"optimistic\"", "policy = \"pessimistic\"");
         let loaded = super::super::parse("config/ifmatch.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
         let mut config = loaded.config;
-        config.admin = Some(Admin { listen: Listen::Tcp(String::new()), hosts: Vec::new(), token: None });
+        let listen = Listen::Tcp(String::new());
+        config.admin = Some(Admin { listen, hosts: Vec::new(), token_file: None, token_env: None });
         let mut shown = BTreeSet::new();
         names(&config.shown(), &mut shown);
         let is_name =

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ifmatch::config::{Admin, Listen, TokenSource};
+use ifmatch::config::{Admin, Listen};
 
 use super::{BASE, config, problems};
 
@@ -23,16 +23,18 @@ fn there_is_no_admin_listener_unless_one_is_asked_for() {
 #[test]
 fn what_is_said_about_the_admin_listener_is_what_it_is() {
     let local = admin("listen = \"127.0.0.1:9901\"").expect("a listener");
-    assert_eq!(local, Admin { listen: Listen::Tcp("127.0.0.1:9901".to_owned()), hosts: Vec::new(), token: None });
+    let listen = Listen::Tcp("127.0.0.1:9901".to_owned());
+    assert_eq!(local, Admin { listen, hosts: Vec::new(), token_file: None, token_env: None });
     let reachable = admin("listen = \"[::]:9901\"\nhosts = [\"Admin.example.com\"]\ntoken_env = \"TOKEN\"");
     let expected = Admin {
         listen: Listen::Tcp("[::]:9901".to_owned()),
         hosts: vec!["admin.example.com".to_owned()],
-        token: Some(TokenSource::Environment("TOKEN".to_owned())),
+        token_file: None,
+        token_env: Some("TOKEN".to_owned()),
     };
     assert_eq!(reachable, Some(expected));
-    let token = admin("listen = \"unix:/run/admin\"\ntoken_file = \"/etc/token\"").and_then(|admin| admin.token);
-    assert_eq!(token, Some(TokenSource::File(PathBuf::from("/etc/token"))));
+    let file = admin("listen = \"unix:/run/admin\"\ntoken_file = \"/etc/token\"").and_then(|admin| admin.token_file);
+    assert_eq!(file, Some(PathBuf::from("/etc/token")));
 }
 
 /// Whoever reaches the listener can break leases.

@@ -1,6 +1,6 @@
 //! The keys of a guarded route.
 
-use super::{check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, lease, metadata, tags};
+use super::{check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, tags};
 use crate::{
     config::{
         Word,
@@ -17,9 +17,8 @@ const FIXED_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", 
 
 /// Returns the guard of a route with this policy.
 pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy) -> GuardRules {
-    let mut guard = values(check, keys, policy);
+    let guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
-        guard.lease = Some(lease::rules(check, keys, guard.dialect));
         check.refuse(
             keys.get(|raw| &raw.observe),
             guard.observe,
@@ -34,7 +33,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     guard
 }
 
-/// Returns the values of the keys except those for leases, each checked alone.
+/// Returns the values of the keys, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy) -> GuardRules {
     if let Some(list) = keys.get(|keys| &keys.identity_headers).filter(|list| list.get_ref().is_empty()) {
         const HINT: &str = "name the field that your clients authenticate with, or leave the key out";

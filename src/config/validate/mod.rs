@@ -10,7 +10,6 @@ mod delete_pending;
 mod guard;
 mod itself;
 mod keys;
-mod lease;
 mod metadata;
 mod one_key;
 mod overlap;

@@ -7,7 +7,7 @@ use super::{
     delete_pending,
     guard::{self, guard},
     keys::{Placed, RouteLayers, pattern},
-    lease, prefixes, touches,
+    prefixes, touches,
     upstreams::NamedUpstreams,
     writes_to,
 };
@@ -16,12 +16,14 @@ use crate::{
         Route, Upstream,
         raw::{self, File, Text},
         route::RouteKeys,
+        route_kinds::defaults_of,
         section::names,
+        table::Section as _,
         words::{Word, similar},
         written::Written,
     },
     core::{
-        policy::{GuardRules, Policy},
+        policy::{GuardRules, LeaseRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
         target::{EncodedSlash, KeptInNames, PathParameters},
@@ -95,8 +97,8 @@ fn defaults(check: &mut Check<'_>, defaults: &RouteKeys, upstreams: &NamedUpstre
     let _ = check.word::<EncodedSlash>("encoded_slash", defaults.encoded_slash.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
     prefixes::values(check, keys);
-    let dialect = guard::values(check, keys, Policy::Optimistic).dialect;
-    let _ = lease::values(check, keys, dialect);
+    let defaults_of_dialect = defaults_of(guard::values(check, keys, Policy::Optimistic).dialect);
+    let _ = LeaseRules::read(check, "lease.", keys.part(|keys| &keys.lease), (defaults_of_dialect,));
 }
 
 fn route(

@@ -1,17 +1,39 @@
 //! The rules over several keys of the `[routes.lease]` table.
 
-use super::{check::Check, keys::RouteLayers};
-use crate::{
-    config::{lease::LeaseKeys, table::Section as _, units::show_duration, words::Word, written::Written},
-    core::policy::{Dialect, LeaseRules},
+use super::{
+    check::Check,
+    lease::LeaseKeys,
+    section::Layers,
+    table::{Section as _, ValueKind},
+    units::show_duration,
+    words::Word,
+    written::Written,
 };
+use crate::core::policy::{Dialect, LeaseRules, Policy};
 
-/// Returns the lease rules of a pessimistic route.
-pub(super) fn rules(check: &mut Check<'_>, keys: RouteLayers<'_>, dialect: Dialect) -> LeaseRules {
+/// The table of leases, which only a pessimistic route has.
+pub(super) struct LeaseTable;
+
+impl ValueKind<Option<LeaseRules>> for LeaseTable {
+    type Written = LeaseKeys;
+    type Terms = (Policy, Dialect);
+
+    fn read(
+        check: &mut Check<'_>,
+        key: &str,
+        written: Layers<'_, LeaseKeys>,
+        (policy, dialect): Self::Terms,
+    ) -> Option<LeaseRules> {
+        (policy == Policy::Pessimistic).then(|| rules(check, key, written, dialect))
+    }
+}
+
+/// Returns the lease rules of a pessimistic route. `key` is the path of the table in messages.
+fn rules(check: &mut Check<'_>, key: &str, keys: Layers<'_, LeaseKeys>, dialect: Dialect) -> LeaseRules {
     let problems_before = check.problems.len();
-    let mut rules = values(check, keys, dialect);
-    let demands = dialect.grammar().facts().demands;
-    if demands.idle_lease_keys.iter().any(|(key, _)| *key == "default") {
+    let facts = dialect.grammar().facts();
+    let mut rules = LeaseRules::read(check, &format!("{key}."), keys, (facts.defaults,));
+    if facts.demands.idle_lease_keys.iter().any(|(key, _)| *key == "default") {
         rules.default = rules.default.max(rules.min).min(rules.max);
     }
     // A value that could not be read was replaced by its default, which cannot be compared with the others.
@@ -22,23 +44,12 @@ pub(super) fn rules(check: &mut Check<'_>, keys: RouteLayers<'_>, dialect: Diale
     rules
 }
 
-/// Returns the values of the keys, each checked alone.
-pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>, dialect: Dialect) -> LeaseRules {
-    let defaults = dialect.grammar().facts().defaults;
-    LeaseRules::read(check, "lease.", keys.part(|keys| &keys.lease), (defaults,))
-}
-
-/// Returns the value of a key of the lease table. Key by key, the route takes precedence over the defaults.
-fn lease<'a, T>(keys: RouteLayers<'a>, key: fn(&'a LeaseKeys) -> &'a Option<T>) -> Option<&'a T> {
-    keys.part(|keys| &keys.lease).get(key)
-}
-
-fn durations_are_in_order(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &LeaseRules) {
+fn durations_are_in_order(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &LeaseRules) {
     let ascending = [
-        ("min", lease(keys, |raw| &raw.min), rules.min),
-        ("default", lease(keys, |raw| &raw.default), rules.default),
-        ("max", lease(keys, |raw| &raw.max), rules.max),
-        ("max_hold_time", lease(keys, |raw| &raw.max_hold_time), rules.max_hold_time),
+        ("min", keys.get(|raw| &raw.min), rules.min),
+        ("default", keys.get(|raw| &raw.default), rules.default),
+        ("max", keys.get(|raw| &raw.max), rules.max),
+        ("max_hold_time", keys.get(|raw| &raw.max_hold_time), rules.max_hold_time),
     ];
     for pair in ascending.windows(2) {
         if let [(low_key, low_text, low), (high_key, high_text, high)] = pair
@@ -54,8 +65,8 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &
 }
 
 /// Reports settings that the clients of the dialect do not expect, and keys without effect in it.
-fn keep_to_dialect(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &LeaseRules, dialect: Dialect) {
-    let (name, demands, own) = (dialect.word(), dialect.grammar().facts().demands, &keys.own.lease);
+fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &LeaseRules, dialect: Dialect) {
+    let (name, demands, own) = (dialect.word(), dialect.grammar().facts().demands, keys.own);
     let written = [
         ("prefix", own.prefix.as_ref().map(Written::span)),
         ("default", own.default.as_ref().map(Written::span)),
@@ -71,7 +82,7 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &LeaseRu
         }
     }
     check.refuse(
-        lease(keys, |raw| &raw.acquire_on_read),
+        keys.get(|raw| &raw.acquire_on_read),
         rules.acquire_on_read && !demands.acquires_on_read,
         format!("the {name} dialect cannot acquire a lease with a read"),
         "leave it out, or write dialect = \"native\"",
@@ -83,7 +94,7 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: RouteLayers<'_>, rules: &LeaseRu
     );
     let (min, max) = (show_duration(rules.min), show_duration(rules.max));
     let too_short = format!("lease.min is {min}: the least in the {name} dialect is {least}");
-    check.refuse(lease(keys, |raw| &raw.min), rules.min < shortest, too_short, &range);
+    check.refuse(keys.get(|raw| &raw.min), rules.min < shortest, too_short, &range);
     let too_long = format!("lease.max is {max}: the limit in the {name} dialect is {most}");
-    check.refuse(lease(keys, |raw| &raw.max), rules.max > longest, too_long, &range);
+    check.refuse(keys.get(|raw| &raw.max), rules.max > longest, too_long, &range);
 }
