@@ -53,6 +53,25 @@ async fn a_read_takes_the_mark_of_a_dead_process_over() {
     assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
 }
 
+/// A write under way may create what the upstream does not show yet, or have removed what it shows no more. Only what it
+/// has shown to another client may be hidden, and is then shown to be missing at once.
+#[tokio::test]
+async fn a_read_of_what_nobody_was_shown_waits_for_the_write() {
+    for (is_shown, expected) in [(false, 503), (true, 404)] {
+        let fixture = Fixture::with(rules()).await;
+        if is_shown {
+            assert_eq!(fixture.send(Method::GET, "Authorization: another\r\n", "").await.status, 200);
+        }
+        let key = ResourceKey::from_text("doc");
+        let snapshot = fixture.store.look(&key).await;
+        let deadline = snapshot.now.plus(Duration::from_secs(1));
+        let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
+        fixture.store.put(&key, add_unclaimed(&snapshot, mark).expect("there is room")).await;
+        fixture.answer_reads(|_head| "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
+        assert_eq!(fixture.send(Method::GET, "", "").await.status, expected, "shown to another: {is_shown}");
+    }
+}
+
 /// Writes of the predecessor may still arrive.
 #[tokio::test]
 async fn a_read_right_after_a_start_is_held_back_as_writes_are() {

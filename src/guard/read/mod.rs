@@ -112,7 +112,7 @@ impl Reads {
                 let Ok(snapshot) = &snapshot else { return Err(denied.into()) };
                 // Boxed, so that the futures of other reads stay small.
                 if !is_open_to_all(request) {
-                    Box::pin(self.must_be_let_read(client, request, snapshot, body)).await?;
+                    Box::pin(self.must_be_let_read(client, request, (snapshot, false), body)).await?;
                 }
                 return Err(self.leases.refuse_knowing(request, snapshot, denied).await);
             }
@@ -126,7 +126,7 @@ impl Reads {
         let Some(wanted) = wanted_on_read(request)? else { return Ok(None) };
         if !is_open_to_all(request) {
             let snapshot = self.knowledge.record(request).await?;
-            self.must_be_let_read(client, request, &snapshot, None).await?;
+            self.must_be_let_read(client, request, (&snapshot, false), None).await?;
         }
         let Some(receipt) = self.leases.acquire_on_read(client, request, wanted).await? else { return Ok(None) };
         let sent_once = Sending { fence: Some(receipt.fence()), purpose: Purpose::Write, body: None };
@@ -152,11 +152,12 @@ impl Reads {
 
     /// Lets a read go on to the refusal, the wait or the lease that its client must have the right to. If the upstream
     /// has not let the client read the resource of late, it is asked by the read itself. Its refusal is the answer.
+    /// `may_be_absent`: a client to which the upstream shows nothing goes on too.
     async fn must_be_let_read(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        snapshot: &Snapshot,
+        (snapshot, may_be_absent): (&Snapshot, bool),
         body: Option<&Body>,
     ) -> Result<(), Answer> {
         if self.knowledge.may_know(request, snapshot) {
@@ -170,7 +171,7 @@ impl Reads {
             {
                 Ok(())
             }
-            Ok(Answer::Relayed(relayed)) if is_let(relayed.head.status) => {
+            Ok(Answer::Relayed(relayed)) if is_let(relayed.head.status, may_be_absent) => {
                 if let Some(exchange) = relayed.rest {
                     exchange.discard().await;
                 }
@@ -327,8 +328,10 @@ impl Reads {
     }
 }
 
-/// Whether an answer with this status shows that its client may read the resource.
-fn is_let(status: StatusCode) -> bool {
-    WordOfBackend::of_status(status) == WordOfBackend::Shows
+/// Whether an answer with this status shows that its client may read the resource, if there is one.
+fn is_let(status: StatusCode, may_be_absent: bool) -> bool {
+    let word = WordOfBackend::of_status(status);
+    word == WordOfBackend::Shows
+        || may_be_absent && word == WordOfBackend::Misses
         || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::RANGE_NOT_SATISFIABLE)
 }

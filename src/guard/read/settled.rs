@@ -25,7 +25,10 @@ impl Reads {
             let snapshot = match self.claims.settled_now(request).await? {
                 SettledNow::Settled(snapshot) => snapshot,
                 SettledNow::Pending(snapshot) => {
-                    Box::pin(self.must_be_let_read(client, request, &snapshot, Some(&body))).await?;
+                    // What nobody was shown may be what the write creates, or has removed. Else it may be hidden.
+                    let may_be_absent = !self.knowledge.is_shown(request, &snapshot);
+                    let standing = (&snapshot, may_be_absent);
+                    Box::pin(self.must_be_let_read(client, request, standing, Some(&body))).await?;
                     while_client_waits(client, self.claims.settled(request, end)).await??
                 }
             };
