@@ -8,19 +8,19 @@ use super::{
     kinds::{Count, Flag, List, OneOf, PlainName, Size, Time},
     lease_rules::LeaseTable,
     route_kinds::{
-        Methods, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter, member, tag_after_write,
-        way_to_new_tag,
+        Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter, member,
+        tag_after_write, tag_suffix, way_to_new_tag,
     },
     table::section,
     units::{KIB, MIB, ZERO, hours, ms, seconds},
-    written::{Text, Texts, WrittenFlag, WrittenWord},
+    written::{Text, Texts, WrittenWord},
 };
 use crate::core::{
     credentials::CREDENTIAL_PARAMETERS,
     json::JsonPointer,
     policy::{
-        Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseRules, MethodOverride,
-        OnWrite, Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+        Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride, OnWrite, Policy,
+        ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
     },
     quirks::Quirks,
     route::TouchTemplate,
@@ -36,7 +36,7 @@ const IDENTITY_HEADERS: [HeaderName; 4] =
 
 section! {
     fills GuardRules of RouteKeys
-    given (policy: Policy, dialect: Dialect, intermediaries: Intermediaries, claim: Claim, probe: Probe) {
+    given (policy: Policy, dialect: Dialect, claim: Claim, probe: Probe) {
         by hand {
             /// The name in logs.
             name: Option<Text>;
@@ -58,12 +58,6 @@ section! {
             path_params: Option<WrittenWord<PathParameters>>;
             /// The treatment of an encoded slash in a path.
             encoded_slash: Option<WrittenWord<EncodedSlash>>;
-            /// The suffixes that intermediaries append to a tag, inside its quotes.
-            etag_suffixes: Option<Texts>;
-            /// Whether a weak tag counts as the strong one that was issued.
-            accept_weak_own: Option<WrittenFlag>;
-            /// The response field that has the tag a second time.
-            mirror_header: Option<Text>;
             /// The queue for writes on one resource.
             claim: ClaimKeys;
             /// The limits of probes.
@@ -81,6 +75,12 @@ section! {
         unique_tags: bool = Flag(defaults_of(dialect).unique_tags);
         /// How `If-Match` is compared.
         compare: Compare = OneOf(Compare::Strong);
+        /// The suffixes that intermediaries append to a tag, inside its quotes.
+        etag_suffixes: Vec<String> = List(Vec::new(), tag_suffix);
+        /// Whether a weak tag counts as the strong one that was issued.
+        accept_weak_own: bool = Flag(false);
+        /// The response field that has the tag a second time.
+        mirror_header: Option<HeaderName> = MirrorHeader(());
         /// Whether others may write to the resources without passing through this process.
         other_writers: bool = Flag(true);
         /// Which writes need a precondition.
@@ -137,8 +137,6 @@ section! {
         /// The rules for leases.
         lease: Option<LeaseRules> = LeaseTable(policy, dialect);
         besides {
-            /// What intermediaries do to tags.
-            intermediaries: Intermediaries = intermediaries;
             /// How long a write waits for the claim.
             claim_max_wait: Duration = claim.max_wait;
             /// How many writes may wait for the claim of one resource.

@@ -1,6 +1,6 @@
 //! The values of keys of a route, and the defaults that depend on its dialect.
 
-use http::{HeaderName, Method};
+use http::{HeaderName, Method, header};
 
 use super::{
     check::Check,
@@ -17,6 +17,22 @@ use crate::{
 
 /// The longest suffix, in bytes. A file system gives a name 255, and that of the resource needs most of them.
 const SUFFIX_BYTES_MAX: usize = 64;
+
+/// Fields with another meaning, which a second tag would spoil.
+const NO_MIRRORS: [HeaderName; 12] = [
+    header::ETAG,
+    header::LAST_MODIFIED,
+    header::DATE,
+    header::VARY,
+    header::VIA,
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CACHE_CONTROL,
+    header::SET_COOKIE,
+];
 
 /// Returns the defaults of a dialect.
 pub(super) fn defaults_of(dialect: Dialect) -> Defaults {
@@ -46,6 +62,38 @@ pub(super) fn member(check: &mut Check<'_>, text: &Text) -> Option<JsonPointer> 
         check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
     }
     pointer
+}
+
+/// Reads a suffix that intermediaries append to tags.
+pub(super) fn tag_suffix(check: &mut Check<'_>, text: &Text) -> Option<String> {
+    let suffix = text.get_ref();
+    let is_suffix = suffix.starts_with(|first: char| first.is_ascii_punctuation())
+        && suffix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    if !is_suffix {
+        let message = format!("etag_suffixes: {suffix:?} is no suffix of a tag");
+        let hint = "it begins with a punctuation mark, as in \"-gzip\", and has no quotes or blanks";
+        check.hinted(text.span(), message, hint);
+    }
+    is_suffix.then(|| suffix.clone())
+}
+
+/// The name of a response field of its own.
+pub(super) struct MirrorHeader;
+
+impl ValueKind<Option<HeaderName>> for MirrorHeader {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<HeaderName> {
+        // An empty name stands for no mirror, so that a route can override `[defaults]`.
+        let text = written.filter(|text| !text.get_ref().is_empty())?;
+        let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok().filter(|name| !NO_MIRRORS.contains(name));
+        if name.is_none() {
+            let message = format!("{key} cannot be {:?}", text.get_ref());
+            check.hinted(text.span(), message, "it names a field of its own, as in \"X-ETag\"");
+        }
+        name
+    }
 }
 
 /// Reads the name of a request field.

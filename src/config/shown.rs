@@ -82,9 +82,6 @@ impl Route {
 /// The keys of a guarded route.
 fn guard(guard: &GuardRules) -> Value {
     let several = json!({
-        "etag_suffixes": guard.intermediaries.suffixes,
-        "accept_weak_own": guard.intermediaries.weakens,
-        "mirror_header": guard.intermediaries.mirror.as_ref().map(ToString::to_string),
         "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },
         "probe": { "timeout": show_duration(guard.probe_timeout) },
         "also_changes": guard.also_changes.iter().map(|each| each.pattern().to_string()).collect::<Vec<_>>(),

@@ -65,17 +65,6 @@ impl TagSource {
     }
 }
 
-/// What intermediaries on the way to the client do to tags, and how the proxy deals with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Intermediaries {
-    /// The suffixes that they append to a tag, inside its quotes (`etag_suffixes`).
-    pub suffixes: Vec<String>,
-    /// Whether they make tags weak, so that a weak tag counts as the strong one that was issued (`accept_weak_own`).
-    pub weakens: bool,
-    /// The response field that carries the tag a second time (`mirror_header`).
-    pub mirror: Option<HeaderName>,
-}
-
 /// How `If-Match` is compared (`compare`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
@@ -269,8 +258,12 @@ pub struct GuardRules {
     pub ignored_json: Vec<JsonPointer>,
     /// Whether the backend never gives one tag to two states (`unique_tags`).
     pub unique_tags: bool,
-    /// What intermediaries do to tags.
-    pub intermediaries: Intermediaries,
+    /// The suffixes that intermediaries on the way to the client append to a tag, inside its quotes.
+    pub etag_suffixes: Vec<String>,
+    /// Whether a weak tag counts as the strong one that was issued, because intermediaries make tags weak.
+    pub accept_weak_own: bool,
+    /// The response field that carries the tag a second time.
+    pub mirror_header: Option<HeaderName>,
     /// Whether others may write to the resources behind the proxy's back (`other_writers`). If so, nothing is judged or
     /// answered from memory; if not, the record is authoritative.
     pub other_writers: bool,

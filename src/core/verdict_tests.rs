@@ -9,8 +9,8 @@ use crate::core::{
     entity_tag::EntityTag,
     json::JsonPointer,
     policy::{
-        Collections, Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth,
-        ReadConsistency, Require, TagAfterWrite, TagSource,
+        Collections, Compare, Dialect, Guarantee, Idempotency, MethodOverride, OnWrite, ProbeAuth, ReadConsistency,
+        Require, TagAfterWrite, TagSource,
     },
     validators::Validators,
 };
@@ -20,7 +20,9 @@ fn guard(require: Require) -> GuardRules {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
         unique_tags: false,
-        intermediaries: Intermediaries::default(),
+        etag_suffixes: Vec::new(),
+        accept_weak_own: false,
+        mirror_header: None,
         other_writers: false,
         compare: Compare::Strong,
         require,

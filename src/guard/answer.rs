@@ -81,7 +81,7 @@ impl Answer {
 
     /// Copies the tag of the answer to the route's second field (`mirror_header`), if the route has one.
     pub(crate) fn mirror_tag(&mut self, rules: &GuardRules) -> pingora::Result<()> {
-        let Some(mirror) = &rules.intermediaries.mirror else { return Ok(()) };
+        let Some(mirror) = &rules.mirror_header else { return Ok(()) };
         match self {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),

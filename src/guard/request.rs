@@ -133,7 +133,7 @@ impl Request {
             replace_head(&mut head, forwarded)?;
         }
         name_resource(&mut head, guarded)?;
-        if conditions.restore(&rules.intermediaries) {
+        if conditions.restore(&rules.etag_suffixes, rules.accept_weak_own) {
             show_tags(&mut head, &conditions);
         }
         let (key, address) = (guarded.key.clone(), guarded.client);

@@ -42,10 +42,9 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Polic
     }
     // The row of the key reports a wrong word.
     let dialect = keys.get(|keys| &keys.dialect).and_then(|word| Dialect::of(word.get_ref())).unwrap_or_default();
-    let intermediaries = tags::intermediaries(check, keys);
     let claim = Claim::read(check, "claim.", keys.part(|keys| &keys.claim), ());
     let probe = Probe::read(check, "probe.", keys.part(|keys| &keys.probe), ());
-    GuardRules::read(check, "", keys, (policy, dialect, intermediaries, claim, probe))
+    GuardRules::read(check, "", keys, (policy, dialect, claim, probe))
 }
 
 /// Reports settings that do not suit the dialect.

@@ -2,21 +2,21 @@
 //! `accept_weak_own`).
 
 use super::{Preconditions, TagCondition};
-use crate::core::{entity_tag::EntityTag, policy::Intermediaries};
+use crate::core::entity_tag::EntityTag;
 
 impl Preconditions {
     /// Adds to the tags of `If-Match` and `If-None-Match` the forms in which they may have been issued, and returns
     /// whether there were any. An added tag counts like a sent one: it makes a condition true only if it is the
-    /// current tag itself, and so was issued for the current state.
+    /// current tag itself, and so was issued for the current state. `weakened` says that a weak tag may have been strong.
     ///
     /// `If-Range` is left alone: it requests a part of what the client has, which is the changed representation.
-    pub fn restore(&mut self, intermediaries: &Intermediaries) -> bool {
-        let conditions = [(&mut self.if_match, intermediaries.weakens), (&mut self.if_none_match, false)];
+    pub fn restore(&mut self, suffixes: &[String], weakened: bool) -> bool {
+        let conditions = [(&mut self.if_match, weakened), (&mut self.if_none_match, false)];
         let mut restored = false;
         for (condition, strengthens) in conditions {
             if let Some(TagCondition::Tags(tags)) = condition {
                 let earlier: Vec<EntityTag> =
-                    tags.iter().flat_map(|tag| earlier_forms(tag, &intermediaries.suffixes, strengthens)).collect();
+                    tags.iter().flat_map(|tag| earlier_forms(tag, suffixes, strengthens)).collect();
                 restored |= !earlier.is_empty();
                 tags.extend(earlier);
             }
@@ -45,10 +45,9 @@ mod tests {
             (http::header::IF_NONE_MATCH, tags.parse().unwrap()),
         ]);
         let mut conditions = Preconditions::parse(&headers).unwrap();
-        let suffixes = suffixes.iter().map(ToString::to_string).collect();
+        let suffixes: Vec<_> = suffixes.iter().map(ToString::to_string).collect();
         let sent = conditions.clone();
-        let intermediaries = Intermediaries { suffixes, weakens, mirror: None };
-        assert_eq!(conditions.restore(&intermediaries), conditions != sent);
+        assert_eq!(conditions.restore(&suffixes, weakens), conditions != sent);
         let Some(TagCondition::Tags(tags)) = &conditions.if_match else { panic!("a list") };
         tags.iter().map(|tag| tag.to_header_value().to_str().unwrap().to_owned()).collect()
     }
@@ -77,17 +76,13 @@ mod tests {
     fn what_is_compared_weakly_needs_no_strong_form() {
         let headers = http::HeaderMap::from_iter([(http::header::IF_NONE_MATCH, "W/\"a\"".parse().unwrap())]);
         let mut conditions = Preconditions::parse(&headers).unwrap();
-        assert!(!conditions.restore(&Intermediaries { weakens: true, ..Intermediaries::default() }));
+        assert!(!conditions.restore(&[], true));
     }
 
     #[test]
     fn any_needs_no_restoring() {
         let headers = http::HeaderMap::from_iter([(http::header::IF_MATCH, "*".parse().unwrap())]);
         let mut conditions = Preconditions::parse(&headers).unwrap();
-        assert!(!conditions.restore(&Intermediaries {
-            suffixes: vec!["-gzip".to_owned()],
-            weakens: true,
-            mirror: None
-        }));
+        assert!(!conditions.restore(&["-gzip".to_owned()], true));
     }
 }
