@@ -28,7 +28,7 @@ use crate::{
         told_dates::WriteEnd,
     },
     guard::request::Request,
-    store::StoreError,
+    store::{Sighting, StoreError},
 };
 
 /// The marks of one write, which end together. Dropping them unsettled makes the write a doubt on each resource.
@@ -95,12 +95,12 @@ impl Held {
 
 impl Claims {
     /// Marks all resources of a write from its places in front of their lines: its own by this record, and the others
-    /// as they were found free. `since` is a moment before the record was requested.
+    /// as they were found free.
     pub(crate) async fn hold(
         &self,
         request: &Request,
         places: &mut Places,
-        seen: (&Snapshot, Instant),
+        seen: &Sighting,
         kind: MarkKind,
         standing: Standing,
     ) -> Result<Holding, StoreError> {
@@ -118,7 +118,7 @@ impl Claims {
         &self,
         request: &Request,
         places: &mut Places,
-        seen: (&Snapshot, Instant),
+        seen: &Sighting,
         kind: MarkKind,
         standing: Standing,
     ) -> Result<Holding, StoreError> {
@@ -143,7 +143,7 @@ impl Claims {
         &self,
         request: &Request,
         places: &mut Places,
-        (seen, kind, standing): ((&Snapshot, Instant), MarkKind, Standing),
+        (seen, kind, standing): (&Sighting, MarkKind, Standing),
         (own, touched): (&mut Option<Claim>, &mut Vec<Claim>),
     ) -> Result<Option<Holding>, StoreError> {
         let why_not = |touching| match touching {
@@ -170,18 +170,19 @@ impl Claims {
         marks: &mut Vec<Claim>,
     ) -> Result<Touching, StoreError> {
         for touched in places {
-            let Some((mut snapshot, mut since)) = touched.seen.take() else { return Ok(Touching::Taken) };
+            let Some(mut seen) = touched.seen.take() else { return Ok(Touching::Taken) };
             loop {
                 let marking = Instant::now();
-                match self.mark_touched(request, touched.place.key(), (&snapshot, since)).await? {
+                match self.mark_touched(request, touched.place.key(), &seen).await? {
                     Marked::Done(mark) => {
                         marks.push(mark);
                         break;
                     }
                     Marked::Full => return Ok(Touching::Full),
-                    Marked::Conflict(current) => (snapshot, since) = (*current, marking),
+                    Marked::Conflict(current) => seen = Sighting { snapshot: *current, since: marking },
                 }
-                if touched.place.is_behind(&snapshot) || snapshot.availability_to_touch() != Availability::Free {
+                let snapshot = &seen.snapshot;
+                if touched.place.is_behind(snapshot) || snapshot.availability_to_touch() != Availability::Free {
                     return Ok(Touching::Taken);
                 }
             }

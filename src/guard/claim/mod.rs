@@ -23,7 +23,7 @@ use crate::{
         steps::take_over,
         time::StoreTime,
     },
-    store::{Records, StoreError, Updated},
+    store::{Records, Sighting, StoreError, Updated},
     telemetry::{activity::Activity, metrics},
 };
 use mark::Marker;
@@ -100,31 +100,30 @@ impl Claims {
         }
     }
 
-    /// Marks the resource of a write, with a deadline after all waits of the write. `since` is a moment before the
-    /// record was requested.
+    /// Marks the resource of a write, with a deadline after all waits of the write.
     pub(crate) async fn mark(
         &self,
         request: &Request,
-        (snapshot, since): (&Snapshot, Instant),
+        seen: &Sighting,
         kind: MarkKind,
         standing: Standing,
     ) -> Result<Marked, StoreError> {
         let intent = MarkIntent {
             leaves_lease: standing.leaves_lease(),
             removes: (request.method == Method::DELETE).then(|| request.target()),
-            ..intent(request, kind, snapshot.now, since)
+            ..intent(request, kind, seen)
         };
-        self.marker.mark(&request.key, snapshot, intent).await
+        self.marker.mark(&request.key, &seen.snapshot, intent).await
     }
 
-    /// Marks a resource that a write touches besides its own. `since` is a moment before its record was requested.
+    /// Marks a resource that a write touches besides its own.
     pub(crate) async fn mark_touched(
         &self,
         request: &Request,
         key: &ResourceKey,
-        (snapshot, since): (&Snapshot, Instant),
+        seen: &Sighting,
     ) -> Result<Marked, StoreError> {
-        self.marker.mark(key, snapshot, intent(request, MarkKind::Touch, snapshot.now, since)).await
+        self.marker.mark(key, &seen.snapshot, intent(request, MarkKind::Touch, seen)).await
     }
 
     /// Marks the record of a write that came with an idempotency key. Its deadline is after that of the mark that the
@@ -133,13 +132,13 @@ impl Claims {
         &self,
         request: &Request,
         key: &ResourceKey,
-        (snapshot, since): (&Snapshot, Instant),
+        seen: &Sighting,
         sent: SentWrite,
     ) -> Result<Marked, StoreError> {
         let kind = MarkKind::Attempt(sent, request.rules.idempotency_ttl);
-        let mut intent = intent(request, kind, snapshot.now, since);
+        let mut intent = intent(request, kind, seen);
         intent.deadline = intent.deadline.plus(request.rules.claim_max_wait);
-        self.marker.mark(key, snapshot, intent).await
+        self.marker.mark(key, &seen.snapshot, intent).await
     }
 
     /// Waits in front, until `end`, for a change of a record that other writes keep busy. If the owner of a mark is
@@ -178,10 +177,11 @@ impl Claims {
 }
 
 /// Returns the intent of a mark on a resource that is not the writer's own: an ended lease on it belongs to others.
-fn intent(request: &Request, kind: MarkKind, now: StoreTime, since: Instant) -> MarkIntent {
+fn intent(request: &Request, kind: MarkKind, seen: &Sighting) -> MarkIntent {
     let upstream = request.upstream();
-    let (deadline, late_write_window) = (deadline(now, upstream, &request.rules), upstream.late_write_window);
-    MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_write_window }
+    let (now, late_write_window) = (seen.snapshot.now, upstream.late_write_window);
+    let deadline = deadline(now, upstream, &request.rules);
+    MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, removes: None, late_write_window }
 }
 
 /// Returns the time by which the owner of a mark made now must be dead: after all that it may wait for.

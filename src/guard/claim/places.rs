@@ -30,7 +30,7 @@ use crate::{
         steps::UNCLAIMED_MARKS_MAX,
     },
     guard::{refusals, request::Request},
-    store::StoreError,
+    store::{Sighting, StoreError},
 };
 
 /// The places of one write, in the order of their keys: `before`, `own`, `after`.
@@ -44,8 +44,8 @@ pub(crate) struct Places {
 /// A place in front of the line of a resource that the write touches.
 pub(super) struct TouchedPlace {
     pub(super) place: PlaceInFront,
-    /// The record as it was found free, and a moment before it was requested.
-    pub(super) seen: Option<(Snapshot, Instant)>,
+    /// The record as it was found free.
+    pub(super) seen: Option<Sighting>,
 }
 
 /// A part of the touched resources, by their place in the order.
@@ -198,7 +198,7 @@ impl Claims {
                 return Ok(false);
             }
             let kept = touched.place.keep_sign(&snapshot, &request.rules).await;
-            touched.seen = Some((snapshot, since));
+            touched.seen = Some(Sighting { snapshot, since });
             // A record with a renewed sign is read again.
             index += usize::from(kept.map_err(|error| refusals::of_store(&error))?);
         }

@@ -43,14 +43,6 @@ pub(crate) struct Admitted {
     pub(crate) fence: Revision,
 }
 
-/// A record that a write is judged by. The first one is read, or recalled, before the body is received.
-pub(crate) struct Early {
-    /// The record.
-    pub(crate) snapshot: Snapshot,
-    /// A moment before the record was requested.
-    pub(crate) since: Instant,
-}
-
 /// The maximum age of the time of a record without moments. A mark's deadline is counted from that time, and exceeds
 /// all waits of its owner by more than this.
 const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
@@ -64,7 +56,7 @@ impl Writes {
     pub(crate) async fn admit(
         &self,
         request: &Request,
-        early: Option<Early>,
+        early: Option<Sighting>,
         places: &mut Places,
         end: Instant,
     ) -> Result<Admitted, Answer> {
@@ -76,26 +68,26 @@ impl Writes {
                 continue;
             }
             let is_early = early.is_some();
-            let Early { snapshot, since } = match early.take().or(last.take()) {
+            let seen = match early.take().or(last.take()) {
                 Some(known) => known,
                 None => self.read_for(request).await?,
             };
-            let is_in_doubt = self.claims.may_write(&snapshot);
-            if is_in_doubt.is_err() || places.own.is_behind(&snapshot) || snapshot.availability() != Availability::Free
-            {
+            let snapshot = &seen.snapshot;
+            let is_in_doubt = self.claims.may_write(snapshot);
+            if is_in_doubt.is_err() || places.own.is_behind(snapshot) || snapshot.availability() != Availability::Free {
                 // A dead owner's mark becomes a doubt, whoever comes: that tells nobody anything.
                 if !may_know && snapshot.availability() != Availability::Orphaned {
-                    self.must_know_to_wait(request, &snapshot).await?;
+                    self.must_know_to_wait(request, snapshot).await?;
                     may_know = true;
                 }
                 is_in_doubt?;
-                self.claims.wait_for_own(request, &snapshot, places, end).await?;
+                self.claims.wait_for_own(request, snapshot, places, end).await?;
                 continue;
             }
             if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
-            let (judged, right) = match self.judge_wholly(request, &snapshot).await {
+            let (judged, right) = match self.judge_wholly(request, snapshot).await {
                 Err(refused) if is_early => {
                     let current = self.read_for(request).await?;
                     if current.snapshot.revision == snapshot.revision {
@@ -107,20 +99,20 @@ impl Writes {
                 judged => judged?,
             };
             let marking = Instant::now();
-            let waits = self.defer(request, &snapshot, right).await?;
+            let waits = self.defer(request, snapshot, right).await?;
             if let Some(current) = waits.filter(|_| Instant::now() < end) {
-                last = Some(Early { snapshot: *current, since: marking });
+                last = Some(Sighting { snapshot: *current, since: marking });
                 continue;
             }
-            let held = self.claims.hold(request, places, (&snapshot, since), MarkKind::Claim, right).await;
+            let held = self.claims.hold(request, places, &seen, MarkKind::Claim, right).await;
             match held.map_err(|error| refusals::of_store(&error))? {
                 Holding::Done(claim) => {
-                    let spelling = self.knowledge.spelling(request, Some(&snapshot));
+                    let spelling = self.knowledge.spelling(request, Some(snapshot));
                     return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.
                 Holding::Conflict(current) if is_early || Instant::now() < end => {
-                    last = Some(Early { snapshot: *current, since: marking });
+                    last = Some(Sighting { snapshot: *current, since: marking });
                 }
                 Holding::Taken if Instant::now() < end => {}
                 Holding::Full => return Err(refusals::too_many_unclaimed().into()),
@@ -133,24 +125,25 @@ impl Writes {
 
     /// Returns the record as this process last saw it, if the write passes by it. The swap of the mark then shows
     /// whether it is still current, so the record need not be read. No refusal rests on what was only remembered.
-    pub(super) async fn recalled(&self, request: &Request) -> Option<Early> {
-        let Sighting { snapshot, since } = self.knowledge.records.recall(&request.key).await?;
-        let passes = self.claims.may_write(&snapshot).is_ok()
-            && judge_write_by_lease(request, &snapshot).is_ok()
-            && self.knowledge.judge_by_memory(request, &snapshot).0 == Verdict::Pass
-            && !self.knowledge.may_be_removed(request, &snapshot).await;
-        passes.then_some(Early { snapshot, since })
+    pub(super) async fn recalled(&self, request: &Request) -> Option<Sighting> {
+        let seen = self.knowledge.records.recall(&request.key).await?;
+        let snapshot = &seen.snapshot;
+        let passes = self.claims.may_write(snapshot).is_ok()
+            && judge_write_by_lease(request, snapshot).is_ok()
+            && self.knowledge.judge_by_memory(request, snapshot).0 == Verdict::Pass
+            && !self.knowledge.may_be_removed(request, snapshot).await;
+        passes.then_some(seen)
     }
 
     /// Returns the record that was read early, with the current time, if no other write is in the way. No lease is
     /// judged by an earlier time.
-    pub(crate) async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Early>, Refusal> {
-        let Some(Early { mut snapshot, mut since }) = early else { return Ok(None) };
-        if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
-            since = Instant::now();
-            snapshot.now = self.knowledge.records.now().await.map_err(|error| refusals::of_store(&error))?;
+    pub(crate) async fn as_of_now(&self, early: Option<Sighting>) -> Result<Option<Sighting>, Refusal> {
+        let Some(mut seen) = early else { return Ok(None) };
+        if seen.snapshot.record.has_moments() || seen.since.elapsed() > EARLY_AGE_MAX {
+            seen.since = Instant::now();
+            seen.snapshot.now = self.knowledge.records.now().await.map_err(|error| refusals::of_store(&error))?;
         }
-        Ok((snapshot.availability() == Availability::Free).then_some(Early { snapshot, since }))
+        Ok((seen.snapshot.availability() == Availability::Free).then_some(seen))
     }
 
     /// Gives the claim back if the request would remove resources below its target.
@@ -165,9 +158,9 @@ impl Writes {
         }
     }
 
-    async fn read_for(&self, request: &Request) -> Result<Early, Refusal> {
+    async fn read_for(&self, request: &Request) -> Result<Sighting, Refusal> {
         let since = Instant::now();
-        Ok(Early { snapshot: self.knowledge.record(request).await?, since })
+        Ok(Sighting { snapshot: self.knowledge.record(request).await?, since })
     }
 
     /// Returns the whole verdict: for a write that passes, the state that it was judged by and its right under the

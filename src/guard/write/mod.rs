@@ -33,10 +33,11 @@ use crate::{
         verdict::Verdict,
     },
     routing::{door::Door, table::RoutingTable},
+    store::Sighting,
     telemetry::Step,
     upstream::{BufferedBody, Transport, fields::response_head, read_whole},
 };
-use admit::{Admitted, Early};
+use admit::Admitted;
 use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
 use metadata::{after_change, half_changed};
 use new_state::{NewState, describes_target};
@@ -113,7 +114,7 @@ impl Writes {
         request: &Request,
         is_costly: bool,
         mut key: Option<&mut WriteKey>,
-    ) -> Result<Option<Early>, Answer> {
+    ) -> Result<Option<Sighting>, Answer> {
         if self.may_be_retry(key.as_deref_mut()).await? {
             return Ok(None);
         }
@@ -130,7 +131,7 @@ impl Writes {
         client: &mut dyn Client,
         request: &Request,
         key: Option<WriteKey>,
-        early: Option<Early>,
+        early: Option<Sighting>,
     ) -> Result<Answer, Answer> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         checksums::check(request, &request.content.checksums, &body).await?;
@@ -147,7 +148,7 @@ impl Writes {
     async fn write_to_upstream(
         &self,
         request: &Request,
-        early: Option<Early>,
+        early: Option<Sighting>,
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
@@ -174,7 +175,7 @@ impl Writes {
     ///
     /// `None`: only once the body has arrived may the client be answered. A client without rights must not see by an
     /// early answer that something is in its way.
-    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Option<Early>, Answer> {
+    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Option<Sighting>, Answer> {
         // A costly upload is worth a read.
         let recalled = if is_costly { None } else { self.recalled(request).await };
         if let Some(recalled) = recalled {
@@ -213,7 +214,7 @@ impl Writes {
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
         match by_lease {
-            Ok(_) => Ok(Some(Early { snapshot, since })),
+            Ok(_) => Ok(Some(Sighting { snapshot, since })),
             Err(denied) => Err(self.leases.refuse_by_lease(request, &snapshot, denied).await),
         }
     }

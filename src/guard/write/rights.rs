@@ -1,6 +1,6 @@
 //! What a write without rights must not learn, and the places that it must not take.
 
-use super::{Writes, admit::Early};
+use super::Writes;
 use crate::{
     core::{record::Snapshot, resource::ResourceKey, rights::Obstacle, verdict::Verdict},
     guard::{
@@ -8,6 +8,7 @@ use crate::{
         lease::usage::{conditions_go_first, is_open_to_all, judge_write_by_lease, lease_obstacle},
         request::Request,
     },
+    store::Sighting,
 };
 
 impl Writes {
@@ -40,7 +41,7 @@ impl Writes {
     pub(super) async fn must_know_of_line(
         &self,
         request: &Request,
-        early: Option<&Early>,
+        early: Option<&Sighting>,
         touched: &[ResourceKey],
     ) -> Result<(), Answer> {
         let queues = &self.claims.queues;

@@ -20,6 +20,7 @@ use crate::{
         refusals,
         request::{Request, remove_conditions},
     },
+    store::Sighting,
     upstream::{BufferedBody, fields::response_head, read_whole},
 };
 
@@ -82,23 +83,24 @@ impl Writes {
                 continue;
             }
             let since = Instant::now();
-            let snapshot = self.knowledge.record(request).await?;
-            if places.own.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
-                self.claims.wait_for_own(request, &snapshot, places, end).await?;
+            let seen = Sighting { snapshot: self.knowledge.record(request).await?, since };
+            let snapshot = &seen.snapshot;
+            if places.own.is_behind(snapshot) || snapshot.availability() == Availability::Orphaned {
+                self.claims.wait_for_own(request, snapshot, places, end).await?;
                 continue;
             }
             if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
-            self.claims.may_begin(&snapshot)?;
-            let right = match judge_write_by_lease(request, &snapshot) {
+            self.claims.may_begin(snapshot)?;
+            let right = match judge_write_by_lease(request, snapshot) {
                 Ok(right) => right,
-                Err(denied) => return Err(self.leases.refuse_by_lease(request, &snapshot, denied).await),
+                Err(denied) => return Err(self.leases.refuse_by_lease(request, snapshot, denied).await),
             };
-            match self.claims.hold(request, places, (&snapshot, since), MarkKind::Unclaimed, right).await {
+            match self.claims.hold(request, places, &seen, MarkKind::Unclaimed, right).await {
                 Ok(Holding::Done(held)) => return Ok(held),
                 Ok(Holding::Full) => {
-                    self.probes.must_know(request, &snapshot, Obstacle::Write).await?;
+                    self.probes.must_know(request, snapshot, Obstacle::Write).await?;
                     return Err(refusals::too_many_unclaimed().into());
                 }
                 Ok(Holding::Conflict(_) | Holding::Taken) if Instant::now() < end => {}

@@ -11,7 +11,7 @@ use http::{HeaderMap, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::Instant;
 
-use super::{Writes, admit::Early};
+use super::Writes;
 use crate::{
     body::{Body, Client},
     core::{
@@ -35,7 +35,7 @@ use crate::{
         refusals,
         request::Request,
     },
-    store::StoreError,
+    store::{Sighting, StoreError},
     upstream::BodyPrefix,
 };
 use in_process::{Begun, InProcess, ProcessAttempt};
@@ -63,7 +63,7 @@ pub(crate) struct WriteKey {
     name: KeyName,
     sender: AttemptSender,
     /// The record of the write, if it was read in the store.
-    seen: Option<Early>,
+    seen: Option<Sighting>,
 }
 
 /// A write that will be remembered under its key, if it came with one. Dropping it without an end makes it a doubt.
@@ -186,17 +186,17 @@ impl Writes {
         &self,
         request: &Request,
         key: &ResourceKey,
-        seen: Option<Early>,
+        seen: Option<Sighting>,
         sent: SentWrite,
     ) -> Result<Result<Claim, (SentWrite, Progress)>, Refusal> {
-        let Early { snapshot, since } = match self.as_of_now(seen).await? {
+        let seen = match self.as_of_now(seen).await? {
             Some(seen) => seen,
             None => self.read_attempt(key).await?,
         };
-        if let Some(first) = progress(&snapshot) {
+        if let Some(first) = progress(&seen.snapshot) {
             return Ok(Err(first));
         }
-        let marked = self.claims.mark_attempt(request, key, (&snapshot, since), sent).await;
+        let marked = self.claims.mark_attempt(request, key, &seen, sent).await;
         Ok(match marked.map_err(|error| refusals::of_store(&error))? {
             Marked::Done(claim) => Ok(claim),
             // Another attempt has come first, and may have left no trace by now.
@@ -206,11 +206,11 @@ impl Writes {
     }
 
     /// Reads the record of a write. If the owner of an attempt is dead, makes it a doubt.
-    async fn read_attempt(&self, key: &ResourceKey) -> Result<Early, Refusal> {
+    async fn read_attempt(&self, key: &ResourceKey) -> Result<Sighting, Refusal> {
         let since = Instant::now();
         let read = self.knowledge.records.update(key, None, take_over).await;
         let snapshot = read.map_err(|error| refusals::of_store(&error))?.snapshot;
-        Ok(Early { snapshot, since })
+        Ok(Sighting { snapshot, since })
     }
 }
 
