@@ -193,7 +193,7 @@ impl Cors {
         let mut exchange = exchange.await.map_err(refusals::of_read)?;
         let mut head = response_head(exchange.take_head());
         if is_granted(&head.headers) {
-            let with_leases = request.rules.lease.is_some();
+            let with_leases = request.rules().lease.is_some();
             if let Some(allowed) = cors::allowed(&head.headers, with_leases) {
                 head.insert_header(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed)?;
             }

@@ -272,7 +272,7 @@ impl Guard {
         intent: Intent,
         is_lease: bool,
     ) -> Result<Answer, Answer> {
-        let is_expected = request.route.deletes_may_be_pending;
+        let is_expected = request.route().deletes_may_be_pending;
         if is_expected {
             // Boxed, so that the futures of other requests stay small.
             Box::pin(self.finish_delete(client, request, false)).await;
@@ -299,7 +299,7 @@ impl Guard {
         intent: Intent,
         is_lease: bool,
     ) -> Result<Answer, Answer> {
-        match (intent, &request.rules.lease) {
+        match (intent, &request.rules().lease) {
             (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
             (Intent::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
             (Intent::Read, _) if !request.is_get_or_head() => {

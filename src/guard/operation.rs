@@ -132,7 +132,8 @@ impl Guard {
                 return tell_not_modified(request, fields, head);
             }
             CallOutcome::Failed(error) => {
-                let describes_content = request.method != Method::HEAD || request.rules.quirks.head_errors_have_content;
+                let describes_content =
+                    request.method != Method::HEAD || request.rules().quirks.head_errors_have_content;
                 write_error(&mut head, &error, describes_content)?
             }
             CallOutcome::Done { status, relays_body, fields } => {

@@ -1,7 +1,6 @@
 //! One guarded request, and what follows from its head alone.
 
 use std::{
-    ops::Deref,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -43,8 +42,8 @@ const CONDITIONS: [HeaderName; 5] =
 
 /// A guarded request with parsed preconditions.
 pub(crate) struct Request {
-    /// The route of the request, whose parts are read as the request's own.
-    place: GuardedRoute,
+    /// The route of the request, and what the request does there.
+    pub(crate) place: GuardedRoute,
     /// The resource that the request acts on.
     pub(crate) key: ResourceKey,
     /// The method that the request is judged by.
@@ -75,10 +74,8 @@ pub(crate) struct AnnouncedContent {
 
 /// A route that enforces its guard, and what the request does there.
 pub(crate) struct GuardedRoute {
-    /// The route.
-    pub(crate) route: Arc<Route>,
-    /// The rules of the route.
-    pub(crate) rules: Arc<GuardRules>,
+    route: Arc<Route>,
+    rules: Arc<GuardRules>,
     /// The gate that writes on the route go through.
     pub(crate) gate: Arc<Gate>,
     /// The target by which the upstream gets a write, if it is not that of the resource.
@@ -87,14 +84,6 @@ pub(crate) struct GuardedRoute {
     pub(crate) usages: Usages,
     /// Whether the request removes a whole collection, as an operation of its own.
     pub(crate) removes_tree: bool,
-}
-
-impl Deref for Request {
-    type Target = GuardedRoute;
-
-    fn deref(&self) -> &GuardedRoute {
-        &self.place
-    }
 }
 
 /// The sender of a request.
@@ -199,12 +188,12 @@ impl Request {
     pub(crate) fn can_lend_credentials(&self) -> bool {
         let headers = &self.head.headers;
         let is_signed = signer(headers).is_some() || Signature::of(self.head.raw_path(), headers).is_of_aws();
-        !is_signed && self.rules.probe_auth == ProbeAuth::Client
+        !is_signed && self.rules().probe_auth == ProbeAuth::Client
     }
 
     /// How its client speaks.
     pub(crate) fn grammar(&self) -> &'static dyn Grammar {
-        self.rules.dialect.grammar()
+        self.rules().dialect.grammar()
     }
 
     /// Whether the method is GET or HEAD, which select a representation.
@@ -222,23 +211,33 @@ impl Request {
     /// target: it names the operation and the right to it.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
-        let target = if self.rules.quirks.query_names_target { target } else { split_query(target).0 };
+        let target = if self.rules().quirks.query_names_target { target } else { split_query(target).0 };
         TargetName::of(target, self.upstream().ignore_case)
     }
 
     /// Goes through the gate of the route, for a write. Fails if the route has been replaced.
     pub(crate) async fn pass(&self) -> Result<Pass, Refusal> {
-        self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
+        self.place.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
+    }
+
+    /// The route.
+    pub(crate) const fn route(&self) -> &Arc<Route> {
+        &self.place.route
+    }
+
+    /// The rules of the route.
+    pub(crate) fn rules(&self) -> &GuardRules {
+        &self.place.rules
     }
 
     /// The upstream of the route.
     pub(crate) fn upstream(&self) -> &Arc<Upstream> {
-        &self.route.upstream
+        &self.route().upstream
     }
 
     /// Returns how long the body of this response may take to arrive.
     pub(crate) fn wait_for_body(&self, head: &ResponseHeader) -> Duration {
-        self.rules.wait_for_body(content_length(&head.headers), self.upstream().read_timeout)
+        self.rules().wait_for_body(content_length(&head.headers), self.upstream().read_timeout)
     }
 
     /// The server to probe for the resource.

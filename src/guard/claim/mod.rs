@@ -135,9 +135,9 @@ impl Claims {
         seen: &Sighting,
         sent: SentWrite,
     ) -> Result<Marked, StoreError> {
-        let kind = MarkKind::Attempt(sent, request.rules.idempotency_ttl);
+        let kind = MarkKind::Attempt(sent, request.rules().idempotency_ttl);
         let mut intent = intent(request, kind, seen);
-        intent.deadline = intent.deadline.plus(request.rules.claim_max_wait);
+        intent.deadline = intent.deadline.plus(request.rules().claim_max_wait);
         self.marker.mark(key, &seen.snapshot, intent).await
     }
 
@@ -155,7 +155,7 @@ impl Claims {
             let taken = self.take_over_dead(&request.key, Some(snapshot.clone())).await;
             return taken.map(drop).map_err(|error| refusals::of_store(&error));
         }
-        self.wait_in_front(snapshot, &request.rules, standing, end).await
+        self.wait_in_front(snapshot, request.rules(), standing, end).await
     }
 
     /// Makes doubts of the marks that dead owners have left in a record. Returns the record without them. `snapshot` is
@@ -180,7 +180,7 @@ impl Claims {
 fn intent(request: &Request, kind: MarkKind, seen: &Sighting) -> MarkIntent {
     let upstream = request.upstream();
     let (now, late_write_window) = (seen.snapshot.now, upstream.late_write_window);
-    let deadline = deadline(now, upstream, &request.rules);
+    let deadline = deadline(now, upstream, request.rules());
     MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, removes: None, late_write_window }
 }
 

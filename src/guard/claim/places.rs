@@ -115,7 +115,7 @@ impl Claims {
         touched: &[ResourceKey],
         end: Instant,
     ) -> Result<Places, Refusal> {
-        let line_max = request.rules.claim_max_waiters;
+        let line_max = request.rules().claim_max_waiters;
         self.stand_at_all(request, touched, (Member::Claim, line_max), end).await.map_err(refusals::of_turn)
     }
 
@@ -193,11 +193,11 @@ impl Claims {
                 let taken_down = places.take_down_after(part, index).await;
                 taken_down.map_err(|error| refusals::of_store(&error))?;
                 if let Some(touched) = places.part(part).get_mut(index) {
-                    self.wait_in_front(&snapshot, &request.rules, &mut touched.place, end).await?;
+                    self.wait_in_front(&snapshot, request.rules(), &mut touched.place, end).await?;
                 }
                 return Ok(false);
             }
-            let kept = touched.place.keep_sign(&snapshot, &request.rules).await;
+            let kept = touched.place.keep_sign(&snapshot, request.rules()).await;
             touched.seen = Some(Sighting { snapshot, since });
             // A record with a renewed sign is read again.
             index += usize::from(kept.map_err(|error| refusals::of_store(&error))?);

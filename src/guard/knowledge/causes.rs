@@ -90,12 +90,12 @@ impl Knowledge {
 
     /// Logs once that the body of a response was not read to its end.
     pub(crate) fn was_relayed(&self, request: &Request, why: Untagged) {
-        self.causes.warnings.tell_of_read(&request.route, &request.rules, why);
+        self.causes.warnings.tell_of_read(request.route(), request.rules(), why);
     }
 
     /// Notes that a write has left the resource without a tag, and logs it once.
     pub(crate) fn was_left_untagged(&self, request: &Request, why: Untagged) {
-        self.causes.warnings.tell_of_write(&request.route, &request.rules, why);
+        self.causes.warnings.tell_of_write(request.route(), request.rules(), why);
         self.causes.untagged.insert(request.variant(), why);
     }
 
@@ -106,13 +106,13 @@ impl Knowledge {
             info.got_no_tag(why);
         }
         if let Some(metrics) = metrics::get() {
-            metrics.untagged(&request.route.name, why.word());
+            metrics.untagged(&request.route().name, why.word());
         }
     }
 
     /// Logs once that a request has shown that the backend and the route do not suit each other.
     pub(crate) fn is_unsuited(&self, request: &Request, why: Unsuited) {
-        self.causes.warnings.tell_of_backend(&request.route, why);
+        self.causes.warnings.tell_of_backend(request.route(), why);
     }
 
     /// Adds to the refusal of a precondition what is known of its cause.
@@ -151,7 +151,7 @@ impl Knowledge {
         let cause = refusal.cause_mut();
         cause.probe_status = status.map(|status| status.as_u16());
         // A probe with other credentials shows a state that may not be the client's.
-        cause.client_may_know &= request.rules.probe_auth == ProbeAuth::Client;
+        cause.client_may_know &= request.rules().probe_auth == ProbeAuth::Client;
         refusal
     }
 

@@ -21,8 +21,8 @@ impl Knowledge {
     /// Whether the memory of a resource may be older than the removal of its container.
     pub(crate) async fn may_be_removed(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let conditions = &request.conditions;
-        let asks_memory = !conditions.is_empty() || request.rules.require != Require::Never;
-        if !request.rules.quirks.removes_trees || request.rules.other_writers || !asks_memory {
+        let asks_memory = !conditions.is_empty() || request.rules().require != Require::Never;
+        if !request.rules().quirks.removes_trees || request.rules().other_writers || !asks_memory {
             return false;
         }
         let key = ResourceKey::of_collections(&request.upstream().identity);

@@ -18,11 +18,11 @@ use crate::{
 /// The tag that the head of a response states, as the backend spells it. `None` if the route's tags do not come from
 /// heads.
 pub(crate) fn stated_tag(request: &Request, headers: &HeaderMap) -> Option<EntityTag> {
-    match &request.rules.etag {
+    match &request.rules().etag {
         TagSource::Upstream | TagSource::Delegate => {
             let (validators, unusable) = Validators::from_headers(headers);
             if let Some(reason) = unusable {
-                tracing::warn!(route = %request.route.name, %reason, "the proxy cannot use the upstream's tag");
+                tracing::warn!(route = %request.route().name, %reason, "the proxy cannot use the upstream's tag");
             }
             validators.tag
         }

@@ -64,13 +64,13 @@ pub(crate) fn evidence(
     remembered: Option<&Validators>,
 ) -> Vec<Evidence> {
     let mut pieces = Vec::new();
-    if request.rules.other_writers || !snapshot.has_no_pending_writes() {
+    if request.rules().other_writers || !snapshot.has_no_pending_writes() {
         return pieces;
     }
     let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant(), &[]));
     let dated = |modified: Option<Modified>| modified.map(|modified| modified.by_record(snapshot.record.first_date));
     if let Some(known) = snapshot.known() {
-        let representation = match (&known.representation, &request.rules.etag) {
+        let representation = match (&known.representation, &request.rules().etag) {
             // The version is the tag, whatever else memory holds.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: dated(validators.modified), ..version.clone() })
@@ -84,11 +84,11 @@ pub(crate) fn evidence(
             (representation, _) => representation.clone(),
         };
         let selected = known.variant == request.variant();
-        pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected });
+        pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected });
     }
-    if let (Some(validators), true) = (remembered, request.rules.etag != TagSource::Version) {
+    if let (Some(validators), true) = (remembered, request.rules().etag != TagSource::Version) {
         let representation = Representation::Present(validators.clone());
-        pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected: true });
+        pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected: true });
     }
     // A tag of the current version was issued for a representation that existed, and any write since would have made
     // another version. So the tag alone decides, whether or not anything else is known of the resource.
@@ -96,7 +96,7 @@ pub(crate) fn evidence(
         // A body that was too large to hash got a version tag. A list of only version tags is judged by versions
         // alone.
         let selected =
-            request.rules.etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
+            request.rules().etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
         let representation = Representation::Present(version);
         pieces.push(Evidence { representation, rule: MatchRule::Version, selected });
     }
@@ -108,15 +108,15 @@ impl Knowledge {
     pub(crate) fn judge_by_memory(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
         // The record holds the version, and remembered responses add nothing to it.
         let remembered =
-            (request.rules.etag != TagSource::Version).then(|| self.remembered(request, snapshot)).flatten();
+            (request.rules().etag != TagSource::Version).then(|| self.remembered(request, snapshot)).flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let spelling = self.spelling(request, Some(snapshot));
         let evidence = evidence(request, snapshot, (self.records.incarnation(), &spelling), validators);
-        let judging = if request.rules.etag == TagSource::Delegate && !self.backend_judges(request) {
+        let judging = if request.rules().etag == TagSource::Delegate && !self.backend_judges(request) {
             // The backend should judge its own tags and does not.
-            Cow::Owned(GuardRules { etag: TagSource::Upstream, ..GuardRules::clone(&request.rules) })
+            Cow::Owned(GuardRules { etag: TagSource::Upstream, ..GuardRules::clone(request.rules()) })
         } else {
-            Cow::Borrowed(&*request.rules)
+            Cow::Borrowed(&*request.rules())
         };
         let (mut verdict, judged_by) = judge_from_memory(&judging, &request.method, &request.conditions, &evidence);
         // A refusal that rests on the target's state reveals that state. Only a principal that may know the state

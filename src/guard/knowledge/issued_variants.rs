@@ -40,8 +40,8 @@ impl Knowledge {
     /// Whether `If-None-Match` names the version although the route usually issues another kind of tag.
     pub(crate) fn excludes_version(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let incarnation = self.records.incarnation().0;
-        request.rules.etag.needs_body()
-            && !request.rules.other_writers
+        request.rules().etag.needs_body()
+            && !request.rules().other_writers
             && excluded_tags(request).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
     }
 
@@ -79,13 +79,13 @@ impl Knowledge {
 
 /// Whether tags distinguish this variant from the one that a write selects.
 pub(crate) fn names_variant(request: &Request, selection: &Selection) -> bool {
-    request.rules.etag == TagSource::Content || selection.has_target_of(&request.head)
+    request.rules().etag == TagSource::Content || selection.has_target_of(&request.head)
 }
 
 /// The tags in `If-None-Match` of a write. Empty if the upstream judges them, or if the route's tags are versions,
 /// which all variants share.
 fn excluded_tags(request: &Request) -> &[EntityTag] {
-    match (&request.conditions.if_none_match, &request.rules.etag) {
+    match (&request.conditions.if_none_match, &request.rules().etag) {
         (_, TagSource::Version | TagSource::Delegate) => &[],
         (Some(TagCondition::Tags(tags)), _) => tags,
         _ => &[],
@@ -96,9 +96,9 @@ fn excluded_tags(request: &Request) -> &[EntityTag] {
 /// them.
 pub(crate) fn tags_of(request: &Request) -> impl Iterator<Item = &EntityTag> {
     let tags = match &request.conditions.if_match {
-        Some(TagCondition::Tags(tags)) if request.rules.etag != TagSource::Version => tags.as_slice(),
+        Some(TagCondition::Tags(tags)) if request.rules().etag != TagSource::Version => tags.as_slice(),
         _ => &[],
     };
-    let takes_weak = request.rules.compare == Compare::Opaque;
+    let takes_weak = request.rules().compare == Compare::Opaque;
     tags.iter().filter(move |tag| takes_weak || !tag.is_weak()).take(TAGS_MAX)
 }

@@ -33,21 +33,21 @@ impl Knowledge {
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
         // All variants share the version.
-        let selection = (request.rules.etag != TagSource::Version)
-            .then(|| Selection::of(&request.rules, &request.head, &head.headers));
+        let selection = (request.rules().etag != TagSource::Version)
+            .then(|| Selection::of(request.rules(), &request.head, &head.headers));
         let spelling = self.spelling(request, snapshot);
         let issued = |tag: EntityTag| self.issue(request, &spelling, &tag);
         let version_tag = || self.version_tag(request, snapshot?, selecting.unwrap_or_default());
-        let tag = match (&request.rules.etag, whole) {
+        let tag = match (&request.rules().etag, whole) {
             (TagSource::Upstream | TagSource::Delegate | TagSource::Header(_), _) => {
                 stated_tag(request, &head.headers).and_then(issued)
             }
             (TagSource::Version, _) => version_tag(),
             (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
-                tag_of(&request.rules, body, selection.as_ref().and_then(|selection| selection.number(request)))
+                tag_of(request.rules(), body, selection.as_ref().and_then(|selection| selection.number(request)))
                     .and_then(issued)
             }
-            (TagSource::Content | TagSource::Json(_), _) if !request.rules.other_writers => version_tag(),
+            (TagSource::Content | TagSource::Json(_), _) if !request.rules().other_writers => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,
         };
         if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
@@ -68,7 +68,7 @@ impl Knowledge {
     ) {
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
         // What HEAD shows is the answer for its client, but no memory that others are judged by (rule 19).
-        let is_of_get = request.method != Method::HEAD || request.rules.etag.needs_body();
+        let is_of_get = request.method != Method::HEAD || request.rules().etag.needs_body();
         let may_remember = is_selected
             && is_of_get
             && request.is_named_by_head()
@@ -76,7 +76,7 @@ impl Knowledge {
             && is_shareable(&head.headers);
         let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
         let earlier = self.remembered(request, snapshot);
-        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, &request.rules)) {
+        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, request.rules())) {
             return;
         }
         let remembered = Remembered {
@@ -84,7 +84,7 @@ impl Knowledge {
             selecting,
             validators: validators.clone(),
             fields: not_modified_fields(&head.headers),
-            until: snapshot.now.plus(request.rules.identity_ttl),
+            until: snapshot.now.plus(request.rules().identity_ttl),
         };
         self.memory.remember(request.variant(), remembered);
     }

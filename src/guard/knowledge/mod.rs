@@ -81,7 +81,7 @@ impl Knowledge {
         let incarnation = self.records.incarnation().0;
         if self.has_coarse_tags(request) {
             Spelling::of(incarnation, snapshot)
-        } else if request.rules.etag.is_backends() {
+        } else if request.rules().etag.is_backends() {
             Spelling::of_unique(incarnation, snapshot)
         } else {
             Spelling::Own
@@ -114,7 +114,7 @@ impl Knowledge {
 
     /// Remembers that the upstream lets the sender of a request read the resource.
     pub(crate) fn was_let_read(&self, request: &Request, snapshot: &Snapshot) {
-        let (seen, identity_ttl) = ((snapshot.now, snapshot.version()), request.rules.identity_ttl);
+        let (seen, identity_ttl) = ((snapshot.now, snapshot.version()), request.rules().identity_ttl);
         self.read_grants.was_let_read(&request.key, request.sender.principal, seen, identity_ttl);
     }
 

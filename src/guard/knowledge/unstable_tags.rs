@@ -98,7 +98,7 @@ impl Knowledge {
         tag: Option<&EntityTag>,
     ) {
         let is_seen =
-            head.status == StatusCode::OK && request.is_named_by_head() && request.rules.etag != TagSource::Version;
+            head.status == StatusCode::OK && request.is_named_by_head() && request.rules().etag != TagSource::Version;
         let (Some(snapshot), Some(tag), true) =
             (snapshot.filter(|snapshot| snapshot.has_no_pending_writes()), tag, is_seen)
         else {
@@ -111,15 +111,15 @@ impl Knowledge {
         // A backend may answer HEAD and GET with different tags, each consistently.
         let variant = hash_of(&(request.variant(), selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
-        let enough = if request.rules.other_writers { CHANGES_BESIDE_OTHERS } else { 1 };
+        let enough = if request.rules().other_writers { CHANGES_BESIDE_OTHERS } else { 1 };
         // A write may have begun after the record was read and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
         }
         if let Some(metrics) = metrics::get() {
-            metrics.flapped(&request.route.name);
+            metrics.flapped(&request.route().name);
         }
-        let (route, count) = (&request.route.name, self.unstable_tags.count(&request.route.name));
+        let (route, count) = (&request.route().name, self.unstable_tags.count(&request.route().name));
         if count > 1 {
             tracing::debug!(%route, key = %request.key, count, "a tag changed again with no write between two reads");
             return;
@@ -128,7 +128,7 @@ impl Knowledge {
             %route,
             key = %request.key,
             "two reads gave different tags although no write came between, so clients are refused for no reason: {}",
-            remedy(&request.rules)
+            remedy(request.rules())
         );
     }
 }
@@ -136,14 +136,14 @@ impl Knowledge {
 impl Knowledge {
     /// Notes the tag that the resource of a request was shown with, by a read or a probe.
     pub(crate) fn note_shown(&self, request: &Request, snapshot: &Snapshot, tag: &EntityTag) {
-        if request.rules.etag.needs_body() && snapshot.has_no_pending_writes() {
+        if request.rules().etag.needs_body() && snapshot.has_no_pending_writes() {
             self.unstable_tags.see(shown(request), snapshot.touched(), tag);
         }
     }
 
     /// Whether the resource of a request was shown with another tag each time, and nothing was written meanwhile.
     pub(super) fn changes_each_time(&self, request: &Request, snapshot: &Snapshot) -> bool {
-        request.rules.etag.needs_body()
+        request.rules().etag.needs_body()
             && self.unstable_tags.changes(shown(request), snapshot.touched()) >= CHANGES_BESIDE_OTHERS
     }
 }

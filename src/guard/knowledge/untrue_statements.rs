@@ -62,7 +62,11 @@ impl UntrueStatements {
         if all.iter().any(|untrue| untrue.is(request, statement)) {
             return false;
         }
-        all.push(UntrueStatement { route: request.route.name.clone(), etag: request.rules.etag.clone(), statement });
+        all.push(UntrueStatement {
+            route: request.route().name.clone(),
+            etag: request.rules().etag.clone(),
+            statement,
+        });
         self.any.store(true, Ordering::Release);
         true
     }
@@ -70,26 +74,26 @@ impl UntrueStatements {
 
 impl UntrueStatement {
     fn is(&self, request: &Request, statement: Statement) -> bool {
-        self.statement == statement && self.route == request.route.name && self.etag == request.rules.etag
+        self.statement == statement && self.route == request.route().name && self.etag == request.rules().etag
     }
 }
 
 impl Knowledge {
     /// Whether the tags of a route can be coarse, by its configuration and by what was seen.
     pub(crate) fn has_coarse_tags(&self, request: &Request) -> bool {
-        request.rules.has_coarse_tags(self.untrue.has(request, Statement::TagsAreUnique))
+        request.rules().has_coarse_tags(self.untrue.has(request, Statement::TagsAreUnique))
     }
 
     /// Whether the backend of a route judges `If-Match`, by its configuration and by what was seen.
     pub(crate) fn backend_judges(&self, request: &Request) -> bool {
-        request.rules.etag == TagSource::Delegate && !self.untrue.has(request, Statement::BackendChecks)
+        request.rules().etag == TagSource::Delegate && !self.untrue.has(request, Statement::BackendChecks)
     }
 
     /// What is followed of the backend's tags by a write that has shown these. Hashes of content repeat with the content,
     /// and a POST may leave its target as it was.
     pub(crate) fn follows(&self, request: &Request, tags: [Option<&EntityTag>; 2]) -> Option<Followed> {
-        let followed = request.rules.follows(self.untrue.has(request, Statement::TagsAreUnique))?;
-        let are_hashes = request.rules.quirks.tags_are_hashes && tags.into_iter().flatten().any(is_hash_of_content);
+        let followed = request.rules().follows(self.untrue.has(request, Statement::TagsAreUnique))?;
+        let are_hashes = request.rules().quirks.tags_are_hashes && tags.into_iter().flatten().any(is_hash_of_content);
         let may_stay = are_hashes || request.method == Method::POST;
         (followed == Followed::Bare || !may_stay).then_some(followed)
     }
@@ -104,7 +108,7 @@ impl Knowledge {
 
     /// Notices that the backend has broken a statement: counts it, and warns once for each route.
     pub(crate) fn is_untrue(&self, request: &Request, statement: Statement) {
-        let route = &request.route.name;
+        let route = &request.route().name;
         if let Some(metrics) = metrics::get() {
             metrics.untrue_statement(route, statement.word());
         }

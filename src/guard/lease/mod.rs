@@ -98,7 +98,7 @@ impl Leases {
             headers: &received.headers,
         };
         let operation = grammar.lease(incoming, rules, fresh_id)?;
-        let always_labelled = request.rules.quirks.lease_answers_have_validators;
+        let always_labelled = request.rules().quirks.lease_answers_have_validators;
         let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
         let is_presence_needed = (acquires || always_labelled) && rules.absent == AbsentLease::Refuse;
         let needs = Needs { presence: is_presence_needed, tag: acquires || always_labelled };
@@ -154,7 +154,7 @@ impl Leases {
                     missing.discard().await;
                     return Ok(None);
                 }
-                if request.rules.quirks.leases_have_paths {
+                if request.rules().quirks.leases_have_paths {
                     missing.discard().await;
                     return Err(nothing_to_lease().into());
                 }

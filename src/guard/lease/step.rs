@@ -69,7 +69,7 @@ impl Leases {
                 // The client whose turn it is counts as a waiter too: it waits for the lease itself.
                 let member = (Member::Passing, request.line_client());
                 let turn = self.queues.turn(&request.key, member, rules.max_waiters - 1, end);
-                let turn = unless_cancelled(&request.gate, turn);
+                let turn = unless_cancelled(&request.place.gate, turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
                     Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
@@ -79,7 +79,7 @@ impl Leases {
         };
         // Only a grant records its target, and its name is a hash.
         let target = if matches!(action, Action::Acquire(_)) { request.target() } else { TargetName::default() };
-        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules.claim_max_wait));
+        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim_max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
         let mut standing: Option<PlaceInFront> = None;
         loop {
@@ -130,7 +130,7 @@ impl Leases {
                         self.note_lease(request, &snapshot, done);
                         span.set("ifmatch.lease.event", done.word());
                         if let Some(metrics) = metrics::get() {
-                            metrics.lease(&request.route.name, done.word());
+                            metrics.lease(&request.route().name, done.word());
                         }
                         return Ok(Stepped { done, snapshot, waited, untold });
                     }
@@ -139,7 +139,8 @@ impl Leases {
                     }
                 }
                 Err(Denied::Held { remaining, .. } | Denied::NoPlace { remaining })
-                    if patience.is_some_and(|end| Instant::now() < end) && !request.gate.has_cancelled_waiters() =>
+                    if patience.is_some_and(|end| Instant::now() < end)
+                        && !request.place.gate.has_cancelled_waiters() =>
                 {
                     drop((pass, standing.take()));
                     waited = true;
@@ -147,7 +148,7 @@ impl Leases {
                     // Expiry does not change the record, so the wait has to end with the lease.
                     let wait = remaining.map_or(left, |remaining| remaining.min(left));
                     let change = self.wait_for_change(request, &action, &snapshot, wait);
-                    let changed = while_client_waits(client, unless_cancelled(&request.gate, change)).await?;
+                    let changed = while_client_waits(client, unless_cancelled(&request.place.gate, change)).await?;
                     changed.unwrap_or(Ok(())).map_err(|error| refusals::of_lease_store(&error))?;
                 }
                 Err(denied) => {
@@ -206,7 +207,7 @@ impl Leases {
         if request.conditions.is_empty() {
             return Ok(());
         }
-        if request.rules.etag == TagSource::Delegate {
+        if request.rules().etag == TagSource::Delegate {
             // The upstream never sees a lease operation, so it cannot judge the conditions itself.
             return self.probes.judge_by_probe(request, snapshot).await.map(drop);
         }

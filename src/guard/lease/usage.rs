@@ -72,7 +72,7 @@ impl Leases {
             Probed::Answer(exchange) => (Representation::Unknown, Some(exchange), None),
             Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
         };
-        let judged = judge(&request.method, &request.conditions, &representation, match_rule(&request.rules));
+        let judged = judge(&request.method, &request.conditions, &representation, match_rule(request.rules()));
         match (judged, own) {
             (Judgement::Failed { field, .. }, _) => {
                 let refusal = failed_read(&request.conditions, field, &representation);
@@ -90,7 +90,7 @@ impl Leases {
         request: &Request,
         (wanted, wait): LeaseOnRead,
     ) -> Result<Option<Receipt>, Answer> {
-        let Some(rules) = &request.rules.lease else { return Ok(None) };
+        let Some(rules) = &request.rules().lease else { return Ok(None) };
         let stepped = self.take_step(client, request, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
             Done::Acquired { id, duration, .. } => {
@@ -102,7 +102,7 @@ impl Leases {
 
     /// Releases the lease of a read that failed. If the release fails too, the lease is taken back later.
     pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: Receipt) {
-        let Some(rules) = &request.rules.lease else { return };
+        let Some(rules) = &request.rules().lease else { return };
         let released = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
         if let (Ok(_), Some(untold)) = (released, receipt.untold) {
             untold.told();
@@ -123,9 +123,9 @@ pub(crate) fn judge_read_by_lease(
     snapshot: Result<&Snapshot, &StoreError>,
 ) -> Result<Option<Revision>, Refusal> {
     let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
-    let may_be_leased = request.route.deletes_may_be_pending
-        || request.route.reads_may_be_leased
-        || request.rules.lease.as_ref().is_some_and(guards_reads);
+    let may_be_leased = request.route().deletes_may_be_pending
+        || request.route().reads_may_be_leased
+        || request.rules().lease.as_ref().is_some_and(guards_reads);
     let snapshot = match snapshot {
         Ok(snapshot) => snapshot,
         Err(error) if may_be_leased || request.sender.lease_id.is_some() => return Err(refusals::of_store(error)),
@@ -164,8 +164,8 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
     let standing = if request.sender.is_late_delete {
         judge_late_delete(snapshot, request.target())
     } else {
-        let rules = request.rules.lease.as_ref().filter(|_| request.sender.needs_lease);
-        judge_use(snapshot, rules, request.usages, request.sender.lease_id, principal)
+        let rules = request.rules().lease.as_ref().filter(|_| request.sender.needs_lease);
+        judge_use(snapshot, rules, request.place.usages, request.sender.lease_id, principal)
     };
     standing.map_err(|denied| {
         let reason = match &denied {
@@ -183,7 +183,7 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
 
 /// Returns the lease that a GET requests (`lease.acquire_on_read`); `None` if it requests none.
 pub(crate) fn wanted_on_read(request: &Request) -> Result<Option<LeaseOnRead>, Refusal> {
-    let rules = request.rules.lease.as_ref().filter(|_| request.method == Method::GET);
+    let rules = request.rules().lease.as_ref().filter(|_| request.method == Method::GET);
     let wanted = rules.map(|rules| request.grammar().lease_on_read(&request.head.headers, rules, fresh_id));
     Ok(wanted.transpose()?.flatten())
 }
@@ -196,18 +196,18 @@ fn without_leases(snapshot: &Snapshot) -> Snapshot {
 
 /// Whether each client that can reach the proxy may know of the lease (`lease.auth`).
 pub(crate) fn is_open_to_all(request: &Request) -> bool {
-    request.rules.lease.as_ref().is_some_and(|rules| rules.auth == LeaseAuth::None)
+    request.rules().lease.as_ref().is_some_and(|rules| rules.auth == LeaseAuth::None)
 }
 
 /// The lease of the resource of a request, as an obstacle.
 pub(crate) fn lease_obstacle(request: &Request) -> Obstacle {
-    Obstacle::Lease(request.rules.lease.as_ref().map_or(AbsentLease::Refuse, |rules| rules.absent))
+    Obstacle::Lease(request.rules().lease.as_ref().map_or(AbsentLease::Refuse, |rules| rules.absent))
 }
 
 /// Whether the conditions of a request are judged before the lease. In Azure all are, except `If-None-Match: *`.
 pub(crate) fn conditions_go_first(request: &Request) -> bool {
     let conditions = &request.conditions;
-    request.rules.quirks.conditions_before_lease
+    request.rules().quirks.conditions_before_lease
         && !conditions.is_empty()
         && conditions.if_none_match != Some(TagCondition::Any)
 }
@@ -217,7 +217,7 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
 /// has no lease.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;
-    let names_lease = request.rules.quirks.conditions_before_lease && request.sender.lease_id.is_some();
+    let names_lease = request.rules().quirks.conditions_before_lease && request.sender.lease_id.is_some();
     names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
 }
 
@@ -232,9 +232,9 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 /// Whether an appending write has nothing to judge, and so runs beside other writes.
 pub(crate) fn is_free_to_append(request: &Request) -> bool {
     let is_required =
-        request.rules.require != Require::Never && request.rules.require_methods.contains(&request.method);
+        request.rules().require != Require::Never && request.rules().require_methods.contains(&request.method);
     request.conditions.is_empty()
         && !is_required
         && request.sender.lease_id.is_none()
-        && !request.rules.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
+        && !request.rules().lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
 }

@@ -61,15 +61,15 @@ fn name(route: &Route) -> (String, String) {
 impl Probes {
     /// Refuses a request that could remove resources below its target. Nothing of it was sent.
     pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Answer> {
-        let may_remove = request.usages.contains(Usage::Delete)
-            && request.route.may_hold_members
-            && !request.rules.quirks.is_flat
-            && !request.removes_tree;
+        let may_remove = request.place.usages.contains(Usage::Delete)
+            && request.route().may_hold_members
+            && !request.rules().quirks.is_flat
+            && !request.place.removes_tree;
         if !may_remove {
             return Ok(());
         }
-        let end = Instant::now() + request.rules.probe_timeout;
-        let is_webdav = match request.rules.collections {
+        let end = Instant::now() + request.rules().probe_timeout;
+        let is_webdav = match request.rules().collections {
             Collections::None => return Ok(()),
             Collections::WebDav => true,
             Collections::Detect => self.is_webdav(request, end).await?,
@@ -82,7 +82,7 @@ impl Probes {
     }
 
     async fn is_webdav(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
-        if self.plain.contain(&request.route) {
+        if self.plain.contain(request.route()) {
             return Ok(false);
         }
         let exchange = self.put(request, Method::OPTIONS, (None, &Body::empty()), end).await?;
@@ -91,7 +91,7 @@ impl Probes {
             _ if speaks => {}
             401 | 407 | 429 => return Err(self.upstreams_own(request, exchange).await?),
             500 | 502..=599 => return Err(unknown(&answered(status)).into()),
-            _ if denies_webdav(status, &exchange.head().headers) => self.plain.note(&request.route),
+            _ if denies_webdav(status, &exchange.head().headers) => self.plain.note(request.route()),
             _ => {}
         }
         exchange.discard().await;

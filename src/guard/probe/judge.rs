@@ -51,7 +51,7 @@ impl Probes {
 
     /// Like [`Probes::judge`], but always asks the upstream.
     pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
-        let end = Instant::now() + request.rules.probe_timeout;
+        let end = Instant::now() + request.rules().probe_timeout;
         let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
         if let Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } =
             &probed
@@ -76,13 +76,13 @@ impl Probes {
             // The target cannot be read, and the write names a tag of a representation that was read and has changed
             // since.
             Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
-                (Representation::Present(Validators::default()), match_rule(&request.rules), None, None)
+                (Representation::Present(Validators::default()), match_rule(request.rules()), None, None)
             }
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => {
                 return Err(self.knowledge.explain(request, snapshot, refusal).into());
             }
         };
-        match (judge_write(&request.rules, &request.method, &request.conditions, &current, rule), missing) {
+        match (judge_write(request.rules(), &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => match nothing_to_describe(request).filter(|_| current == Representation::Absent) {
                 Some(refusal) => Err(refusal.into()),
                 None => Ok(Judged::by_probe(current, rule, &self.knowledge.spelling(request, Some(snapshot)))),
@@ -91,7 +91,7 @@ impl Probes {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request, *exchange).await?),
-            (Verdict::AskUpstream, _) if request.rules.quirks.unknown_date_fails => Err(refusals::no_date().into()),
+            (Verdict::AskUpstream, _) if request.rules().quirks.unknown_date_fails => Err(refusals::no_date().into()),
             // A probe leaves nothing unknown, and if there is no representation it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }
@@ -114,7 +114,7 @@ impl Judged {
     /// that tag was the current one.
     fn by_memory(request: &Request, tag: Option<EntityTag>, spelling: &Spelling) -> Self {
         let named = match &request.conditions.if_match {
-            Some(TagCondition::Tags(tags)) if request.rules.etag == TagSource::Delegate && tags.len() == 1 => {
+            Some(TagCondition::Tags(tags)) if request.rules().etag == TagSource::Delegate && tags.len() == 1 => {
                 tags.first()
             }
             _ => None,

@@ -28,7 +28,7 @@ pub(crate) struct Described {
 
 /// Returns the head of a request with this method for the document, with the credentials of the client.
 pub(crate) fn document_head(request: &Request, method: Method) -> Result<Box<RequestHeader>, Refusal> {
-    let suffix = request.rules.metadata_suffix.as_deref().unwrap_or_default();
+    let suffix = request.rules().metadata_suffix.as_deref().unwrap_or_default();
     let mut head = probe_head(request, method, true).ok_or_else(refusals::of_field)?;
     let target = document_target(head.raw_path(), suffix);
     head.set_raw_path(&target).map_err(|_error| refusals::of_field())?;
@@ -40,7 +40,7 @@ impl Probes {
     /// an empty one.
     pub(crate) async fn metadata(&self, request: &Request) -> Result<Described, Refusal> {
         let head = document_head(request, Method::GET)?;
-        let described = self.read_document(request, head, Instant::now() + request.rules.probe_timeout).await?;
+        let described = self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?;
         match described.kept {
             KeptDocument::Unreadable => Err(unusable("their document is no JSON object of texts, or is too large")),
             KeptDocument::Absent | KeptDocument::Readable(_) => Ok(described),
@@ -51,7 +51,7 @@ impl Probes {
     pub(crate) async fn kept_document(&self, request: &Request) -> Result<KeptDocument, Refusal> {
         let mut head = document_head(request, Method::GET)?;
         self.set_credentials(request, &mut head)?;
-        Ok(self.read_document(request, head, Instant::now() + request.rules.probe_timeout).await?.kept)
+        Ok(self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?.kept)
     }
 
     /// Returns the date of the last change of a resource whose content has this date. If the route keeps metadata, it
@@ -62,7 +62,7 @@ impl Probes {
         of_content: Option<Modified>,
         end: Instant,
     ) -> Result<Option<Modified>, Refusal> {
-        let Some(of_content) = of_content.filter(|_| request.rules.metadata_suffix.is_some()) else {
+        let Some(of_content) = of_content.filter(|_| request.rules().metadata_suffix.is_some()) else {
             return Ok(of_content);
         };
         let mut head = document_head(request, Method::GET)?;

@@ -117,7 +117,7 @@ impl Probed {
     fn is_decided_by_head(&self, aim: Aim, request: &Request) -> bool {
         let Self::Current { representation, rule, status, .. } = self else { return false };
         let asked = (&request.method, &request.conditions);
-        head_decides(aim, &request.rules, asked, (*status, representation, *rule))
+        head_decides(aim, request.rules(), asked, (*status, representation, *rule))
     }
 }
 
@@ -130,7 +130,7 @@ impl Probes {
 
     /// Probes the resource of a write, whose record was read as `snapshot`.
     pub(crate) async fn probe(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Probed {
-        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules.probe_timeout).await
+        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules().probe_timeout).await
     }
 
     /// Like [`Probes::probe`], but until `end`, and for another variant of the resource if `asked` has a selection.
@@ -145,7 +145,7 @@ impl Probes {
         let probed = self.probe_upstream(request, snapshot, asked, end).await;
         step.set("ifmatch.probe.found", probed.word());
         if let Some(metrics) = metrics::get() {
-            metrics.probed(&request.route.name, probed.word());
+            metrics.probed(&request.route().name, probed.word());
         }
         probed
     }
@@ -157,7 +157,7 @@ impl Probes {
         (aim, selection): (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
-        let method = first_method(aim, &request.rules, &request.conditions);
+        let method = first_method(aim, request.rules(), &request.conditions);
         let by_head = method == Method::HEAD;
         let probed = match self.probe_by(request, snapshot, (method, selection), (aim, end)).await {
             Ok(probed) if by_head && !probed.is_decided_by_head(aim, request) => {
@@ -184,7 +184,7 @@ impl Probes {
         (method, selection): (Method, Option<&Selection>),
         (aim, end): (Aim, Instant),
     ) -> Result<Probed, Refusal> {
-        let asked = timeout_at(end, self.ask(request, method, request.rules.etag.needs_body(), selection));
+        let asked = timeout_at(end, self.ask(request, method, request.rules().etag.needs_body(), selection));
         let asked = asked.await.map_err(|_elapsed| timed_out())??;
         Ok(self.understand(request, snapshot, asked, (aim, end)).await)
     }
@@ -213,7 +213,7 @@ impl Probes {
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
         request.affinity.asked(exchange.server());
-        let selection = Selection::of(&request.rules, &sent, &exchange.head().headers);
+        let selection = Selection::of(request.rules(), &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }
 
@@ -226,12 +226,12 @@ impl Probes {
     ) -> Probed {
         let head = exchange.head();
         let status = head.status;
-        self.origins.learn(&request.route, &request.head.headers, head);
+        self.origins.learn(request.route(), &request.head.headers, head);
         match status.as_u16() {
             200 | 203 | 204 => {}
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
-                let rule = match_rule(&request.rules);
+                let rule = match_rule(request.rules());
                 return Probed::Current { representation: Representation::Absent, rule, missing, status };
             }
             401 | 403 if lends_bound_credentials(request) => return Probed::Refused(bound_credentials(status)),
@@ -241,7 +241,7 @@ impl Probes {
             _ => return Probed::Refused(answered(status)),
         }
         // A probe without the client's credentials shows only what the proxy may read.
-        if request.rules.probe_auth == ProbeAuth::Client {
+        if request.rules().probe_auth == ProbeAuth::Client {
             self.knowledge.was_let_read(request, snapshot);
         }
         let first_date = snapshot.record.first_date;
@@ -249,8 +249,8 @@ impl Probes {
         let version = || self.knowledge.version_tag(request, snapshot, &[]);
         let spelling = self.knowledge.spelling(request, Some(snapshot));
         let issued = |tag: EntityTag| self.knowledge.issue(request, &spelling, &tag);
-        let mut rule = match_rule(&request.rules);
-        let tag = match &request.rules.etag {
+        let mut rule = match_rule(request.rules());
+        let tag = match &request.rules().etag {
             TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => {
                 stated_tag(request, &head.headers).and_then(issued)
             }
@@ -260,10 +260,10 @@ impl Probes {
             TagSource::Content | TagSource::Json(_) if aim == Aim::Right => None,
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
-                match self.tag_of_probed(&request.rules, &mut exchange, selection.number(request), end).await {
+                match self.tag_of_probed(request.rules(), &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag.and_then(issued),
                     // Readers of a body of this size got a version tag.
-                    Ok(None) if !request.rules.other_writers => {
+                    Ok(None) if !request.rules().other_writers => {
                         rule = MatchRule::Version;
                         version()
                     }
@@ -340,7 +340,7 @@ impl Probes {
     ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         // The answer gets no foreign tag, because a client could not base a write on it.
-        let (rules, spelling) = (&request.rules, self.knowledge.spelling(request, snapshot));
+        let (rules, spelling) = (request.rules(), self.knowledge.spelling(request, snapshot));
         withhold_foreign_tag(&mut head, rules, &spelling)?;
         let Ok(whole) = read_whole(
             &mut exchange,
@@ -358,7 +358,7 @@ impl Probes {
 
 /// Whether a probe carries credentials of the client that hold for the client's own request alone.
 fn lends_bound_credentials(request: &Request) -> bool {
-    request.rules.probe_auth == ProbeAuth::Client && are_bound_to_request(&request.head.headers)
+    request.rules().probe_auth == ProbeAuth::Client && are_bound_to_request(&request.head.headers)
 }
 
 /// Whether a write names tags, so that the verdict needs the current one.

@@ -41,7 +41,7 @@ impl Reads {
         }
         let Relayed { mut head, begun, rest } = match length_of(&relayed) {
             Some(_) => relayed,
-            None => self.read_all(request, relayed, request.rules.max_hash_size_bytes).await?,
+            None => self.read_all(request, relayed, request.rules().max_hash_size_bytes).await?,
         };
         let length = content_length(&head.headers).unwrap_or(begun.len() as u64);
         let part = match wanted(fields, length) {
@@ -59,9 +59,9 @@ impl Reads {
         if part == (0..length) {
             return Ok(Relayed { head, begun, rest });
         }
-        let max_bytes = request.rules.max_hash_size_bytes;
+        let max_bytes = request.rules().max_hash_size_bytes;
         let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }, max_bytes).await?;
-        if request.rules.etag == TagSource::Version && !self.is_settled(request, &head).await {
+        if request.rules().etag == TagSource::Version && !self.is_settled(request, &head).await {
             return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
@@ -107,7 +107,7 @@ impl Reads {
                 Ok(Relayed { head, begun: whole, rest: None })
             }
             // The proxy did not request the part because of a write, and soon will.
-            _ if request.rules.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
+            _ if request.rules().etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to cut one from \
                               (max_hash_size).";

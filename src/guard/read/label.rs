@@ -43,15 +43,15 @@ impl Reads {
         let mut head = response_head(exchange.take_head());
         let spelling = self.knowledge.spelling(request, snapshot);
         if !is_labelled(request, head.status) {
-            withhold_foreign_tag(&mut head, &request.rules, &spelling)?;
+            withhold_foreign_tag(&mut head, request.rules(), &spelling)?;
             return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
         }
         if let Some(described) = described {
             describe(&mut head, request, &described?)?;
         }
-        let whole = if request.rules.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
+        let whole = if request.rules().etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
             let (wait, budget) = (request.wait_for_body(&head), self.bodies.budget_for(MemoryUse::Response));
-            let read = read_whole(&mut exchange, request.rules.max_hash_size_bytes, wait, budget).await;
+            let read = read_whole(&mut exchange, request.rules().max_hash_size_bytes, wait, budget).await;
             let whole = read.map_err(refusals::of_read)?;
             if let Some(why) = why_incomplete(&exchange, &whole) {
                 self.knowledge.was_relayed(request, why);
@@ -70,7 +70,7 @@ impl Reads {
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
         match (head.status, shown) {
             (StatusCode::OK, None) => {
-                self.knowledge.was_untagged(request, why_untagged(&request.rules, snapshot, &exchange, &whole));
+                self.knowledge.was_untagged(request, why_untagged(request.rules(), snapshot, &exchange, &whole));
             }
             (_, Some(_)) => self.knowledge.is_tagged(request),
             _ => {}
@@ -78,17 +78,17 @@ impl Reads {
         if let Some(snapshot) = snapshot {
             self.knowledge.was_let_read(request, snapshot);
         }
-        if let Some(snapshot) = snapshot.filter(|_| !request.rules.other_writers) {
+        if let Some(snapshot) = snapshot.filter(|_| !request.rules().other_writers) {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
         }
         let current = Representation::Present(validators);
-        let judgement = if head.status == StatusCode::NOT_MODIFIED || request.rules.etag == TagSource::Delegate {
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || request.rules().etag == TagSource::Delegate {
             Judgement::Pass
         } else {
-            judge(&request.method, &request.conditions, &current, match_rule(&request.rules))
+            judge(&request.method, &request.conditions, &current, match_rule(request.rules()))
         };
         let unwanted = match judgement {
-            Judgement::NotModified if snapshot.is_some() && !names_older_state(&request.rules, snapshot, &whole) => {
+            Judgement::NotModified if snapshot.is_some() && !names_older_state(request.rules(), snapshot, &whole) => {
                 confirm(request, snapshot, not_modified_fields(&head.headers))
             }
             Judgement::Failed { field, .. } => {
@@ -168,7 +168,7 @@ fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &Bu
 fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
     match &request.conditions.if_none_match {
         Some(TagCondition::Tags(tags))
-            if request.rules.quirks.confirms_named_tag && status == StatusCode::NOT_MODIFIED =>
+            if request.rules().quirks.confirms_named_tag && status == StatusCode::NOT_MODIFIED =>
         {
             tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
         }
@@ -181,9 +181,10 @@ fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
 fn is_labelled(request: &Request, status: StatusCode) -> bool {
     let is_labelled = match status {
         StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
-        StatusCode::NOT_MODIFIED => request.rules.etag.is_upstreams_own(),
+        StatusCode::NOT_MODIFIED => request.rules().etag.is_upstreams_own(),
         _ => false,
     };
     // A version does not cover the content of a request.
-    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && request.rules.etag != TagSource::Version)
+    is_labelled
+        && (request.is_named_by_head() || request.is_get_or_head() && request.rules().etag != TagSource::Version)
 }

@@ -71,7 +71,7 @@ impl Reads {
             BufferedBody::Complete(index) => {
                 exchange.finish().await;
                 let entries = read_index(&index.chunks().concat()).ok_or_else(no_index)?;
-                Ok(match request.rules.metadata_suffix.as_deref() {
+                Ok(match request.rules().metadata_suffix.as_deref() {
                     Some(suffix) => without_documents(entries, suffix),
                     None => entries,
                 })

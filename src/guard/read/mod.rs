@@ -79,13 +79,13 @@ impl Reads {
 
     /// Handles a read, with the lease that it may need or take.
     pub(crate) async fn read(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
-        if request.rules.lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
+        if request.rules().lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
             // Boxed, so that the futures of other reads stay small.
             && let Some(answer) = Box::pin(self.acquire_and_read(client, request)).await?
         {
             return Ok(answer);
         }
-        if request.rules.reads == ReadConsistency::Settled {
+        if request.rules().reads == ReadConsistency::Settled {
             // Boxed, so that the futures of other reads stay small.
             return box_future(|| self.read_settled(client, request)).await;
         }
@@ -130,7 +130,7 @@ impl Reads {
         }
         let Some(receipt) = self.leases.acquire_on_read(client, request, wanted).await? else { return Ok(None) };
         let sent_once = Sending { fence: Some(receipt.fence()), purpose: Purpose::Write, body: None };
-        let answer = if request.rules.reads == ReadConsistency::Settled {
+        let answer = if request.rules().reads == ReadConsistency::Settled {
             self.read_settled_once(client, request, sent_once).await
         } else {
             let snapshot = self.knowledge.snapshot(&request.key).await.ok();
@@ -265,14 +265,14 @@ impl Reads {
 
     /// A local verdict, if the record is authoritative and the same principal got the same variant before.
     fn read_from_memory(&self, request: &Request, snapshot: Option<&Snapshot>) -> Option<Answer> {
-        let may_answer = !request.rules.other_writers
+        let may_answer = !request.rules().other_writers
             && !request.conditions.is_empty()
             && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
         let snapshot = snapshot.filter(|_| may_answer)?;
         let remembered = self.knowledge.remembered(request, snapshot)?;
         let current = Representation::Present(remembered.validators.clone());
-        match judge(&request.method, &request.conditions, &current, match_rule(&request.rules)) {
+        match judge(&request.method, &request.conditions, &current, match_rule(request.rules())) {
             Judgement::NotModified => Some(confirm(request, Some(snapshot), remembered.fields.clone())),
             Judgement::Failed { field, .. } => {
                 let refusal = failed_read(&request.conditions, field, &current);
@@ -291,7 +291,7 @@ impl Reads {
         body: &Body,
     ) -> Result<Box<RequestHeader>, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if request.rules.etag.is_upstreams_own() {
+        if request.rules().etag.is_upstreams_own() {
             let spelling = self.knowledge.spelling(request, snapshot);
             let seen = spelling.conditions_at_backend(&request.conditions);
             if !spelling.is_bare() || seen != request.conditions {
@@ -307,7 +307,7 @@ impl Reads {
             return Ok(head);
         }
         remove_conditions(&mut head);
-        let may_be_partial = match request.rules.etag {
+        let may_be_partial = match request.rules().etag {
             TagSource::Version => {
                 snapshot.is_none_or(Snapshot::has_no_pending_writes)
                     && (request.conditions.if_range.is_none()
@@ -319,7 +319,7 @@ impl Reads {
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if request.rules.etag.needs_body() && request.is_get_or_head() {
+        if request.rules().etag.needs_body() && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;

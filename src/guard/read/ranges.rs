@@ -77,14 +77,14 @@ impl Reads {
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
         let length = content_length(&response.headers)?;
-        let is_too_large = names_bytes(&request.rules) && length > request.rules.max_hash_size_bytes as u64;
+        let is_too_large = names_bytes(request.rules()) && length > request.rules().max_hash_size_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
             || request.method != Method::GET
             || response.status != StatusCode::OK
             || wanted(fields, length) == WantedRange::Whole
             // The version tag is that of a state that is about to change.
-            || !request.rules.other_writers && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
+            || !request.rules().other_writers && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
         }
@@ -112,7 +112,7 @@ impl Reads {
         snapshot: Option<&Snapshot>,
         response: &ResponseHeader,
     ) -> bool {
-        match (&request.rules.etag, response.status) {
+        match (&request.rules().etag, response.status) {
             (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT)
                 if self.knowledge.has_coarse_tags(request)
                     || matches!(request.conditions.if_range, Some(RangeCondition::Date(_))) =>
@@ -127,7 +127,7 @@ impl Reads {
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
                     || self.knowledge.has_coarse_tags(request) && self.was_touched(request, snapshot).await
             }
-            (_, StatusCode::PARTIAL_CONTENT) if !request.rules.other_writers => {
+            (_, StatusCode::PARTIAL_CONTENT) if !request.rules().other_writers => {
                 self.was_touched(request, snapshot).await
             }
             _ => false,
@@ -158,7 +158,7 @@ pub(crate) async fn whole_or_part(
     current: &Representation,
 ) -> Result<Answer, Answer> {
     let BufferedBody::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
-    if !names_bytes(&request.rules) || !request.is_named_by_head() || head.status != StatusCode::OK {
+    if !names_bytes(request.rules()) || !request.is_named_by_head() || head.status != StatusCode::OK {
         return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await;
     }
     head.insert_header(header::ACCEPT_RANGES, "bytes")?;

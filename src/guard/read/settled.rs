@@ -20,7 +20,7 @@ impl Reads {
     pub(super) async fn read_settled(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         // Received first, so that the body can be sent again.
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let end = Instant::now() + request.rules.claim_max_wait;
+        let end = Instant::now() + request.rules().claim_max_wait;
         loop {
             let snapshot = match self.claims.settled_now(request).await? {
                 SettledNow::Settled(snapshot) => snapshot,
@@ -50,7 +50,7 @@ impl Reads {
         request: &Request,
         sending: Sending<'_>,
     ) -> Result<Answer, Answer> {
-        let end = Instant::now() + request.rules.claim_max_wait;
+        let end = Instant::now() + request.rules().claim_max_wait;
         let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
         let answer = self.read_resource(client, request, Some(snapshot.clone()), sending).await;
         self.of_settled_state(request, &snapshot, answer).await?.ok_or_else(overtaken)

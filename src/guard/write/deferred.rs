@@ -36,7 +36,7 @@ impl Writes {
         snapshot: &Snapshot,
         standing: Standing,
     ) -> Result<Option<Box<Snapshot>>, Answer> {
-        let may_wait = request.rules.lease.as_ref().is_some_and(|rules| rules.delete_pending)
+        let may_wait = request.rules().lease.as_ref().is_some_and(|rules| rules.delete_pending)
             && request.method == Method::DELETE
             && standing == Standing::Holder
             && !request.sender.is_late_delete;
@@ -58,7 +58,7 @@ impl Writes {
             Swapped::Done(snapshot) => {
                 self.leases.recount(&request.key, &snapshot);
                 if let Some(metrics) = metrics::get() {
-                    metrics.lease(&request.route.name, Done::Released.word());
+                    metrics.lease(&request.route().name, Done::Released.word());
                 }
                 Err(accepted())
             }

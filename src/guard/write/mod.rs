@@ -153,7 +153,7 @@ impl Writes {
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         let parts = Parts::of(request, body)?;
-        let end = Instant::now() + request.rules.claim_max_wait;
+        let end = Instant::now() + request.rules().claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
         self.must_know_of_line(request, early.as_ref(), &touched).await?;
@@ -246,7 +246,7 @@ impl Writes {
             if request.sender.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
         let outcome = after_change(outcome, has_changed);
         let upstream = request.upstream();
-        let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
+        let (max_bytes, budget) = (request.rules().max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await;
         let end = end_of(request, exchange.head(), admitted.judged.modified);
         let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
@@ -259,7 +259,7 @@ impl Writes {
         if outcome == Outcome::Applied || !has_changed {
             attempt.answered(exchange.head());
         }
-        if judges_preconditions(status) && !request.rules.etag.is_upstreams_own() {
+        if judges_preconditions(status) && !request.rules().etag.is_upstreams_own() {
             self.knowledge.is_unsuited(request, Unsuited::BackendJudges);
         }
         let Ok(whole) = whole else {
@@ -289,7 +289,7 @@ impl Writes {
         if let (Outcome::Applied, Some(settled)) = (outcome, &settled) {
             self.knowledge.was_changed(request, &settled.snapshot);
         }
-        let may_end_lease = request.rules.lease.is_some() || admitted.standing == Standing::Holder;
+        let may_end_lease = request.rules().lease.is_some() || admitted.standing == Standing::Holder;
         if let Some(settled) = settled.as_ref().filter(|_| may_end_lease) {
             self.leases.recount(&request.key, &settled.snapshot);
         }
@@ -300,14 +300,14 @@ impl Writes {
                 self.tag_after_write(request, learned, settled.as_ref())
             }
             Outcome::Applied if request.method == Method::DELETE => None,
-            _ if request.rules.etag.is_upstreams_own() => {
+            _ if request.rules().etag.is_upstreams_own() => {
                 let spelling = self.knowledge.spelling(request, settled.as_ref().map(|settled| &settled.snapshot));
                 Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
             }
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;
-        if let (true, Some(modified)) = (request.rules.quirks.date_after_write, modified) {
+        if let (true, Some(modified)) = (request.rules().quirks.date_after_write, modified) {
             answer.insert_header(header::LAST_MODIFIED, modified.date.to_string())?;
         }
         Answer::read_so_far(answer, whole, exchange).await

@@ -73,7 +73,7 @@ impl NewState {
         };
         let known = || Known { variant: request.variant(), representation: representation() };
         let is_present = self.representation != Representation::Absent;
-        (self.may_keep && is_present && !request.rules.other_writers).then(known)
+        (self.may_keep && is_present && !request.rules().other_writers).then(known)
     }
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn describes_target(method: &Method) -> bool {
 
 /// The tag in the body of the answer to a write, if the route's tags come from a member of JSON texts.
 fn version_in_body(request: &Request, whole: &BufferedBody) -> Option<EntityTag> {
-    match (&request.rules.etag, whole) {
-        (TagSource::Json(_), BufferedBody::Complete(body)) => tag_of(&request.rules, body, None),
+    match (&request.rules().etag, whole) {
+        (TagSource::Json(_), BufferedBody::Complete(body)) => tag_of(request.rules(), body, None),
         _ => None,
     }
 }
@@ -112,7 +112,7 @@ impl Writes {
                 });
             }
         }
-        if request.rules.on_write == OnWrite::Omit || request.method == Method::DELETE {
+        if request.rules().on_write == OnWrite::Omit || request.method == Method::DELETE {
             return None;
         }
         self.read_again(request, body).await
@@ -122,15 +122,15 @@ impl Writes {
     /// tag comes from them, and to check that the backend stores the bytes that a PUT sent.
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
         let must_be_verbatim = request.method == Method::PUT
-            && request.rules.tag_after_write == TagAfterWrite::Verbatim
+            && request.rules().tag_after_write == TagAfterWrite::Verbatim
             && !request.content.metadata.is_alone();
-        let needs_body = must_be_verbatim || request.rules.etag.needs_body();
-        let end = Instant::now() + request.rules.probe_timeout;
+        let needs_body = must_be_verbatim || request.rules().etag.needs_body();
+        let end = Instant::now() + request.rules().probe_timeout;
         let asked = timeout_at(end, self.probes.ask(request, Method::GET, needs_body, None)).await.ok()?.ok()?;
         let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
         let may_keep =
-            is_shareable(&exchange.head().headers) && is_selected_by_name(&request.rules, &exchange.head().headers);
+            is_shareable(&exchange.head().headers) && is_selected_by_name(request.rules(), &exchange.head().headers);
         if tells_absence(status) {
             return Some(NewState {
                 representation: Representation::Absent,
@@ -148,10 +148,12 @@ impl Writes {
         if needs_body {
             let wait = end.saturating_duration_since(Instant::now());
             let tagged =
-                self.probes.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?;
+                self.probes.tag_body(request.rules(), &mut exchange, selection.number(request), wait).await.ok()?;
             let Tagged::Whole { tag, digest } = tagged else {
                 // Without other writers the tag of such a body is its version.
-                if matches!(tagged, Tagged::TooLarge) && request.rules.etag.needs_body() && request.rules.other_writers
+                if matches!(tagged, Tagged::TooLarge)
+                    && request.rules().etag.needs_body()
+                    && request.rules().other_writers
                 {
                     self.knowledge.was_left_untagged(request, too_large(&exchange));
                 }
@@ -186,9 +188,9 @@ impl Writes {
         // If the write could not be settled, the record has it as a doubt, and the answer carries no tag (rule 12).
         let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
-        if request.rules.etag == TagSource::Version {
+        if request.rules().etag == TagSource::Version {
             let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
-            let is_wanted = may_answer || request.rules.tag_after_write == TagAfterWrite::Always;
+            let is_wanted = may_answer || request.rules().tag_after_write == TagAfterWrite::Always;
             let tag = self.knowledge.version_tag(request, &settled.snapshot, &[]);
             return tag.filter(|_| is_wanted && is_present);
         }

@@ -57,7 +57,7 @@ impl Writes {
 /// Returns the head of a write for the upstream, with the target that the upstream knows the request by.
 pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<RequestHeader>, Answer> {
     let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-    if let Some(target) = &request.forwarded_target {
+    if let Some(target) = &request.place.forwarded_target {
         head.set_raw_path(target)?;
     }
     Ok(head)
@@ -66,7 +66,7 @@ pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<Reques
 /// Returns the end of a write with this answer, of a state with this date before. If the upstream judges, its dates are
 /// told unchanged.
 pub(crate) fn end_of(request: &Request, answer: &ResponseHeader, before: Option<HttpDate>) -> Option<WriteEnd> {
-    let is_delegate = request.rules.etag == TagSource::Delegate;
+    let is_delegate = request.rules().etag == TagSource::Delegate;
     WriteEnd::of(&answer.headers, before).map(|end| end.with_weak_dates_told(is_delegate))
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn forward_conditions(
     request: &Request,
     admitted: &Admitted,
 ) -> pingora::Result<()> {
-    if !request.rules.etag.is_upstreams_own() {
+    if !request.rules().etag.is_upstreams_own() {
         remove_conditions(head);
         return Ok(());
     }

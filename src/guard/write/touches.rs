@@ -79,7 +79,7 @@ impl Related {
         let Ok(path) = normalize(path, KeptInNames::ALL) else { return Vec::new() };
         let host = host(&request.head);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
-        let paths = request.rules.also_changes.iter().filter_map(|template| template.path(&found.captures));
+        let paths = request.rules().also_changes.iter().filter_map(|template| template.path(&found.captures));
         let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
         others(request, keys)
     }
@@ -91,7 +91,7 @@ impl Related {
         let target = client_target(request);
         let target = String::from_utf8_lossy(&target);
         let targets = references.filter_map(|reference| {
-            let led_back = reference_to_client(reference, &request.route, host(&request.head));
+            let led_back = reference_to_client(reference, request.route(), host(&request.head));
             same_origin_target(led_back.as_deref().unwrap_or(reference), host(&request.head), &target)
         });
         others(
@@ -104,7 +104,7 @@ impl Related {
 impl Writes {
     /// Returns the resources that the route lists as touched by the write.
     pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
-        if request.rules.also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
+        if request.rules().also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
     /// Touches the resources that the response to a write names as changed (RFC 9111 section 4.4). This is a courtesy:
@@ -137,7 +137,7 @@ fn host(head: &RequestHeader) -> &str {
 
 /// The target by which the client knows the resource.
 pub(super) fn client_target(request: &Request) -> Cow<'_, [u8]> {
-    let (mapping, target) = (&request.route.mapping, request.head.raw_path());
+    let (mapping, target) = (&request.route().mapping, request.head.raw_path());
     let mapped = (!mapping.is_identity()).then(|| mapping.to_client(target)).flatten();
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }

@@ -38,11 +38,11 @@ impl Writes {
 
     async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
         let mut head = head_of_write(request, body)?;
-        if !request.rules.etag.is_upstreams_own() {
+        if !request.rules().etag.is_upstreams_own() {
             // The preconditions that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
-        let end = Instant::now() + request.rules.claim_max_wait;
+        let end = Instant::now() + request.rules().claim_max_wait;
         let touched = self.touched(request);
         self.must_know_of_line(request, None, &touched).await?;
         let mut places = self.claims.stand_to_append(request, &touched, end).await?;
@@ -72,7 +72,7 @@ impl Writes {
         };
         let mut answer = response_head(exchange.take_head());
         let spelling = self.knowledge.spelling(request, settled.as_ref().map(|settled| &settled.snapshot));
-        withhold_foreign_tag(&mut answer, &request.rules, &spelling)?;
+        withhold_foreign_tag(&mut answer, request.rules(), &spelling)?;
         Answer::read_so_far(answer, begun, exchange).await
     }
 

@@ -83,20 +83,20 @@ enum Attempt {
 
 /// Returns the name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn key_of_write(client: &dyn Client, request: &Request) -> Result<Option<WriteKey>, Refusal> {
-    if request.rules.idempotency == Idempotency::Off {
+    if request.rules().idempotency == Idempotency::Off {
         return Ok(None);
     }
     let headers = &client.head().headers;
-    let key = key_of(headers, request.rules.quirks.idempotency_fields)
+    let key = key_of(headers, request.rules().quirks.idempotency_fields)
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => {
             let (_, query) = split_query(client.head().raw_path());
             let presented = Presented { headers, query, certificate: client.certificate() };
-            let sender = request.sender.principal.of_attempt(presented, &request.rules);
+            let sender = request.sender.principal.of_attempt(presented, request.rules());
             Ok(Some(WriteKey { name: name_of(request, &key), sender, seen: None }))
         }
-        None if request.rules.idempotency == Idempotency::Required => Err(missing()),
+        None if request.rules().idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
 }
@@ -132,10 +132,11 @@ impl Writes {
     ) -> Result<KeyedWrite, Answer> {
         let Some(WriteKey { name, sender, seen }) = key else { return Ok(KeyedWrite(None)) };
         let what = (&request.method, received.raw_path());
-        let prefixes = request.rules.quirks.content_prefixes;
+        let prefixes = request.rules().quirks.content_prefixes;
         let fingerprint = Fingerprint::of(what, &received.headers, &body.digest(), prefixes);
         let sent = SentWrite { fingerprint, sender };
-        let (remembered_for, late_write_window) = (request.rules.idempotency_ttl, request.upstream().late_write_window);
+        let (remembered_for, late_write_window) =
+            (request.rules().idempotency_ttl, request.upstream().late_write_window);
         let begun = match &self.replays {
             Replays::InProcess(writes) => match writes.begin(name, sent, remembered_for, late_write_window) {
                 Begun::First(attempt) => Ok(Attempt::InProcess(attempt)),
