@@ -11,7 +11,7 @@ use pingora::{
 use super::{local_answer::LocalAnswer, respond, session::write_interim, unread, upload::ClientUpload};
 use crate::{
     body::content_length,
-    core::{idempotency::REPLAYED, policy::Dialect},
+    core::{idempotency::REPLAYED, policy::Dialect, refusal::Refusal},
     guard::{Answer, Relayed, UntoldGrant},
     telemetry::{Decision, access::AccessEntry},
     upstream::{
@@ -34,26 +34,25 @@ impl Outgoing {
     /// Prepares the answer to a request, and records the verdict for the access log.
     pub(crate) fn new(
         request: &RequestHeader,
-        answer: Answer,
+        answer: Result<Answer, Refusal>,
         dialect: Dialect,
         entry: &mut AccessEntry,
     ) -> pingora::Result<Self> {
         let local = match answer {
-            Answer::Refused(refusal) => LocalAnswer::refusal(request, refusal, dialect, entry)?,
-            Answer::Local(head, body) => {
+            Err(refusal) => LocalAnswer::refusal(request, refusal, dialect, entry)?,
+            Ok(Answer::Local(head, body)) => {
                 entry.verdict = Some(Decision::Answered);
                 LocalAnswer::new(request, head, body)?
             }
-            Answer::NotModified(head) => {
+            Ok(Answer::NotModified(head)) => {
                 entry.verdict = Some(Decision::NotModified);
                 LocalAnswer::new(request, head, None)?
             }
-            Answer::Relayed(relayed) => {
+            Ok(Answer::Relayed(relayed)) => {
                 let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
                 entry.verdict = Some(if is_replayed { Decision::Replayed } else { Decision::Passed });
                 return Ok(Self::Relayed(relayed));
             }
-            Answer::Broken(error) => return Err(error),
         };
         Ok(Self::Local(local))
     }

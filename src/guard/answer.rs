@@ -18,16 +18,22 @@ use crate::{
     upstream::{BodyPrefix, BufferedBody, Exchange, fields::never_has_body, references::rewrite_references},
 };
 
-/// The result of a guarded request, before a byte of the answer is written.
+/// The answer to a guarded request that is not refused, before a byte of it is written.
 pub enum Answer {
-    /// A refusal: ifmatch answers instead of the backend.
-    Refused(Refusal),
     /// An answer of ifmatch that is no refusal.
     Local(Box<ResponseHeader>, Option<Bytes>),
     /// A 304: the client's copy is current.
     NotModified(Box<ResponseHeader>),
     /// The upstream's response or a part of it. Its head may have changed.
     Relayed(Box<Relayed>),
+}
+
+/// Why a request is not carried out.
+pub(crate) enum Halt {
+    /// ifmatch refuses it.
+    Refused(Refusal),
+    /// The upstream does not carry it out, or would not: it has given this answer to the request, or to a probe for it.
+    Denied(Box<Relayed>),
     /// The client has gone, or does not speak HTTP.
     Broken(Box<pingora::Error>),
 }
@@ -42,13 +48,13 @@ pub struct Relayed {
     pub rest: Option<Exchange>,
 }
 
-impl From<Refusal> for Answer {
+impl From<Refusal> for Halt {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<Box<pingora::Error>> for Answer {
+impl From<Box<pingora::Error>> for Halt {
     fn from(error: Box<pingora::Error>) -> Self {
         Self::Broken(error)
     }
@@ -60,23 +66,13 @@ impl Answer {
         Self::Local(head_of(response.status, response.fields), response.body.map(Into::into))
     }
 
-    /// A response whose body was read up to some point. If the body is complete, the response states its length.
+    /// A response whose body was read up to some point ([`Relayed::read_so_far`]).
     pub(crate) async fn read_so_far(
-        mut head: Box<ResponseHeader>,
+        head: Box<ResponseHeader>,
         whole: BufferedBody,
         exchange: Exchange,
-    ) -> Result<Self, Self> {
-        let (begun, rest) = match whole {
-            BufferedBody::Complete(body) => {
-                exchange.finish().await;
-                if !head.headers.contains_key(header::CONTENT_LENGTH) && !never_has_body(head.status) {
-                    head.insert_header(header::CONTENT_LENGTH, body.len())?;
-                }
-                (body, None)
-            }
-            BufferedBody::TooLarge(begun) | BufferedBody::TooSlow(begun) => (begun, Some(exchange)),
-        };
-        Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
+    ) -> Result<Self, Halt> {
+        Ok(Self::Relayed(Relayed::read_so_far(head, whole, exchange).await?))
     }
 
     /// Copies the tag of the answer to the route's second field (`mirror_header`), if the route has one.
@@ -85,7 +81,6 @@ impl Answer {
         match self {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
-            Self::Refused(_) | Self::Broken(_) => Ok(()),
         }
     }
 
@@ -94,7 +89,7 @@ impl Answer {
         match self {
             Self::Relayed(relayed) => rewrite_references(&mut relayed.head, route, client),
             Self::NotModified(head) => rewrite_references(head, route, client),
-            Self::Local(..) | Self::Refused(_) | Self::Broken(_) => Ok(()),
+            Self::Local(..) => Ok(()),
         }
     }
 
@@ -118,6 +113,34 @@ impl Answer {
     /// A 304 with these fields ([`not_modified_head`]).
     pub(crate) fn not_modified(fields: HeaderMap) -> Self {
         Self::NotModified(not_modified_head(fields))
+    }
+}
+
+impl Relayed {
+    /// A response whose body was read up to some point. If the body is complete, the response states its length.
+    pub(crate) async fn read_so_far(
+        mut head: Box<ResponseHeader>,
+        whole: BufferedBody,
+        exchange: Exchange,
+    ) -> pingora::Result<Box<Self>> {
+        let (begun, rest) = match whole {
+            BufferedBody::Complete(body) => {
+                exchange.finish().await;
+                if !head.headers.contains_key(header::CONTENT_LENGTH) && !never_has_body(head.status) {
+                    head.insert_header(header::CONTENT_LENGTH, body.len())?;
+                }
+                (body, None)
+            }
+            BufferedBody::TooLarge(begun) | BufferedBody::TooSlow(begun) => (begun, Some(exchange)),
+        };
+        Ok(Box::new(Self { head, begun, rest }))
+    }
+
+    /// Gives the response up.
+    pub(crate) async fn discard(self) {
+        if let Some(exchange) = self.rest {
+            exchange.discard().await;
+        }
     }
 }
 
@@ -174,10 +197,10 @@ pub(crate) fn remove_validators(head: &mut ResponseHeader) {
 }
 
 /// Waits for an output for as long as the client stays connected.
-pub(crate) async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Answer> {
+pub(crate) async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Halt> {
     tokio::select! {
         biased;
         output = wait => Ok(output),
-        gone = client.gone() => Err(Answer::Broken(gone)),
+        gone = client.gone() => Err(Halt::Broken(gone)),
     }
 }

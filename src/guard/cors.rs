@@ -17,7 +17,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
 use super::{
-    answer::Answer,
+    answer::{Answer, Halt},
     refusals,
     request::{Request, name_resource},
 };
@@ -28,6 +28,7 @@ use crate::{
         cors::{self, is_granted},
         parts_hash::PartsHasher,
         policy::GuardRules,
+        refusal::Refusal,
     },
     routing::GuardedRequest,
     upstream::{
@@ -104,31 +105,30 @@ impl Cors {
         request: &RequestHeader,
         guarded: &GuardedRequest,
         rules: &GuardRules,
-        answer: &mut Answer,
+        answer: &mut Result<Answer, Refusal>,
     ) -> pingora::Result<()> {
         let with_leases = rules.lease.is_some();
         match answer {
-            Answer::Relayed(relayed) => {
+            Ok(Answer::Relayed(relayed)) => {
                 self.origins.learn(&guarded.route, &request.headers, &relayed.head);
                 expose(&mut relayed.head, with_leases)?;
             }
-            Answer::NotModified(head) => {
+            Ok(Answer::NotModified(head)) => {
                 self.origins.learn(&guarded.route, &request.headers, head);
                 expose(head, with_leases)?;
             }
-            Answer::Local(head, _) => {
+            Ok(Answer::Local(head, _)) => {
                 let grant = self.grant(request, guarded, rules, true).await;
                 for (name, value) in &cors::own_answer(&grant, with_leases) {
                     head.insert_header(name.clone(), value.clone())?;
                 }
             }
-            Answer::Refused(refusal) => {
+            Err(refusal) => {
                 // After a server error the proxy does not ask the upstream.
                 let may_ask = !refusal.code.status().is_server_error();
                 let grant = self.grant(request, guarded, rules, may_ask).await;
                 refusal.fields = Some(Box::new(cors::own_answer(&grant, with_leases)));
             }
-            Answer::Broken(_) => {}
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Cors {
         client: &mut dyn Client,
         request: &Request,
         is_lease: bool,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         match cors::asked_of_upstream(&head.headers) {

@@ -11,7 +11,13 @@ use std::sync::Arc;
 use http::{HeaderName, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::{Guard, answer::Answer, received_client::ReceivedClient, refusals, request::Request};
+use super::{
+    Guard,
+    answer::{Answer, Halt},
+    received_client::ReceivedClient,
+    refusals,
+    request::Request,
+};
 use crate::{
     body::{Body, Client},
     core::{
@@ -53,15 +59,15 @@ impl Guard {
                 status => format!("the upstream answered {}", status.as_u16()),
             },
             // Another request was faster.
-            Err(Answer::Refused(refusal)) if refusal.code == Code::LeaseNotPresentOnUse => return,
+            Err(Halt::Refused(refusal)) if refusal.code == Code::LeaseNotPresentOnUse => return,
             // A probe has found nothing to delete: the state that it means is gone.
-            Err(Answer::Relayed(relayed)) if delete.is_conditional() && tells_absence(relayed.head.status) => {
+            Err(Halt::Denied(relayed)) if delete.is_conditional() && tells_absence(relayed.head.status) => {
                 return self.withdraw(request, delete).await;
             }
-            Err(Answer::Refused(refusal)) if refusal.code == Code::PreconditionFailed && delete.is_conditional() => {
+            Err(Halt::Refused(refusal)) if refusal.code == Code::PreconditionFailed && delete.is_conditional() => {
                 return self.withdraw(request, delete).await;
             }
-            Err(Answer::Refused(refusal)) => refusal.detail.into_owned(),
+            Err(Halt::Refused(refusal)) => refusal.detail.into_owned(),
             Ok(_) | Err(_) => "the upstream gave no answer".to_owned(),
         };
         if let Some(left_out) = NOT_DONE.due() {
@@ -82,7 +88,7 @@ impl Guard {
         client: &mut dyn Client,
         request: &Request,
         delete: &PendingDelete,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let mut head = RequestHeader::build(Method::DELETE, &delete.target, Some(1))?;
         if !delete.host.is_empty() {
             head.insert_header(header::HOST, &*delete.host)?;

@@ -9,7 +9,13 @@
 use http::{HeaderValue, Method, StatusCode};
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{Guard, answer::Answer, read::list::target_in, received_client::ReceivedClient, request::Request};
+use super::{
+    Guard,
+    answer::{Answer, Halt},
+    read::list::target_in,
+    received_client::ReceivedClient,
+    request::Request,
+};
 use crate::{
     body::{Body, Client},
     core::{
@@ -29,7 +35,7 @@ impl Guard {
         client: &mut dyn Client,
         list: (&GuardedRequest, &Request),
         page: &mut Page,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), Halt> {
         let mut items = Vec::with_capacity(page.items.len());
         for mut item in page.items.drain(..) {
             if !item.is_folder() {
@@ -54,10 +60,10 @@ impl Guard {
         client: &mut dyn Client,
         list: (&GuardedRequest, &Request),
         item: &Item,
-    ) -> Result<Read, Answer> {
+    ) -> Result<Read, Halt> {
         match self.read_item_by(Method::HEAD, client, list, item).await {
             Ok(Read::Shown(head)) => Ok(Read::Shown(head)),
-            Err(Answer::Broken(error)) => Err(Answer::Broken(error)),
+            Err(Halt::Broken(error)) => Err(Halt::Broken(error)),
             Ok(Read::Hidden | Read::Gone) | Err(_) => self.read_item_by(Method::GET, client, list, item).await,
         }
     }
@@ -68,7 +74,7 @@ impl Guard {
         client: &mut dyn Client,
         (list, request): (&GuardedRequest, &Request),
         item: &Item,
-    ) -> Result<Read, Answer> {
+    ) -> Result<Read, Halt> {
         let head = head_of_item(method, client.head(), request, item)?;
         let Door::Guarded(guarded) = self.writes.door(&head.method, &head, list.client) else {
             return Ok(Read::Hidden);
@@ -87,13 +93,13 @@ impl Guard {
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         // Boxed, because a list is an operation too.
         let answer = Box::pin(self.answer_operation(&mut client, &guarded, rules, call)).await;
-        match answer.unwrap_or_else(|answer| answer) {
-            Answer::Relayed(relayed) if relayed.head.status.is_success() => Ok(Read::Shown(relayed.head)),
-            Answer::Relayed(relayed) if relayed.head.status == StatusCode::NOT_FOUND => Ok(Read::Gone),
-            Answer::Relayed(relayed) if relayed.head.status.is_server_error() => Err(failed().into()),
-            Answer::Refused(refusal) if refusal.code.status().is_server_error() => Err(refusal.into()),
-            Answer::Broken(error) => Err(Answer::Broken(error)),
-            Answer::Relayed(_) | Answer::Refused(_) | Answer::Local(..) | Answer::NotModified(_) => Ok(Read::Hidden),
+        match answer {
+            Ok(Answer::Relayed(relayed)) if relayed.head.status.is_success() => Ok(Read::Shown(relayed.head)),
+            Ok(Answer::Relayed(relayed)) if relayed.head.status == StatusCode::NOT_FOUND => Ok(Read::Gone),
+            Ok(Answer::Relayed(relayed)) if relayed.head.status.is_server_error() => Err(failed().into()),
+            Err(Halt::Refused(refusal)) if refusal.code.status().is_server_error() => Err(refusal.into()),
+            Err(Halt::Broken(error)) => Err(Halt::Broken(error)),
+            Ok(_) | Err(_) => Ok(Read::Hidden),
         }
     }
 }

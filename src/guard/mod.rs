@@ -14,7 +14,11 @@ use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
     config::{self, Config},
-    core::{policy::GuardRules, refusal::Code, time::StoreTime},
+    core::{
+        policy::GuardRules,
+        refusal::{Code, Refusal},
+        time::StoreTime,
+    },
     dialect::{Call, Incoming, Intent},
     drain::{Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
@@ -42,6 +46,7 @@ mod request;
 mod testing;
 mod write;
 
+use answer::Halt;
 pub use answer::{Answer, Relayed};
 pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
@@ -178,48 +183,49 @@ impl Guard {
         &self.gates
     }
 
-    /// Handles one request and returns the answer for its client. An error means that no answer can be given.
+    /// Handles one request and returns the answer for its client, or its refusal. The outer error means that no answer
+    /// can be given.
     pub fn handle<'a>(
         &'a self,
         client: &'a mut dyn Client,
         guarded: &'a GuardedRequest,
-    ) -> impl Future<Output = pingora::Result<Answer>> + Send + 'a {
+    ) -> impl Future<Output = pingora::Result<Result<Answer, Refusal>>> + Send + 'a {
         box_future(|| self.handle_request(client, guarded))
     }
 
-    async fn handle_request(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
-        if guarded.writes_to().is_some() && client.has_content() {
-            return Box::pin(self.handle_named_by_body(client, guarded)).await;
-        }
-        if may_name_method(client, guarded) {
-            return Box::pin(self.handle_form(client, guarded)).await;
+    async fn handle_request(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> pingora::Result<Result<Answer, Refusal>> {
+        let is_named = guarded.writes_to().is_some() && client.has_content();
+        if is_named || may_name_method(client, guarded) {
+            return Box::pin(self.handle_named(client, guarded, is_named)).await;
         }
         let answer = self.answer(client, guarded).await;
         self.complete(client.head(), guarded, answer).await
     }
 
-    /// Handles a request whose form may name the method.
-    async fn handle_form(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
+    /// Handles a request whose body may name the resource, or its form the method.
+    async fn handle_named(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        is_by_body: bool,
+    ) -> pingora::Result<Result<Answer, Refusal>> {
         let head = client.head().clone();
-        let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
-        match self.writes.name_method_by_form(client, guarded, rules).await {
+        let named = if is_by_body {
+            self.writes.name_by_body(client, guarded).await
+        } else {
+            let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
+            self.writes.name_method_by_form(client, guarded, rules).await
+        };
+        match named {
             Ok((mut client, named)) => {
                 let answer = self.answer(&mut client, &named).await;
                 self.complete(client.head(), &named, answer).await
             }
-            Err(answer) => self.complete(&head, guarded, Err(answer)).await,
-        }
-    }
-
-    /// Handles a request whose body may name the resource.
-    async fn handle_named_by_body(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
-        let head = client.head().clone();
-        match self.writes.name_by_body(client, guarded).await {
-            Ok((mut client, named)) => {
-                let answer = self.answer(&mut client, &named).await;
-                self.complete(client.head(), &named, answer).await
-            }
-            Err(answer) => self.complete(&head, guarded, Err(answer)).await,
+            Err(halt) => self.complete(&head, guarded, Err(halt)).await,
         }
     }
 
@@ -228,25 +234,32 @@ impl Guard {
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
-        answer: Result<Answer, Answer>,
-    ) -> pingora::Result<Answer> {
+        answer: Result<Answer, Halt>,
+    ) -> pingora::Result<Result<Answer, Refusal>> {
         let Some(guard) = guarded.route.guard.as_ref() else {
             return not_guarded();
         };
-        let mut answer = answer.unwrap_or_else(|answer| answer);
-        if let Answer::Refused(refusal) = &mut answer {
-            refusal.note_sent_tags(&request.headers);
-        }
+        let mut answer = match answer {
+            Ok(answer) => Ok(answer),
+            Err(Halt::Denied(relayed)) => Ok(Answer::Relayed(relayed)),
+            Err(Halt::Refused(mut refusal)) => {
+                refusal.note_sent_tags(&request.headers);
+                Err(refusal)
+            }
+            Err(Halt::Broken(error)) => return Err(error),
+        };
         if request.headers.contains_key(header::ORIGIN) {
             Box::pin(self.cors.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
-        answer.mirror_tag(guard)?;
-        answer.rewrite_references(&guarded.route, request)?;
-        answer.tell_date(guard)?;
+        if let Ok(answer) = &mut answer {
+            answer.mirror_tag(guard)?;
+            answer.rewrite_references(&guarded.route, request)?;
+            answer.tell_date(guard)?;
+        }
         Ok(answer)
     }
 
-    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Answer> {
+    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
         let head = client.head();
         let incoming = Incoming {
@@ -271,7 +284,7 @@ impl Guard {
         request: &Request,
         intent: Intent,
         is_lease: bool,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let is_expected = request.route().deletes_may_be_pending;
         if is_expected {
             // Boxed, so that the futures of other requests stay small.
@@ -282,7 +295,7 @@ impl Guard {
             // The client may have been the last holder, with a write in flight.
             Ok(_) => is_expected && intent == Intent::Lease && !request.is_get_or_head(),
             // A route may have lost the option while the DELETE waited.
-            Err(Answer::Refused(refusal)) => !is_expected && refusal.code == Code::DeletePending,
+            Err(Halt::Refused(refusal)) => !is_expected && refusal.code == Code::DeletePending,
             Err(_) => false,
         };
         if may_be_due {
@@ -298,7 +311,7 @@ impl Guard {
         request: &Request,
         intent: Intent,
         is_lease: bool,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         match (intent, &request.rules().lease) {
             (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
             (Intent::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,

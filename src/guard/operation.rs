@@ -8,14 +8,14 @@ use pingora::http::ResponseHeader;
 
 use super::{
     Guard,
-    answer::{Answer, Relayed, not_modified_head, remove_validators},
+    answer::{Answer, Halt, Relayed, not_modified_head, remove_validators},
     knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
     read::metadata::label_checksum,
     request::Request,
 };
 use crate::{
     body::Client,
-    core::{policy::GuardRules, validators::Modified},
+    core::{idempotency::REPLAYED, policy::GuardRules, validators::Modified},
     dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument},
     entropy::number_of_answer,
     routing::GuardedRequest,
@@ -30,7 +30,7 @@ impl Guard {
         guarded: &GuardedRequest,
         rules: &Arc<GuardRules>,
         call: Call,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.request(client, guarded, rules, call.clone())?;
         let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
@@ -38,22 +38,22 @@ impl Guard {
             // The client's own blocks belonged to the state that this write has replaced.
             self.writes.end_upload(&request);
         }
-        match answer.unwrap_or_else(|answer| answer) {
-            Answer::Relayed(relayed) => {
+        match answer {
+            Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) => {
                 self.tell_relayed((client, guarded), (&request, &call), &fields, *relayed).await
             }
-            Answer::NotModified(head) => tell_not_modified(&request, &fields, head),
-            Answer::Local(mut head, body) => {
+            Ok(Answer::NotModified(head)) => tell_not_modified(&request, &fields, head),
+            Ok(Answer::Local(mut head, body)) => {
                 insert(&mut head, &fields)?;
                 Ok(Answer::Local(head, body))
             }
             // A refusal gets its form when it is written.
-            answer @ (Answer::Refused(_) | Answer::Broken(_)) => Ok(answer),
+            Err(halt) => Err(halt),
         }
     }
 
     /// Removes a collection, and drops the knowledge of the resources in it.
-    pub(super) async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+    pub(super) async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         self.knowledge.note_removal(request).await?;
         let answer = self.writes.write(client, request).await;
         if !has_removed_nothing(&answer) {
@@ -68,7 +68,7 @@ impl Guard {
         (client, guarded): (&mut dyn Client, &GuardedRequest),
         (request, call): (&Request, &Call),
         head: &mut ResponseHeader,
-    ) -> Result<Option<ShownDocument>, Answer> {
+    ) -> Result<Option<ShownDocument>, Halt> {
         match (call.intent, &call.listing, request.grammar().lists()) {
             (Intent::ReadBlocks, ..) => self.blocks_document(request, client.head().raw_path(), head).await,
             // The collection is there, and the client may read it.
@@ -91,7 +91,7 @@ impl Guard {
         request: &Request,
         received_target: &[u8],
         head: &mut ResponseHeader,
-    ) -> Result<Option<ShownDocument>, Answer> {
+    ) -> Result<Option<ShownDocument>, Halt> {
         let shown = self.writes.shown_blocks(request, received_target).await?;
         let Some((document, has_blocks)) = shown else { return Ok(None) };
         if has_blocks && head.status == StatusCode::NOT_FOUND {
@@ -107,7 +107,7 @@ impl Guard {
         (request, call): (&Request, &Call),
         fields: &[(HeaderName, HeaderValue)],
         relayed: Relayed,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
         let relayed = match &call.part_checksum {
             Some(wanted) => self.reads.with_checksum(request, relayed, wanted).await?,
@@ -167,7 +167,7 @@ fn tell_not_modified(
     request: &Request,
     fields: &[(HeaderName, HeaderValue)],
     mut head: Box<ResponseHeader>,
-) -> Result<Answer, Answer> {
+) -> Result<Answer, Halt> {
     insert(&mut head, &request.grammar().not_modified_fields())?;
     insert(&mut head, fields)?;
     Ok(Answer::NotModified(head))
@@ -201,9 +201,10 @@ fn write_document(head: &mut ResponseHeader, document: ShownDocument) -> pingora
     Ok(BodyPrefix::of(Bytes::from(document.body)))
 }
 
-/// Whether an answer tells that a write was applied.
-fn is_applied(answer: &Result<Answer, Answer>) -> bool {
-    matches!(answer, Ok(Answer::Relayed(relayed)) if relayed.head.status.is_success())
+/// Whether an answer tells that a write was applied just now.
+fn is_applied(answer: &Result<Answer, Halt>) -> bool {
+    let is_told = |head: &ResponseHeader| head.status.is_success() && !head.headers.contains_key(&REPLAYED);
+    matches!(answer, Ok(Answer::Relayed(relayed)) if is_told(&relayed.head))
 }
 
 /// Replaces the fields that describe the content with those of a document of this type and length, or of empty content.

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use super::{answer::Answer, claim::queue::NoTurn};
+use super::{answer::Halt, claim::queue::NoTurn};
 use crate::{
     body::ReceiveError,
     core::{
@@ -102,7 +102,7 @@ pub(super) fn of_field() -> Refusal {
 
 /// The answer to a request whose body was not received. If the client broke off, its error decides whether it gets an
 /// answer.
-pub(super) fn of_body(error: ReceiveError) -> Answer {
+pub(super) fn of_body(error: ReceiveError) -> Halt {
     let refusal = match error {
         ReceiveError::TooLarge => {
             Refusal::new(Code::BodyTooLarge, "the body is larger than max_body_size of this proxy; send a smaller one")
@@ -116,13 +116,13 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
             Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::BodiesFull)
         }
         ReceiveError::Spool(error) => return of_spool(&error),
-        ReceiveError::Client(error) => return Answer::Broken(error.into_down()),
+        ReceiveError::Client(error) => return Halt::Broken(error.into_down()),
     };
     refusal.into()
 }
 
 /// The answer to a request whose body cannot be written to the spool, or read from it.
-pub(super) fn of_spool(error: &io::Error) -> Answer {
+pub(super) fn of_spool(error: &io::Error) -> Halt {
     if let Some(left_out) = SPOOL_FAILED.due() {
         tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
     }

@@ -105,7 +105,7 @@ pub(super) async fn enter(
                 end_connection(session);
             }
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
-            answered(session, context, Answer::Refused(refusal)).map(Entered::Answered)
+            answered(session, context, Err(refusal)).map(Entered::Answered)
         }
         Door::Pass { route_index, upgrade } => {
             if !upgrade {
@@ -161,8 +161,9 @@ pub(super) async fn guard(
 }
 
 /// Logs that the backend demands the upgrade that was removed (RFC 9110 section 15.5.22).
-fn tell_of_upgrade(request: &GuardedRequest, answer: &Answer) {
-    let is_demanded = matches!(answer, Answer::Relayed(relayed) if relayed.head.status == StatusCode::UPGRADE_REQUIRED);
+fn tell_of_upgrade(request: &GuardedRequest, answer: &Result<Answer, Refusal>) {
+    let is_demanded =
+        matches!(answer, Ok(Answer::Relayed(relayed)) if relayed.head.status == StatusCode::UPGRADE_REQUIRED);
     if let Some(left_out) = is_demanded.then(|| UPGRADE_DEMANDED.due()).flatten() {
         tracing::warn!(
             route = %request.route.name, key = %request.key, left_out,
@@ -173,7 +174,11 @@ fn tell_of_upgrade(request: &GuardedRequest, answer: &Answer) {
 }
 
 /// Prepares an answer in the dialect of the route.
-pub(super) fn answered(session: &ServerSession, context: &mut Context, answer: Answer) -> pingora::Result<Outgoing> {
+pub(super) fn answered(
+    session: &ServerSession,
+    context: &mut Context,
+    answer: Result<Answer, Refusal>,
+) -> pingora::Result<Outgoing> {
     let dialect = dialect(context);
     Outgoing::new(session.req_header(), answer, dialect, &mut context.entry)
 }

@@ -9,12 +9,15 @@ use super::{Gateway, context::Context, entry, pass};
 use crate::{
     body::Client as _,
     config::{Balance, HashBy, Upstream},
-    core::{client_address::ClientAddress, expectation::expects_continue, readings::method, target::split_query},
+    core::{
+        client_address::ClientAddress, expectation::expects_continue, readings::method, refusal::Refusal,
+        target::split_query,
+    },
     downstream::{
         relay::{Outgoing, relay_interim},
         upload::ClientUpload,
     },
-    guard::{Answer, Relayed, of_forwarded, of_head},
+    guard::{Relayed, of_forwarded, of_head},
     telemetry::stream_info,
     upstream::{
         BodyPrefix, Choice, Connected, Exchange, Following, Lost, Occupant, Purpose, Streamed, StreamedHead, Wanted,
@@ -33,7 +36,7 @@ impl Gateway {
         let begun = stream_info::along(info.as_ref(), exchange(session, context)).await?;
         let exchange = match begun {
             Ok(exchange) => exchange,
-            Err(answer) => return entry::answered(session, context, answer),
+            Err(refusal) => return entry::answered(session, context, Err(refusal)),
         };
         if self.live.ends() {
             entry::end_connection(session);
@@ -51,7 +54,7 @@ impl Gateway {
 
 /// Begins the exchange with a server. A read whose idle connection turns out to be dead is sent once more. The outer error
 /// is one of the client.
-async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora::Result<Result<Exchange, Answer>> {
+async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora::Result<Result<Exchange, Refusal>> {
     let Some(upstream) = context.entry.route.as_ref().map(|route| Arc::clone(&route.upstream)) else {
         return Err(pingora::Error::explain(pingora::ErrorType::InternalError, "a request without a route"));
     };
@@ -69,14 +72,14 @@ async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora
     loop {
         let connection = match connected {
             Ok(connection) => connection,
-            Err(failure) => return Ok(Err(of_forwarded(failure, is_safe).into())),
+            Err(failure) => return Ok(Err(of_forwarded(failure, is_safe))),
         };
         context.entry.server = Some(connection.address().clone());
         context.is_sent = true;
         let (server, was_idle) = (connection.server(), connection.is_reused());
         let head = match pass::request_to_upstream(session, context) {
             Ok(head) => head,
-            Err(error) => return Ok(Err(of_head(&error).into())),
+            Err(error) => return Ok(Err(of_head(&error))),
         };
         match ask(session, connection, head).await? {
             Err(lost) if lost.connection_died && was_idle && may_repeat => {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
 use ifmatch::{
     body::{BoxFuture, Client},
-    core::client_address::ClientAddress,
+    core::{client_address::ClientAddress, refusal::Refusal},
     guard::{Answer, Relayed, UntoldGrant},
     routing::door::{Door, Head, decide},
 };
@@ -139,24 +139,24 @@ async fn answer(process: &Process, request: &Request) -> Told {
             let answer = serving.guards.handle(&mut caller, &guarded).await;
             read(answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))).await
         }
-        Door::Refuse { refusal, .. } => read(refusal.into()).await,
+        Door::Refuse { refusal, .. } => read(Err(refusal)).await,
         other => panic!("{request:?} is not guarded: {other:?}"),
     }
 }
 
-async fn read(answer: Answer) -> Told {
+async fn read(answer: Result<Answer, Refusal>) -> Told {
     match answer {
-        Answer::Refused(refusal) => Told {
+        Err(refusal) => Told {
             status: refusal.code.status().as_u16(),
             code: Some(refusal.code.as_str()),
             in_doubt: refusal.in_doubt,
             ..Told::default()
         },
-        Answer::Local(mut head, _) | Answer::NotModified(mut head) => {
+        Ok(Answer::Local(mut head, _) | Answer::NotModified(mut head)) => {
             UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
             told(head.status.as_u16(), &head.headers, String::new())
         }
-        Answer::Relayed(relayed) => {
+        Ok(Answer::Relayed(relayed)) => {
             let Relayed { mut head, begun, rest } = *relayed;
             UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
             let mut body = begun.chunks().concat();
@@ -167,7 +167,6 @@ async fn read(answer: Answer) -> Told {
             }
             told(head.status.as_u16(), &head.headers, String::from_utf8(body).unwrap())
         }
-        Answer::Broken(error) => panic!("{error}"),
     }
 }
 

@@ -7,7 +7,12 @@
 
 use crate::{
     core::{policy::Require, record::Snapshot, refusal::Refusal, resource::ResourceKey},
-    guard::{answer::Answer, knowledge::Knowledge, refusals::of_store, request::Request},
+    guard::{
+        answer::{Answer, Halt},
+        knowledge::Knowledge,
+        refusals::of_store,
+        request::Request,
+    },
 };
 
 impl Knowledge {
@@ -32,10 +37,10 @@ impl Knowledge {
 }
 
 /// Whether an answer proves that the removal has not begun.
-pub(crate) fn has_removed_nothing(answer: &Result<Answer, Answer>) -> bool {
+pub(crate) fn has_removed_nothing(answer: &Result<Answer, Halt>) -> bool {
     match answer {
-        Ok(Answer::Relayed(relayed)) | Err(Answer::Relayed(relayed)) => relayed.head.status.is_client_error(),
-        Ok(Answer::Refused(refusal)) | Err(Answer::Refused(refusal)) => !refusal.in_doubt,
+        Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) => relayed.head.status.is_client_error(),
+        Err(Halt::Refused(refusal)) => !refusal.in_doubt,
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use http::header;
 use pingora::ErrorType;
 
 use super::{
-    answer::Answer,
+    answer::{Answer, Halt},
     claim::{Claims, queue::Queues},
     knowledge::Knowledge,
     probe::{Probed, Probes},
@@ -89,7 +89,7 @@ impl Leases {
         client: &mut dyn Client,
         request: &Request,
         rules: &LeaseRules,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let (received, grammar) = (client.head(), request.grammar());
         let incoming = Incoming {
             method: &request.method,
@@ -111,7 +111,7 @@ impl Leases {
         if let Done::Acquired { duration, is_new: true, .. } = done
             && has_nobody_to_tell(client, duration)
         {
-            return Err(Answer::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
+            return Err(Halt::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
         }
         let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
         if let (true, Some(seen)) = (always_labelled || matches!(done, Done::Acquired { .. }), seen)
@@ -140,7 +140,7 @@ impl Leases {
         request: &Request,
         rules: &LeaseRules,
         needs: Needs,
-    ) -> Result<Option<ProbedState>, Answer> {
+    ) -> Result<Option<ProbedState>, Halt> {
         if rules.auth == LeaseAuth::None && !needs.presence {
             return Ok(None);
         }
@@ -158,13 +158,13 @@ impl Leases {
                     missing.discard().await;
                     return Err(nothing_to_lease().into());
                 }
-                Err(self.probes.upstreams_own(request, *missing).await?)
+                Err(self.probes.upstreams_own(request, *missing).await)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
                 Ok(Some(ProbedState { validators, touched: snapshot.touched() }))
             }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
-                Err(self.probes.upstreams_own(request, *exchange).await?)
+                Err(self.probes.upstreams_own(request, *exchange).await)
             }
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),

@@ -17,7 +17,7 @@ use crate::{
     },
     drain::Gate,
     guard::{
-        answer::{Answer, while_client_waits},
+        answer::{Halt, while_client_waits},
         claim::{
             pending_mark::{PendingMark, Tried},
             queue::{Member, NoTurn},
@@ -59,7 +59,7 @@ impl Leases {
         rules: &LeaseRules,
         action: Action,
         wait: Option<Duration>,
-    ) -> Result<Stepped, Answer> {
+    ) -> Result<Stepped, Halt> {
         let mut span = Step::begin("lease");
         let now = Instant::now();
         // If the route allows no waiters, no client waits.
@@ -203,7 +203,7 @@ impl Leases {
     }
 
     /// Judges the preconditions of a lease operation, which demand that the resource has not changed.
-    async fn judge_conditions(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Answer> {
+    async fn judge_conditions(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Halt> {
         if request.conditions.is_empty() {
             return Ok(());
         }

@@ -26,7 +26,7 @@ use crate::{
         verdict::failed_read,
     },
     dialect::LeaseOnRead,
-    guard::{answer::Answer, knowledge::evidence::match_rule, probe::Probed, refusals, request::Request},
+    guard::{answer::Halt, knowledge::evidence::match_rule, probe::Probed, refusals, request::Request},
     store::StoreError,
 };
 
@@ -42,7 +42,7 @@ pub(crate) struct Receipt {
 impl Leases {
     /// Returns the answer to a write that its lease forbids. A client without rights gets the answer that it would get
     /// without the lease.
-    pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
+    pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Halt {
         if is_open_to_all(request) {
             return self.refuse_knowing(request, snapshot, denied).await;
         }
@@ -61,7 +61,7 @@ impl Leases {
 
     /// Returns the answer to a request that its lease forbids, for a client that may know of the lease. Some requests
     /// are judged by a probe of the upstream first.
-    pub(crate) async fn refuse_knowing(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
+    pub(crate) async fn refuse_knowing(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Halt {
         let denied = self.knowledge.explain_lease(request, snapshot, denied);
         if !is_upstream_asked_first(request) {
             return denied.into();
@@ -78,7 +78,7 @@ impl Leases {
                 let refusal = failed_read(&request.conditions, field, &representation);
                 self.knowledge.explain_probed(request, snapshot, refusal, status).into()
             }
-            (_, Some(exchange)) => self.probes.upstreams_own(request, *exchange).await.unwrap_or_else(|answer| answer),
+            (_, Some(exchange)) => self.probes.upstreams_own(request, *exchange).await,
             _ => denied.into(),
         }
     }
@@ -89,7 +89,7 @@ impl Leases {
         client: &mut dyn Client,
         request: &Request,
         (wanted, wait): LeaseOnRead,
-    ) -> Result<Option<Receipt>, Answer> {
+    ) -> Result<Option<Receipt>, Halt> {
         let Some(rules) = &request.rules().lease else { return Ok(None) };
         let stepped = self.take_step(client, request, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {

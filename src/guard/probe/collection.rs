@@ -30,7 +30,7 @@ use crate::{
         },
         refusal::{Code, Refusal},
     },
-    guard::{answer::Answer, refusals, request::Request},
+    guard::{answer::Halt, refusals, request::Request},
     upstream::{BufferedBody, Exchange, Failure, read_whole},
 };
 
@@ -60,7 +60,7 @@ fn name(route: &Route) -> (String, String) {
 
 impl Probes {
     /// Refuses a request that could remove resources below its target. Nothing of it was sent.
-    pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Answer> {
+    pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Halt> {
         let may_remove = request.place.usages.contains(Usage::Delete)
             && request.route().may_hold_members
             && !request.rules().quirks.is_flat
@@ -81,7 +81,7 @@ impl Probes {
         if is_collection { Err(members_too().into()) } else { Ok(()) }
     }
 
-    async fn is_webdav(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
+    async fn is_webdav(&self, request: &Request, end: Instant) -> Result<bool, Halt> {
         if self.plain.contain(request.route()) {
             return Ok(false);
         }
@@ -89,7 +89,7 @@ impl Probes {
         let (status, speaks) = (exchange.head().status, speaks_webdav(&exchange.head().headers));
         match status.as_u16() {
             _ if speaks => {}
-            401 | 407 | 429 => return Err(self.upstreams_own(request, exchange).await?),
+            401 | 407 | 429 => return Err(self.upstreams_own(request, exchange).await),
             500 | 502..=599 => return Err(unknown(&answered(status)).into()),
             _ if denies_webdav(status, &exchange.head().headers) => self.plain.note(request.route()),
             _ => {}
@@ -99,7 +99,7 @@ impl Probes {
     }
 
     /// Asks for the type of a resource. `None` if the backend does not know the question.
-    async fn type_of(&self, request: &Request, end: Instant) -> Result<Option<bool>, Answer> {
+    async fn type_of(&self, request: &Request, end: Instant) -> Result<Option<bool>, Halt> {
         let mut exchange = self
             .put(
                 request,
@@ -128,7 +128,7 @@ impl Probes {
                 exchange.discard().await;
                 Ok(Some(true))
             }
-            401 | 403 | 407 | 429 => Err(self.upstreams_own(request, exchange).await?),
+            401 | 403 | 407 | 429 => Err(self.upstreams_own(request, exchange).await),
             405 | 501 => {
                 exchange.discard().await;
                 Ok(None)
@@ -138,7 +138,7 @@ impl Probes {
     }
 
     /// Whether the target, with a slash at its end, is a folder of a file server.
-    async fn is_folder(&self, request: &Request, end: Instant) -> Result<bool, Answer> {
+    async fn is_folder(&self, request: &Request, end: Instant) -> Result<bool, Halt> {
         let Some(file) = named_folder(request.head.raw_path()) else { return Ok(false) };
         // The root is a folder whose name has a slash already.
         if !file.is_empty() && !self.leads_to_folder(request, &file, end).await? {
@@ -152,7 +152,7 @@ impl Probes {
     }
 
     /// Whether the name of a folder without its slash leads to the one with it.
-    async fn leads_to_folder(&self, request: &Request, file: &[u8], end: Instant) -> Result<bool, Answer> {
+    async fn leads_to_folder(&self, request: &Request, file: &[u8], end: Instant) -> Result<bool, Halt> {
         let exchange = self.put(request, Method::GET, (Some(file), &Body::empty()), end).await?;
         let leads = leads_to_slash(exchange.head().status, &exchange.head().headers, file);
         exchange.discard().await;

@@ -19,7 +19,7 @@ use crate::{
         verdict::{Verdict, excluded, judge_write},
     },
     dialect::metadata::MetadataGrammar,
-    guard::{answer::Answer, knowledge::evidence::match_rule, refusals, request::Request},
+    guard::{answer::Halt, knowledge::evidence::match_rule, refusals, request::Request},
 };
 
 /// The basis of the verdict on a write that passed.
@@ -34,7 +34,7 @@ pub(crate) struct Judged {
 
 impl Probes {
     /// The verdict on the preconditions. If the request passes, this function returns what the request was judged by.
-    pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
+    pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
         request.affinity.judge_anew();
         // What has metadata must exist, and memory does not tell.
         if request.content.metadata.is_alone() || self.knowledge.may_be_removed(request, snapshot).await {
@@ -50,7 +50,7 @@ impl Probes {
     }
 
     /// Like [`Probes::judge`], but always asks the upstream.
-    pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
+    pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
         let end = Instant::now() + request.rules().probe_timeout;
         let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
         if let Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } =
@@ -72,7 +72,7 @@ impl Probes {
         }
         let (current, rule, missing, status) = match probed {
             Probed::Current { representation, rule, missing, status } => (representation, rule, missing, Some(status)),
-            Probed::Answer(exchange) => return Err(self.upstreams_own(request, *exchange).await?),
+            Probed::Answer(exchange) => return Err(self.upstreams_own(request, *exchange).await),
             // The target cannot be read, and the write names a tag of a representation that was read and has changed
             // since.
             Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
@@ -90,7 +90,7 @@ impl Probes {
             (Verdict::Refused(refusal), _) => {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
-            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request, *exchange).await?),
+            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request, *exchange).await),
             (Verdict::AskUpstream, _) if request.rules().quirks.unknown_date_fails => Err(refusals::no_date().into()),
             // A probe leaves nothing unknown, and if there is no representation it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),

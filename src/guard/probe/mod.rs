@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    answer::{Answer, withhold_foreign_tag},
+    answer::{Halt, Relayed, withhold_foreign_tag},
     cors::Origins,
     knowledge::{Knowledge, derived_tag::stated_tag, evidence::match_rule, selection::Selection, warn_once::Unsuited},
     refusals,
@@ -317,31 +317,30 @@ impl Probes {
 
     /// Turns the upstream's own answer to a probe into the answer to the write: the upstream refuses the principal,
     /// or has no representation.
-    pub(crate) async fn upstreams_own(&self, request: &Request, exchange: Exchange) -> Result<Answer, Answer> {
+    pub(crate) async fn upstreams_own(&self, request: &Request, exchange: Exchange) -> Halt {
         // Its client must see that the upstream has answered the proxy, and not the request.
         let mark = format!("ifmatch; received-status={}; details=\"probe\"", exchange.head().status.as_u16());
-        let mut answer = self.relayed(request, None, exchange).await?;
-        if let Answer::Relayed(relayed) = &mut answer {
-            relayed.head.append_header("Proxy-Status", mark)?;
+        let mut halt = self.relayed(request, None, exchange).await;
+        if let Halt::Denied(relayed) = &mut halt {
+            if let Err(error) = relayed.head.append_header("Proxy-Status", mark) {
+                return error.into();
+            }
             // The answer to a HEAD states the length of a body that it does not have.
             if relayed.rest.is_none() {
                 relayed.head.remove_header(&header::CONTENT_LENGTH);
             }
         }
-        Ok(answer)
+        halt
     }
 
     /// Like [`upstreams_own`](Self::upstreams_own), but in place of the upstream's answer to the request itself.
-    async fn relayed(
-        &self,
-        request: &Request,
-        snapshot: Option<&Snapshot>,
-        mut exchange: Exchange,
-    ) -> Result<Answer, Answer> {
+    async fn relayed(&self, request: &Request, snapshot: Option<&Snapshot>, mut exchange: Exchange) -> Halt {
         let mut head = response_head(exchange.take_head());
         // The answer gets no foreign tag, because a client could not base a write on it.
         let (rules, spelling) = (request.rules(), self.knowledge.spelling(request, snapshot));
-        withhold_foreign_tag(&mut head, rules, &spelling)?;
+        if let Err(error) = withhold_foreign_tag(&mut head, rules, &spelling) {
+            return error.into();
+        }
         let Ok(whole) = read_whole(
             &mut exchange,
             rules.max_hash_size_bytes,
@@ -350,9 +349,9 @@ impl Probes {
         )
         .await
         else {
-            return Ok(unreadable("its answer broke off").into());
+            return unreadable("its answer broke off").into();
         };
-        Answer::read_so_far(head, whole, exchange).await
+        Relayed::read_so_far(head, whole, exchange).await.map_or_else(Halt::from, Halt::Denied)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
     },
-    guard::{answer::Answer, request::Request},
+    guard::{answer::Halt, request::Request},
     upstream::Exchange,
 };
 
@@ -39,13 +39,13 @@ pub(crate) enum Permission {
 impl Probes {
     /// Asks the upstream whether it lets the sender of a request in, whether or not there is a representation. If not,
     /// fails with the upstream's own answer.
-    pub(crate) async fn let_in(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Answer> {
+    pub(crate) async fn let_in(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Halt> {
         match self.probe(request, snapshot, Aim::Right).await {
             found @ Probed::Current { .. } => {
                 found.discard().await;
                 Ok(())
             }
-            Probed::Answer(exchange) => Err(self.upstreams_own(request, *exchange).await?),
+            Probed::Answer(exchange) => Err(self.upstreams_own(request, *exchange).await),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
     }
@@ -57,7 +57,7 @@ impl Probes {
         request: &Request,
         snapshot: &Snapshot,
         obstacle: Obstacle,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), Halt> {
         if !self.knowledge.is_stranger(request, snapshot) {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Probes {
         request: &Request,
         snapshot: &Snapshot,
         obstacle: Obstacle,
-    ) -> Result<Permission, Answer> {
+    ) -> Result<Permission, Halt> {
         if !request.can_lend_credentials() {
             return Ok(Permission::Unknown);
         }
@@ -99,7 +99,7 @@ impl Probes {
             exchange.discard().await;
             return Err(if status == StatusCode::GATEWAY_TIMEOUT { timed_out() } else { answered(status) }.into());
         }
-        Err(self.without_obstacle(request, snapshot, exchange).await?)
+        Err(self.without_obstacle(request, snapshot, exchange).await)
     }
 
     async fn ask_for_right(&self, request: &Request) -> Result<Exchange, Refusal> {
@@ -110,15 +110,11 @@ impl Probes {
 
     /// The answer to a request if nothing were in its way. A write that passes would go to the upstream, whose answer to
     /// the sender is known.
-    async fn without_obstacle(
-        &self,
-        request: &Request,
-        snapshot: &Snapshot,
-        refused: Exchange,
-    ) -> Result<Answer, Answer> {
-        let own = self.relayed(request, Some(snapshot), refused).await?;
-        self.judge(request, snapshot).await?;
-        self.refuse_removal_of_members(request).await?;
-        Ok(own)
+    async fn without_obstacle(&self, request: &Request, snapshot: &Snapshot, refused: Exchange) -> Halt {
+        let own = self.relayed(request, Some(snapshot), refused).await;
+        if let Err(halt) = self.judge(request, snapshot).await {
+            return halt;
+        }
+        self.refuse_removal_of_members(request).await.err().unwrap_or(own)
     }
 }

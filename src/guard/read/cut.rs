@@ -19,7 +19,7 @@ use crate::{
     },
     dialect::PartChecksum,
     guard::{
-        answer::{Answer, Relayed},
+        answer::{Halt, Relayed},
         refusals::{self, RETRY_SOON},
         request::Request,
     },
@@ -33,7 +33,7 @@ impl Reads {
     ///
     /// Returns a refusal if the whole is too large to hold, or if a write is in flight. During a write the tag may be
     /// older than the content. A client joins parts that have one tag, so all of them must be of one content.
-    pub(crate) async fn part_of(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Answer> {
+    pub(crate) async fn part_of(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Halt> {
         let fields = &request.head.headers;
         if !fields.contains_key(header::RANGE) || relayed.head.status != StatusCode::OK || request.method != Method::GET
         {
@@ -77,7 +77,7 @@ impl Reads {
         request: &Request,
         relayed: Relayed,
         wanted: &PartChecksum,
-    ) -> Result<Relayed, Answer> {
+    ) -> Result<Relayed, Halt> {
         let is_part = relayed.head.status == StatusCode::PARTIAL_CONTENT
             && relayed.head.headers.contains_key(header::CONTENT_RANGE);
         if !is_part {
@@ -94,7 +94,7 @@ impl Reads {
     }
 
     /// Reads the rest of a body, up to the size that may be held.
-    async fn read_all(&self, request: &Request, relayed: Relayed, max_bytes: usize) -> Result<Relayed, Answer> {
+    async fn read_all(&self, request: &Request, relayed: Relayed, max_bytes: usize) -> Result<Relayed, Halt> {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;

@@ -18,7 +18,7 @@ use crate::{
         verdict::failed_read,
     },
     guard::{
-        answer::{Answer, set_tag, withhold_foreign_tag},
+        answer::{Answer, Halt, set_tag, withhold_foreign_tag},
         knowledge::{
             evidence::match_rule,
             label::first_date,
@@ -39,7 +39,7 @@ impl Reads {
         request: &Request,
         snapshot: Option<&Snapshot>,
         (mut exchange, described): (Exchange, Option<Result<Described, Refusal>>),
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let mut head = response_head(exchange.take_head());
         let spelling = self.knowledge.spelling(request, snapshot);
         if !is_labelled(request, head.status) {
@@ -89,13 +89,13 @@ impl Reads {
         };
         let unwanted = match judgement {
             Judgement::NotModified if snapshot.is_some() && !names_older_state(request.rules(), snapshot, &whole) => {
-                confirm(request, snapshot, not_modified_fields(&head.headers))
+                Ok(confirm(request, snapshot, not_modified_fields(&head.headers)))
             }
             Judgement::Failed { field, .. } => {
                 let mut refusal = failed_read(&request.conditions, field, &current);
                 // The upstream has just let the client read it.
                 refusal.cause_mut().client_may_know = true;
-                refusal.into()
+                Err(refusal.into())
             }
             Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
                 return whole_or_part(request, head, whole, exchange, &current).await;
@@ -105,7 +105,7 @@ impl Reads {
             BufferedBody::Complete(_) => exchange.finish().await,
             BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => exchange.discard().await,
         }
-        Ok(unwanted)
+        unwanted
     }
 }
 

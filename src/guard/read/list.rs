@@ -14,7 +14,7 @@ use crate::{
         validators::tells_absence,
     },
     guard::{
-        answer::Answer,
+        answer::Halt,
         probe::head::ask_for_identity,
         refusals,
         request::{Request, remove_conditions},
@@ -31,7 +31,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 impl Reads {
     /// Returns a page of the files in the collection that a request names. Other clients may change files meanwhile, so
     /// a page shows each folder as it was at some moment.
-    pub(crate) async fn page(&self, request: &Request, listing: &Listing) -> Result<Page, Answer> {
+    pub(crate) async fn page(&self, request: &Request, listing: &Listing) -> Result<Page, Halt> {
         let mut walk = Walk::new(listing.clone());
         loop {
             match walk.step() {
@@ -49,7 +49,7 @@ impl Reads {
     }
 
     /// Asks the upstream for the index of a folder. A folder that does not exist has no entries.
-    async fn index(&self, request: &Request, folder: &str) -> Result<Vec<IndexEntry>, Answer> {
+    async fn index(&self, request: &Request, folder: &str) -> Result<Vec<IndexEntry>, Halt> {
         let upstream = request.upstream();
         let head = index_head(request, folder)?;
         let exchange = self.exchanger.read(upstream, request.to_send(), head, &Body::empty()).await;
@@ -82,7 +82,7 @@ impl Reads {
 }
 
 /// Returns the head of the request for a folder's index. It has the credentials of the client.
-fn index_head(request: &Request, folder: &str) -> Result<Box<RequestHeader>, Answer> {
+fn index_head(request: &Request, folder: &str) -> Result<Box<RequestHeader>, Halt> {
     let mut head = request.head.clone();
     let (path, query) = split_query(request.head.raw_path());
     head.set_method(Method::GET);

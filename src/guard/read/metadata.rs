@@ -24,7 +24,7 @@ use crate::{
     },
     dialect::metadata::MetadataUse,
     guard::{
-        answer::{Answer, remove_validators},
+        answer::{Answer, Halt, remove_validators},
         probe::metadata::Described,
         refusals,
         request::Request,
@@ -37,11 +37,7 @@ const ATTEMPTS: usize = 3;
 
 impl Reads {
     /// Handles a read of a resource with its metadata.
-    pub(super) async fn read_with_metadata(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-    ) -> Result<Answer, Answer> {
+    pub(super) async fn read_with_metadata(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         // Received first, so that the body can be sent again.
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut attempt = 1;
@@ -58,9 +54,7 @@ impl Reads {
                 remove_validators(&mut relayed.head);
                 return Ok(Answer::Relayed(relayed));
             }
-            if let Some(exchange) = relayed.rest {
-                exchange.discard().await;
-            }
+            relayed.discard().await;
             attempt += 1;
         }
     }

@@ -6,7 +6,7 @@ use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
 use super::{
-    answer::Answer,
+    answer::{Answer, Halt},
     claim::Claims,
     knowledge::{Knowledge, evidence::match_rule, label::first_date, responses::wants_upstream},
     lease::{
@@ -78,7 +78,7 @@ impl Reads {
     }
 
     /// Handles a read, with the lease that it may need or take.
-    pub(crate) async fn read(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+    pub(crate) async fn read(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         if request.rules().lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
             // Boxed, so that the futures of other reads stay small.
             && let Some(answer) = Box::pin(self.acquire_and_read(client, request)).await?
@@ -105,7 +105,7 @@ impl Reads {
         request: &Request,
         snapshot: Result<Snapshot, StoreError>,
         body: Option<&Body>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let fence = match judge_read_by_lease(request, snapshot.as_ref()) {
             Ok(fence) => fence,
             Err(denied) => {
@@ -122,7 +122,7 @@ impl Reads {
 
     /// Handles a read that requests the lease of its resource; `None` if it requests none. The client does not need
     /// to hold the lease already.
-    async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Answer> {
+    async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Halt> {
         let Some(wanted) = wanted_on_read(request)? else { return Ok(None) };
         if !is_open_to_all(request) {
             let snapshot = self.knowledge.record(request).await?;
@@ -159,25 +159,20 @@ impl Reads {
         request: &Request,
         (snapshot, may_be_absent): (&Snapshot, bool),
         body: Option<&Body>,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), Halt> {
         if self.knowledge.may_know(request, snapshot) {
             return Ok(());
         }
         let sending = Sending { fence: None, purpose: Purpose::Read, body };
         match self.read_resource(client, request, Some(snapshot.clone()), sending).await {
-            Ok(Answer::NotModified(_)) => Ok(()),
-            Ok(Answer::Refused(refusal)) | Err(Answer::Refused(refusal))
-                if refusal.code == Code::PreconditionFailed =>
-            {
+            Err(Halt::Refused(refusal)) if refusal.code == Code::PreconditionFailed => Ok(()),
+            Err(halt) => Err(halt),
+            Ok(Answer::Relayed(relayed)) if !is_let(relayed.head.status, may_be_absent) => Err(Halt::Denied(relayed)),
+            Ok(Answer::Relayed(relayed)) => {
+                relayed.discard().await;
                 Ok(())
             }
-            Ok(Answer::Relayed(relayed)) if is_let(relayed.head.status, may_be_absent) => {
-                if let Some(exchange) = relayed.rest {
-                    exchange.discard().await;
-                }
-                Ok(())
-            }
-            Ok(refused) | Err(refused) => Err(refused),
+            Ok(Answer::NotModified(_) | Answer::Local(..)) => Ok(()),
         }
     }
 
@@ -188,13 +183,13 @@ impl Reads {
         request: &Request,
         snapshot: Option<Snapshot>,
         sending: Sending<'_>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         // While writes are held back after the start, a write of the earlier process may still arrive, and no record
         // shows it. A tag issued now could outlive its state.
         let snapshot = snapshot.filter(|snapshot| self.claims.may_begin(snapshot).is_ok());
         if sending.purpose == Purpose::Read
             && !self.is_outdated(request, snapshot.as_ref()).await
-            && let Some(answer) = self.read_from_memory(request, snapshot.as_ref())
+            && let Some(answer) = self.read_from_memory(request, snapshot.as_ref())?
         {
             return Ok(answer);
         }
@@ -216,7 +211,7 @@ impl Reads {
         request: &Request,
         snapshot: Option<&Snapshot>,
         Sending { fence, purpose, body }: Sending<'_>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let received;
         let body = if let Some(body) = body {
             body
@@ -264,21 +259,21 @@ impl Reads {
     }
 
     /// A local verdict, if the record is authoritative and the same principal got the same variant before.
-    fn read_from_memory(&self, request: &Request, snapshot: Option<&Snapshot>) -> Option<Answer> {
+    fn read_from_memory(&self, request: &Request, snapshot: Option<&Snapshot>) -> Result<Option<Answer>, Refusal> {
         let may_answer = !request.rules().other_writers
             && !request.conditions.is_empty()
             && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
-        let snapshot = snapshot.filter(|_| may_answer)?;
-        let remembered = self.knowledge.remembered(request, snapshot)?;
+        let Some(snapshot) = snapshot.filter(|_| may_answer) else { return Ok(None) };
+        let Some(remembered) = self.knowledge.remembered(request, snapshot) else { return Ok(None) };
         let current = Representation::Present(remembered.validators.clone());
         match judge(&request.method, &request.conditions, &current, match_rule(request.rules())) {
-            Judgement::NotModified => Some(confirm(request, Some(snapshot), remembered.fields.clone())),
+            Judgement::NotModified => Ok(Some(confirm(request, Some(snapshot), remembered.fields.clone()))),
             Judgement::Failed { field, .. } => {
                 let refusal = failed_read(&request.conditions, field, &current);
-                Some(self.knowledge.explain(request, snapshot, refusal).into())
+                Err(self.knowledge.explain(request, snapshot, refusal))
             }
-            Judgement::Pass | Judgement::Unknowable => None,
+            Judgement::Pass | Judgement::Unknowable => Ok(None),
         }
     }
 

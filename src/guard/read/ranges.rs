@@ -34,7 +34,7 @@ use crate::{
         validators::{Modified, Representation, Validators, tag_from_field},
     },
     guard::{
-        answer::{Answer, Relayed},
+        answer::{Answer, Halt, Relayed},
         knowledge::label::first_date,
         request::Request,
     },
@@ -156,7 +156,7 @@ pub(crate) async fn whole_or_part(
     whole: BufferedBody,
     exchange: Exchange,
     current: &Representation,
-) -> Result<Answer, Answer> {
+) -> Result<Answer, Halt> {
     let BufferedBody::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
     if !names_bytes(request.rules()) || !request.is_named_by_head() || head.status != StatusCode::OK {
         return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await;

@@ -8,7 +8,7 @@ use crate::{
     body::Client,
     core::{cause::Reason, record::Snapshot, settled::shows_settled_state},
     guard::{
-        answer::{Answer, while_client_waits},
+        answer::{Answer, Halt, while_client_waits},
         claim::settled::SettledNow,
         refusals::{self, RETRY_SOON},
         request::Request,
@@ -17,7 +17,7 @@ use crate::{
 
 impl Reads {
     /// Handles a read, and asks the upstream again if a write came in between.
-    pub(super) async fn read_settled(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+    pub(super) async fn read_settled(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         // Received first, so that the body can be sent again.
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let end = Instant::now() + request.rules().claim_max_wait;
@@ -49,7 +49,7 @@ impl Reads {
         client: &mut dyn Client,
         request: &Request,
         sending: Sending<'_>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let end = Instant::now() + request.rules().claim_max_wait;
         let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
         let answer = self.read_resource(client, request, Some(snapshot.clone()), sending).await;
@@ -61,25 +61,23 @@ impl Reads {
         &self,
         request: &Request,
         before: &Snapshot,
-        answer: Result<Answer, Answer>,
-    ) -> Result<Option<Answer>, Answer> {
+        answer: Result<Answer, Halt>,
+    ) -> Result<Option<Answer>, Halt> {
         let after = match answer {
-            Err(Answer::Broken(_)) => return answer.map(Some),
+            Err(Halt::Broken(_)) => return answer.map(Some),
             _ => self.knowledge.record(request).await,
         };
         if after.as_ref().is_ok_and(|after| shows_settled_state(before, after)) {
             return answer.map(Some);
         }
-        if let Ok(Answer::Relayed(relayed)) | Err(Answer::Relayed(relayed)) = answer
-            && let Some(exchange) = relayed.rest
-        {
-            exchange.discard().await;
+        if let Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) = answer {
+            relayed.discard().await;
         }
-        after.map(|_overtaken| None).map_err(Answer::from)
+        after.map(|_overtaken| None).map_err(Halt::from)
     }
 }
 
 /// The refusal of a read whose answers were overtaken by writes.
-fn overtaken() -> Answer {
+fn overtaken() -> Halt {
     refusals::unsettled(RETRY_SOON, Reason::WriteInFlight).into()
 }

@@ -16,7 +16,7 @@ use crate::{
         verdict::Verdict,
     },
     guard::{
-        answer::Answer,
+        answer::{Answer, Halt},
         claim::{
             Held, Holding, MarkKind,
             places::{Places, TouchedPart},
@@ -43,6 +43,24 @@ pub(crate) struct Admitted {
     pub(crate) fence: Revision,
 }
 
+/// What has become of a write that was to begin.
+pub(crate) enum Admission {
+    /// It may begin.
+    Admitted(Admitted),
+    /// It waits, and gets this answer.
+    Deferred(Answer),
+}
+
+/// What has become of a DELETE that may have to wait.
+pub(super) enum Deferral {
+    /// It need not wait.
+    None,
+    /// The record has changed: it must be judged again, by this one.
+    Outdated(Box<Snapshot>),
+    /// It waits, and gets this answer.
+    Waits(Answer),
+}
+
 /// The maximum age of the time of a record without moments. A mark's deadline is counted from that time, and exceeds
 /// all waits of its owner by more than this.
 const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
@@ -59,7 +77,7 @@ impl Writes {
         early: Option<Sighting>,
         places: &mut Places,
         end: Instant,
-    ) -> Result<Admitted, Answer> {
+    ) -> Result<Admission, Halt> {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
         let mut may_know = false;
         loop {
@@ -99,16 +117,20 @@ impl Writes {
                 judged => judged?,
             };
             let marking = Instant::now();
-            let waits = self.defer(request, snapshot, right).await?;
-            if let Some(current) = waits.filter(|_| Instant::now() < end) {
-                last = Some(Sighting { snapshot: *current, since: marking });
-                continue;
+            match self.defer(request, snapshot, right).await? {
+                Deferral::Waits(answer) => return Ok(Admission::Deferred(answer)),
+                Deferral::Outdated(current) if Instant::now() < end => {
+                    last = Some(Sighting { snapshot: *current, since: marking });
+                    continue;
+                }
+                Deferral::Outdated(_) | Deferral::None => {}
             }
             let held = self.claims.hold(request, places, &seen, MarkKind::Claim, right).await;
             match held.map_err(|error| refusals::of_store(&error))? {
                 Holding::Done(claim) => {
                     let spelling = self.knowledge.spelling(request, Some(snapshot));
-                    return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
+                    let fence = snapshot.fence();
+                    return Ok(Admission::Admitted(Admitted { claim, judged, spelling, standing: right, fence }));
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.
                 Holding::Conflict(current) if is_early || Instant::now() < end => {
@@ -147,7 +169,7 @@ impl Writes {
     }
 
     /// Gives the claim back if the request would remove resources below its target.
-    pub(super) async fn spare_members(&self, request: &Request, claim: Held) -> Result<Held, Answer> {
+    pub(super) async fn spare_members(&self, request: &Request, claim: Held) -> Result<Held, Halt> {
         // Boxed, so that the futures of other writes stay small.
         match Box::pin(self.probes.refuse_removal_of_members(request)).await {
             Ok(()) => Ok(claim),
@@ -165,7 +187,7 @@ impl Writes {
 
     /// Returns the whole verdict: for a write that passes, the state that it was judged by and its right under the
     /// lease.
-    async fn judge_wholly(&self, request: &Request, snapshot: &Snapshot) -> Result<(Judged, lease::Standing), Answer> {
+    async fn judge_wholly(&self, request: &Request, snapshot: &Snapshot) -> Result<(Judged, lease::Standing), Halt> {
         let by_lease = judge_write_by_lease(request, snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             // A client that may not write at all does not learn the state of the resource.

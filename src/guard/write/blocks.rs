@@ -28,13 +28,18 @@ use crate::{
         ShownDocument,
         blocks::{BlockGrammar, SentContent},
     },
-    guard::{answer::Answer, lease::usage::judge_write_by_lease, refusals, request::Request},
+    guard::{
+        answer::{Answer, Halt},
+        lease::usage::judge_write_by_lease,
+        refusals,
+        request::Request,
+    },
 };
 
 impl Writes {
     /// Keeps a block of a client that the upstream lets in. The upstream gets nothing of it, so the lease is judged once
     /// more when the list arrives.
-    pub(crate) async fn stage_block(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+    pub(crate) async fn stage_block(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         let (SentContent::Block(id), Some(grammar)) = (&request.content.kind, request.grammar().blocks()) else {
             return Err(refusals::of_field().into());
         };
@@ -54,7 +59,7 @@ impl Writes {
     }
 
     /// Returns the body of a write: what was received, or the blocks in a list that was received.
-    pub(crate) async fn written_body(&self, request: &Request, received: Body) -> Result<Body, Answer> {
+    pub(crate) async fn written_body(&self, request: &Request, received: Body) -> Result<Body, Halt> {
         let (SentContent::BlockList { checksums }, Some(grammar)) = (&request.content.kind, request.grammar().blocks())
         else {
             return Ok(received);
@@ -81,7 +86,7 @@ impl Writes {
         &self,
         request: &Request,
         target: &[u8],
-    ) -> Result<Option<(ShownDocument, bool)>, Answer> {
+    ) -> Result<Option<(ShownDocument, bool)>, Halt> {
         let Some(grammar) = request.grammar().blocks() else { return Ok(None) };
         let name = upload_of(request);
         let blocks = self.bodies.staged(&name, self.last_turn(&name).await?);
@@ -89,7 +94,7 @@ impl Writes {
     }
 
     /// Gives this process the turn at an upload that it gets a block of. In a store of its own it always has it.
-    async fn take_turn(&self, name: &UploadName) -> Result<Revision, Answer> {
+    async fn take_turn(&self, name: &UploadName) -> Result<Revision, Halt> {
         let records = &self.knowledge.records;
         if !records.are_shared() {
             return Ok(Revision::default());
@@ -101,7 +106,7 @@ impl Writes {
     }
 
     /// Returns the turn of the process that got the last block of an upload.
-    async fn last_turn(&self, name: &UploadName) -> Result<Revision, Answer> {
+    async fn last_turn(&self, name: &UploadName) -> Result<Revision, Halt> {
         let records = &self.knowledge.records;
         if !records.are_shared() {
             return Ok(Revision::default());
@@ -111,7 +116,7 @@ impl Writes {
     }
 
     /// Reads a list.
-    async fn read_list(&self, grammar: &dyn BlockGrammar, received: &Body) -> Result<Vec<BlockId>, Answer> {
+    async fn read_list(&self, grammar: &dyn BlockGrammar, received: &Body) -> Result<Vec<BlockId>, Halt> {
         let max_bytes = grammar.max_list_bytes(self.bodies.max_blocks());
         let Some(len) = usize::try_from(received.len()).ok().filter(|len| *len <= max_bytes) else {
             return Err(grammar.refused(BlockFault::ListTooLong).into());
@@ -139,7 +144,7 @@ fn upload_of(request: &Request) -> UploadName {
     UploadName { resource: request.key.digest(), owner }
 }
 
-fn refused(grammar: &dyn BlockGrammar, error: StageError) -> Answer {
+fn refused(grammar: &dyn BlockGrammar, error: StageError) -> Halt {
     match error {
         StageError::Fault(fault) => grammar.refused(fault).into(),
         StageError::Full => refusals::too_many_blocks().into(),

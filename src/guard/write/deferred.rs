@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-use super::{Writes, touches::client_target};
+use super::{Writes, admit::Deferral, touches::client_target};
 use crate::{
     core::{
         cause::Reason,
@@ -28,39 +28,37 @@ impl Writes {
     /// Lets a DELETE that its lease and its conditions permit wait for the other holders of the lease, and ends the
     /// lease of its client. Nothing of it is sent.
     ///
-    /// Returns `None` if the DELETE must be sent now, or the current record if this one is outdated. The answer to a
-    /// DELETE that waits, or that cannot, is an error: it ends the write.
     pub(super) async fn defer(
         &self,
         request: &Request,
         snapshot: &Snapshot,
         standing: Standing,
-    ) -> Result<Option<Box<Snapshot>>, Answer> {
+    ) -> Result<Deferral, Refusal> {
         let may_wait = request.rules().lease.as_ref().is_some_and(|rules| rules.delete_pending)
             && request.method == Method::DELETE
             && standing == Standing::Holder
             && !request.sender.is_late_delete;
         if !may_wait {
-            return Ok(None);
+            return Ok(Deferral::None);
         }
         let (id, principal) = (request.sender.lease_id, Some(request.sender.principal.holder()));
         match deletion(snapshot, request.target(), id, principal) {
-            Deletion::Now => return Ok(None),
+            Deletion::Now => return Ok(Deferral::None),
             Deletion::Later => {}
             Deletion::Never => {
-                return Err(cannot_wait("the DELETE of another part of the resource already waits").into());
+                return Err(cannot_wait("the DELETE of another part of the resource already waits"));
             }
         }
         let next = defer(snapshot, kept(request)?, id, principal);
         let swapped = self.knowledge.records.swap(&request.key, snapshot.revision, next).await;
         match swapped.map_err(|error| refusals::of_lease_store(&error))? {
-            Swapped::Conflict(current) => Ok(Some(Box::new(current))),
+            Swapped::Conflict(current) => Ok(Deferral::Outdated(Box::new(current))),
             Swapped::Done(snapshot) => {
                 self.leases.recount(&request.key, &snapshot);
                 if let Some(metrics) = metrics::get() {
                     metrics.lease(&request.route().name, Done::Released.word());
                 }
-                Err(accepted())
+                Ok(Deferral::Waits(accepted()))
             }
         }
     }

@@ -28,14 +28,18 @@ use crate::{
         told_dates::WriteEnd,
         validators::tells_absence,
     },
-    guard::{answer::Answer, claim::Held, request::Request},
+    guard::{
+        answer::{Halt, Relayed},
+        claim::Held,
+        request::Request,
+    },
     upstream::{BufferedBody, fields::response_head},
 };
 
 impl Writes {
     /// Completes the parts of a write that depend on the document beside its resource. If this fails, nothing was
     /// written.
-    pub(super) async fn complete(&self, request: &Request, claim: Held, parts: &mut Parts) -> Result<Held, Answer> {
+    pub(super) async fn complete(&self, request: &Request, claim: Held, parts: &mut Parts) -> Result<Held, Halt> {
         if !request.content.metadata.depends_on_old() {
             return Ok(claim);
         }
@@ -60,7 +64,7 @@ impl Writes {
         claim: Held,
         before: Option<Part>,
         attempt: &mut KeyedWrite,
-    ) -> Result<(Held, bool), Answer> {
+    ) -> Result<(Held, bool), Halt> {
         let Some(Part { head, body }) = before else { return Ok((claim, false)) };
         let is_removal = head.method == Method::DELETE;
         let (mut exchange, claim) = self.send(request, claim, (head, &body), Outcome::NotApplied).await?;
@@ -84,7 +88,7 @@ impl Writes {
                 }
                 attempt.answered(exchange.head());
                 let head = response_head(exchange.take_head());
-                Err(Answer::read_so_far(head, BufferedBody::unread(), exchange).await?)
+                Err(Halt::Denied(Relayed::read_so_far(head, BufferedBody::unread(), exchange).await?))
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::{
         },
         refusal::{Code, Refusal},
     },
-    guard::{answer::Answer, received_client::ReceivedClient, refusals},
+    guard::{answer::Halt, received_client::ReceivedClient, refusals},
     routing::GuardedRequest,
 };
 
@@ -35,7 +35,7 @@ impl Writes {
         client: &'a mut dyn Client,
         guarded: &GuardedRequest,
         rules: &GuardRules,
-    ) -> Result<(ReceivedClient<'a>, GuardedRequest), Answer> {
+    ) -> Result<(ReceivedClient<'a>, GuardedRequest), Halt> {
         let (head, has_content) = (client.head().clone(), client.has_content());
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let named = body.read_with(|text| named_method(BufReader::new(text).bytes())).await.and_then(|named| named);

@@ -7,7 +7,7 @@ use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
-    answer::{Answer, set_tag},
+    answer::{Answer, Halt, set_tag},
     claim::Claims,
     knowledge::{Knowledge, untrue_statements::Statement, warn_once::Unsuited},
     lease::{
@@ -37,8 +37,8 @@ use crate::{
     telemetry::Step,
     upstream::{BufferedBody, Transport, fields::response_head, read_whole},
 };
-use admit::Admitted;
-use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
+use admit::{Admission, Admitted};
+use idempotency::{Beginning, KeyedWrite, Replays, WriteKey, key_of_write};
 use metadata::{after_change, half_changed};
 use new_state::{NewState, describes_target};
 use parts::Parts;
@@ -99,7 +99,7 @@ impl Writes {
 
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body
     /// arrives before the claim is taken, and the claim is released before the answer is written.
-    pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+    pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         let mut key = key_of_write(client, request)?;
         let is_costly = self.bodies.is_costly(&client.head().headers);
         let early = self.judge_unless_retry(request, is_costly, key.as_mut()).await?;
@@ -114,7 +114,7 @@ impl Writes {
         request: &Request,
         is_costly: bool,
         mut key: Option<&mut WriteKey>,
-    ) -> Result<Option<Sighting>, Answer> {
+    ) -> Result<Option<Sighting>, Halt> {
         if self.may_be_retry(key.as_deref_mut()).await? {
             return Ok(None);
         }
@@ -132,11 +132,14 @@ impl Writes {
         request: &Request,
         key: Option<WriteKey>,
         early: Option<Sighting>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         checksums::check(request, &request.content.checksums, &body).await?;
         // The retry of a list is recognised by the list itself: its blocks may be gone.
-        let mut attempt = self.begin(key, client.head(), request, &body).await?;
+        let mut attempt = match self.begin(key, client.head(), request, &body).await? {
+            Beginning::First(attempt) => attempt,
+            Beginning::Replayed(answer) => return Ok(answer),
+        };
         let answer = match self.written_body(request, body).await {
             Ok(body) => self.write_to_upstream(request, early, &body, &mut attempt).await,
             Err(refused) => Err(refused),
@@ -151,7 +154,7 @@ impl Writes {
         early: Option<Sighting>,
         body: &Body,
         attempt: &mut KeyedWrite,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let parts = Parts::of(request, body)?;
         let end = Instant::now() + request.rules().claim_max_wait;
         let step = Step::begin("claim");
@@ -162,7 +165,10 @@ impl Writes {
         let early = early.filter(|_| !places.came_after_others());
         // Taken only after the wait in line: a reload waits for all writes with a pass, but not for those in line.
         let pass = request.pass().await?;
-        let admitted = self.admit(request, early, &mut places, end).await?;
+        let admitted = match self.admit(request, early, &mut places, end).await? {
+            Admission::Admitted(admitted) => admitted,
+            Admission::Deferred(answer) => return Ok(answer),
+        };
         places.step_aside();
         drop(step);
         let answer = self.exchange_under_claim(request, admitted, parts, body, attempt).await;
@@ -175,7 +181,7 @@ impl Writes {
     ///
     /// `None`: only once the body has arrived may the client be answered. A client without rights must not see by an
     /// early answer that something is in its way.
-    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Option<Sighting>, Answer> {
+    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Option<Sighting>, Halt> {
         // A costly upload is worth a read.
         let recalled = if is_costly { None } else { self.recalled(request).await };
         if let Some(recalled) = recalled {
@@ -227,7 +233,7 @@ impl Writes {
         mut parts: Parts,
         body: &Body,
         attempt: &mut KeyedWrite,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         attempt.bound(&mut admitted.claim);
         admitted.claim = self.spare_members(request, admitted.claim).await?;
         admitted.claim = self.complete(request, admitted.claim, &mut parts).await?;

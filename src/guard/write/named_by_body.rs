@@ -26,7 +26,7 @@ use crate::{
         refusal::{Code, Refusal},
         route::WritesTo,
     },
-    guard::{answer::Answer, received_client::ReceivedClient, refusals, request::name_resource},
+    guard::{answer::Halt, received_client::ReceivedClient, refusals, request::name_resource},
     routing::{GuardedRequest, door::Door},
     telemetry::stream_info,
 };
@@ -37,7 +37,7 @@ impl Writes {
         &self,
         client: &'a mut dyn Client,
         guarded: &GuardedRequest,
-    ) -> Result<(ReceivedClient<'a>, GuardedRequest), Answer> {
+    ) -> Result<(ReceivedClient<'a>, GuardedRequest), Halt> {
         let mut head = client.head().clone();
         if !is_declared_json(&head.headers) {
             return Err(not_json().into());
@@ -78,7 +78,7 @@ impl Writes {
 }
 
 /// The values in a body that name the resource; `None` if the body has none of them.
-async fn names_in(body: &Body, template: &WritesTo) -> Result<Option<Vec<String>>, Answer> {
+async fn names_in(body: &Body, template: &WritesTo) -> Result<Option<Vec<String>>, Halt> {
     let mut names = Vec::new();
     let mut lacking = 0;
     for pointer in template.members() {

@@ -12,7 +12,7 @@ use crate::{
         record::Revision,
     },
     dialect::metadata::MetadataUse,
-    guard::{answer::Answer, lease::usage::send_fence, probe::metadata::document_head, request::Request},
+    guard::{answer::Halt, lease::usage::send_fence, probe::metadata::document_head, request::Request},
 };
 
 /// The parts of a write, in their order.
@@ -37,7 +37,7 @@ pub(super) struct Part {
 
 impl Parts {
     /// Returns the parts of a write with this body, as far as they are known before the claim.
-    pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Answer> {
+    pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Halt> {
         let before = match &request.content.metadata {
             MetadataUse::Removed => Some(part(request, &DocumentChange::Removed)?),
             _ => None,
@@ -46,7 +46,7 @@ impl Parts {
     }
 
     /// Adds the parts that depend on the document beside the resource.
-    pub(super) fn complete(&mut self, request: &Request, kept: KeptDocument) -> Result<(), Answer> {
+    pub(super) fn complete(&mut self, request: &Request, kept: KeptDocument) -> Result<(), Halt> {
         match &request.content.metadata {
             MetadataUse::ReplacedAlone(new) => {
                 let Part { head, body } = put(request, &kept.into_description().with(new.clone()))?;
@@ -70,7 +70,7 @@ impl Parts {
 }
 
 /// Returns the part that changes the document.
-fn part(request: &Request, change: &DocumentChange) -> Result<Part, Answer> {
+fn part(request: &Request, change: &DocumentChange) -> Result<Part, Halt> {
     match change {
         DocumentChange::Written(description) => put(request, description),
         DocumentChange::Removed => Ok(Part { head: document_head(request, Method::DELETE)?, body: Body::empty() }),
@@ -78,7 +78,7 @@ fn part(request: &Request, change: &DocumentChange) -> Result<Part, Answer> {
 }
 
 /// Returns the part that writes the document.
-fn put(request: &Request, description: &ResourceDescription) -> Result<Part, Answer> {
+fn put(request: &Request, description: &ResourceDescription) -> Result<Part, Halt> {
     let body = Body::made(description.to_document());
     let mut head = document_head(request, Method::PUT)?;
     // They are for a reader.

@@ -4,7 +4,7 @@ use super::Writes;
 use crate::{
     core::{record::Snapshot, resource::ResourceKey, rights::Obstacle, verdict::Verdict},
     guard::{
-        answer::Answer,
+        answer::Halt,
         lease::usage::{conditions_go_first, is_open_to_all, judge_write_by_lease, lease_obstacle},
         request::Request,
     },
@@ -18,7 +18,7 @@ impl Writes {
         request: &Request,
         snapshot: &Snapshot,
         is_costly: bool,
-    ) -> Result<bool, Answer> {
+    ) -> Result<bool, Halt> {
         if is_open_to_all(request) || !self.knowledge.is_stranger(request, snapshot) {
             return Ok(false);
         }
@@ -43,7 +43,7 @@ impl Writes {
         request: &Request,
         early: Option<&Sighting>,
         touched: &[ResourceKey],
-    ) -> Result<(), Answer> {
+    ) -> Result<(), Halt> {
         let queues = &self.claims.queues;
         if !queues.is_used(&request.key) && !touched.iter().any(|key| queues.is_used(key)) {
             return Ok(());
@@ -57,7 +57,7 @@ impl Writes {
 
     /// Lets a write wait for others. A client without rights gets the answer that it would get if no write were in its
     /// way: what it says of a lease is judged first.
-    pub(super) async fn must_know_to_wait(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Answer> {
+    pub(super) async fn must_know_to_wait(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Halt> {
         if !self.knowledge.is_stranger(request, snapshot) {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use crate::{
     },
     dialect::s3::Signature,
     guard::{
-        answer::Answer,
+        answer::Halt,
         claim::Held,
         refusals,
         request::{Request, remove_conditions, show_tags},
@@ -55,7 +55,7 @@ impl Writes {
 }
 
 /// Returns the head of a write for the upstream, with the target that the upstream knows the request by.
-pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<RequestHeader>, Answer> {
+pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<RequestHeader>, Halt> {
     let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
     if let Some(target) = &request.place.forwarded_target {
         head.set_raw_path(target)?;

@@ -4,14 +4,14 @@ use tokio::time::Instant;
 
 use super::{
     Writes,
-    idempotency::{BODY_BYTES_MAX, KeyedWrite, key_of_write},
+    idempotency::{BODY_BYTES_MAX, Beginning, KeyedWrite, key_of_write},
     send::{end_of, head_of_write},
 };
 use crate::{
     body::{Body, Client, MemoryUse},
     core::{cause::Reason, record::Availability, rights::Obstacle, steps::Outcome},
     guard::{
-        answer::{Answer, withhold_foreign_tag},
+        answer::{Answer, Halt, withhold_foreign_tag},
         claim::{
             Held, Holding, MarkKind,
             places::{Places, TouchedPart},
@@ -27,16 +27,19 @@ use crate::{
 impl Writes {
     /// Handles a write without a precondition or a lease id. Its mark shows others that the resource may change
     /// meanwhile.
-    pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+    pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         let key = key_of_write(client, request)?;
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let mut attempt = self.begin(key, client.head(), request, &body).await?;
+        let mut attempt = match self.begin(key, client.head(), request, &body).await? {
+            Beginning::First(attempt) => attempt,
+            Beginning::Replayed(answer) => return Ok(answer),
+        };
         let answer = self.append(request, &body, &mut attempt).await;
         attempt.end(&answer).await;
         answer
     }
 
-    async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
+    async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Halt> {
         let mut head = head_of_write(request, body)?;
         if !request.rules().etag.is_upstreams_own() {
             // The preconditions that could not be read and are ignored (RFC 9110 section 13.1).
@@ -77,7 +80,7 @@ impl Writes {
     }
 
     /// Adds the mark beside all other writes in flight or in doubt, after the turns of those that came before.
-    async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Answer> {
+    async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Halt> {
         loop {
             if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
                 continue;

@@ -28,7 +28,7 @@ use crate::{
         target::split_query,
     },
     guard::{
-        answer::{Answer, Relayed},
+        answer::{Answer, Halt, Relayed},
         claim::{Claim, Held, Marked},
         knowledge::principal::Presented,
         probe::permission::Permission,
@@ -81,6 +81,14 @@ enum Attempt {
     InStore(Claim),
 }
 
+/// What the beginning of a write has shown.
+pub(crate) enum Beginning {
+    /// It is the first one with its key, or has none.
+    First(KeyedWrite),
+    /// It is a retry, and gets the answer of the first one.
+    Replayed(Answer),
+}
+
 /// Returns the name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn key_of_write(client: &dyn Client, request: &Request) -> Result<Option<WriteKey>, Refusal> {
     if request.rules().idempotency == Idempotency::Off {
@@ -129,8 +137,8 @@ impl Writes {
         received: &RequestHeader,
         request: &Request,
         body: &Body,
-    ) -> Result<KeyedWrite, Answer> {
-        let Some(WriteKey { name, sender, seen }) = key else { return Ok(KeyedWrite(None)) };
+    ) -> Result<Beginning, Halt> {
+        let Some(WriteKey { name, sender, seen }) = key else { return Ok(Beginning::First(KeyedWrite(None))) };
         let what = (&request.method, received.raw_path());
         let prefixes = request.rules().quirks.content_prefixes;
         let fingerprint = Fingerprint::of(what, &received.headers, &body.digest(), prefixes);
@@ -149,8 +157,10 @@ impl Writes {
             }
         };
         match begun {
-            Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, reached: Reached::Nothing, remembered_for }))),
-            Err(first) => Err(Box::pin(self.replay(request, first, sent)).await?),
+            Ok(attempt) => {
+                Ok(Beginning::First(KeyedWrite(Some(Named { attempt, reached: Reached::Nothing, remembered_for }))))
+            }
+            Err(first) => Box::pin(self.replay(request, first, sent)).await.map(Beginning::Replayed),
         }
     }
 
@@ -161,7 +171,7 @@ impl Writes {
         request: &Request,
         first: (SentWrite, Progress),
         further: SentWrite,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<Answer, Halt> {
         let (one, other) = (first.0.sender, further.sender);
         let mut permission = Permission::Granted;
         if one != other {
@@ -246,7 +256,7 @@ impl KeyedWrite {
     }
 
     /// Remembers the end of the write, before its client gets the answer.
-    pub(crate) fn end(self, answer: &Result<Answer, Answer>) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn end(self, answer: &Result<Answer, Halt>) -> impl Future<Output = ()> + Send + use<> {
         let ended = self.0.map(|named| (end_of(named.reached, answer), named));
         async move {
             match ended {
@@ -261,14 +271,13 @@ impl KeyedWrite {
 }
 
 /// Returns what is remembered of a write that got this answer.
-fn end_of(reached: Reached, answer: &Result<Answer, Answer>) -> AttemptEnd {
-    let (Ok(answer) | Err(answer)) = answer;
-    let in_doubt = matches!(answer, Answer::Refused(refusal) if refusal.in_doubt);
+fn end_of(reached: Reached, answer: &Result<Answer, Halt>) -> AttemptEnd {
+    let in_doubt = matches!(answer, Err(Halt::Refused(refusal)) if refusal.in_doubt);
     match (End::of(reached, in_doubt), answer) {
         (End::Nothing, _) => AttemptEnd::Nothing,
         (End::Doubt, _) => AttemptEnd::Doubt,
         (End::Unknown, _) => AttemptEnd::Unknown,
-        (End::Answered(status), Answer::Relayed(relayed)) => {
+        (End::Answered(status), Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed))) => {
             AttemptEnd::Answered(KeptAnswer::of(status, &relayed.head.headers, whole_body(relayed)))
         }
         // All of its answer was lost, except for its status.
