@@ -104,6 +104,17 @@ pub(crate) fn evidence(
 }
 
 impl Knowledge {
+    /// The verdict by the record and this process's memory, as far as both still count. If the write passes, also the tag
+    /// that it was judged by.
+    pub(crate) async fn verdict(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
+        match self.judge_by_memory(request, snapshot) {
+            (Verdict::Pass | Verdict::Refused(_), _) if self.may_be_removed(request, snapshot).await => {
+                (Verdict::AskUpstream, None)
+            }
+            known => known,
+        }
+    }
+
     /// The verdict by the record and this process's memory. If the write passes, also the tag that it was judged by.
     pub(crate) fn judge_by_memory(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
         // The record holds the version, and remembered responses add nothing to it.
@@ -116,7 +127,7 @@ impl Knowledge {
             // The backend should judge its own tags and does not.
             Cow::Owned(GuardRules { etag: TagSource::Upstream, ..GuardRules::clone(request.rules()) })
         } else {
-            Cow::Borrowed(&*request.rules())
+            Cow::Borrowed(request.rules())
         };
         let (mut verdict, judged_by) = judge_from_memory(&judging, &request.method, &request.conditions, &evidence);
         // A refusal that rests on the target's state reveals that state. Only a principal that may know the state

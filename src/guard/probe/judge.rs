@@ -32,21 +32,51 @@ pub(crate) struct Judged {
     pub(crate) modified: Option<HttpDate>,
 }
 
+/// How far an early verdict goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// To what memory tells.
+    Memory,
+    /// To what the upstream tells while nobody writes.
+    Undisturbed,
+    /// To what the upstream tells.
+    Certain,
+}
+
 impl Probes {
     /// The verdict on the preconditions. If the request passes, this function returns what the request was judged by.
     pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
         request.affinity.judge_anew();
         // What has metadata must exist, and memory does not tell.
-        if request.content.metadata.is_alone() || self.knowledge.may_be_removed(request, snapshot).await {
+        if request.content.metadata.is_alone() {
             return self.judge_by_probe(request, snapshot).await;
         }
-        match self.knowledge.judge_by_memory(request, snapshot) {
+        match self.knowledge.verdict(request, snapshot).await {
             (Verdict::Pass, tag) => {
                 Ok(Judged::by_memory(request, tag, &self.knowledge.spelling(request, Some(snapshot))))
             }
             (Verdict::Refused(refusal), _) => Err(self.knowledge.explain(request, snapshot, refusal).into()),
             (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, snapshot).await,
         }
+    }
+
+    /// Like [`Probes::judge`], but before the write can begin: if the depth does not suffice for a verdict, it passes.
+    pub(crate) async fn judge_early(&self, request: &Request, snapshot: &Snapshot, depth: Depth) -> Result<(), Halt> {
+        match self.knowledge.verdict(request, snapshot).await.0 {
+            Verdict::Pass => return Ok(()),
+            Verdict::Refused(refusal) => return Err(self.knowledge.explain(request, snapshot, refusal).into()),
+            Verdict::Missing | Verdict::AskUpstream => {}
+        }
+        if depth == Depth::Memory || depth == Depth::Undisturbed && !snapshot.has_no_pending_writes() {
+            return Ok(());
+        }
+        // Boxed, so that the futures of other writes stay small.
+        let verdict = Box::pin(self.judge_by_probe(request, snapshot)).await.map(drop);
+        // During another write, the upstream may show a half-written state, which decides nothing.
+        if depth == Depth::Undisturbed && verdict.is_err() && !self.knowledge.is_untouched(request, snapshot).await {
+            return Ok(());
+        }
+        verdict
     }
 
     /// Like [`Probes::judge`], but always asks the upstream.

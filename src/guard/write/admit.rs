@@ -1,7 +1,5 @@
 //! Judges a write and takes its claim: one verdict, bound to one revision (DESIGN, section 4, steps 5 and 6).
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::Writes;
@@ -11,9 +9,7 @@ use crate::{
         coarse_tag::Spelling,
         lease,
         record::{Availability, Revision, Snapshot},
-        refusal::Refusal,
         steps::Outcome,
-        verdict::Verdict,
     },
     guard::{
         answer::{Answer, Halt},
@@ -21,7 +17,6 @@ use crate::{
             Held, Holding, MarkKind,
             places::{Places, TouchedPart},
         },
-        lease::usage::{conditions_go_first, judge_write_by_lease},
         probe::judge::Judged,
         refusals,
         request::Request,
@@ -33,6 +28,12 @@ use crate::{
 pub(crate) struct Admitted {
     /// The claim of the write, and its marks on all that it touches.
     pub(crate) claim: Held,
+    /// What it was judged by.
+    pub(crate) basis: Basis,
+}
+
+/// The basis of the verdict on a write that may begin.
+pub(crate) struct Basis {
     /// The state that the write was judged by.
     pub(crate) judged: Judged,
     /// The spelling of tags by the record that the write was judged against.
@@ -60,10 +61,6 @@ pub(super) enum Deferral {
     /// It waits, and gets this answer.
     Waits(Answer),
 }
-
-/// The maximum age of the time of a record without moments. A mark's deadline is counted from that time, and exceeds
-/// all waits of its owner by more than this.
-const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
 
 impl Writes {
     /// Takes the claim, together with the marks on all that the write touches: judges the write against the current record, and swaps the mark in against that very revision.
@@ -105,7 +102,7 @@ impl Writes {
             if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
-            let (judged, right) = match self.judge_wholly(request, snapshot).await {
+            let (judged, right) = match self.judge(request, snapshot, self.probes.judge(request, snapshot)).await {
                 Err(refused) if is_early => {
                     let current = self.read_for(request).await?;
                     if current.snapshot.revision == snapshot.revision {
@@ -130,7 +127,8 @@ impl Writes {
                 Holding::Done(claim) => {
                     let spelling = self.knowledge.spelling(request, Some(snapshot));
                     let fence = snapshot.fence();
-                    return Ok(Admission::Admitted(Admitted { claim, judged, spelling, standing: right, fence }));
+                    let basis = Basis { judged, spelling, standing: right, fence };
+                    return Ok(Admission::Admitted(Admitted { claim, basis }));
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.
                 Holding::Conflict(current) if is_early || Instant::now() < end => {
@@ -145,29 +143,6 @@ impl Writes {
         }
     }
 
-    /// Returns the record as this process last saw it, if the write passes by it. The swap of the mark then shows
-    /// whether it is still current, so the record need not be read. No refusal rests on what was only remembered.
-    pub(super) async fn recalled(&self, request: &Request) -> Option<Sighting> {
-        let seen = self.knowledge.records.recall(&request.key).await?;
-        let snapshot = &seen.snapshot;
-        let passes = self.claims.may_write(snapshot).is_ok()
-            && judge_write_by_lease(request, snapshot).is_ok()
-            && self.knowledge.judge_by_memory(request, snapshot).0 == Verdict::Pass
-            && !self.knowledge.may_be_removed(request, snapshot).await;
-        passes.then_some(seen)
-    }
-
-    /// Returns the record that was read early, with the current time, if no other write is in the way. No lease is
-    /// judged by an earlier time.
-    pub(crate) async fn as_of_now(&self, early: Option<Sighting>) -> Result<Option<Sighting>, Refusal> {
-        let Some(mut seen) = early else { return Ok(None) };
-        if seen.snapshot.record.has_moments() || seen.since.elapsed() > EARLY_AGE_MAX {
-            seen.since = Instant::now();
-            seen.snapshot.now = self.knowledge.records.now().await.map_err(|error| refusals::of_store(&error))?;
-        }
-        Ok((seen.snapshot.availability() == Availability::Free).then_some(seen))
-    }
-
     /// Gives the claim back if the request would remove resources below its target.
     pub(super) async fn spare_members(&self, request: &Request, claim: Held) -> Result<Held, Halt> {
         // Boxed, so that the futures of other writes stay small.
@@ -177,26 +152,6 @@ impl Writes {
                 claim.settle(Outcome::NotApplied, None).await;
                 Err(refused)
             }
-        }
-    }
-
-    async fn read_for(&self, request: &Request) -> Result<Sighting, Refusal> {
-        let since = Instant::now();
-        Ok(Sighting { snapshot: self.knowledge.record(request).await?, since })
-    }
-
-    /// Returns the whole verdict: for a write that passes, the state that it was judged by and its right under the
-    /// lease.
-    async fn judge_wholly(&self, request: &Request, snapshot: &Snapshot) -> Result<(Judged, lease::Standing), Halt> {
-        let by_lease = judge_write_by_lease(request, snapshot);
-        if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
-            // A client that may not write at all does not learn the state of the resource.
-            return Err(self.leases.refuse_by_lease(request, snapshot, denied.clone()).await);
-        }
-        let judged = self.probes.judge(request, snapshot).await?;
-        match by_lease {
-            Ok(standing) => Ok((judged, standing)),
-            Err(denied) => Err(self.leases.refuse_by_lease(request, snapshot, denied).await),
         }
     }
 }

@@ -1,0 +1,209 @@
+//! An admitted write from its first byte to its answer: sent, learned of, settled, and only then told (DESIGN, section 4,
+//! steps 7 to 9).
+
+use http::{Method, header};
+use pingora::http::{RequestHeader, ResponseHeader};
+
+use super::{
+    Writes,
+    admit::{Admitted, Basis},
+    idempotency::KeyedWrite,
+    metadata::{after_change, half_changed},
+    new_state::{NewState, describes_target},
+    parts::Parts,
+    send::end_of,
+};
+use crate::{
+    body::{Body, MemoryUse},
+    core::{
+        attempt_end::Reached,
+        bare_tags::{ShortName, Shown},
+        coarse_tag::Spelling,
+        delete_steps::outcome_of_late_delete,
+        lease::Standing,
+        precondition::TagCondition,
+        steps::Outcome,
+        told_dates::WriteEnd,
+        validators::{Validators, judges_preconditions},
+    },
+    dialect::s3::Signature,
+    guard::{
+        answer::{Answer, Halt, set_tag},
+        claim::{Held, Settled},
+        knowledge::{untrue_statements::Statement, warn_once::Unsuited},
+        refusals,
+        request::{Request, remove_conditions, show_tags},
+    },
+    upstream::{BufferedBody, Exchange, Failure, fields::response_head, read_whole},
+};
+
+/// A write that was sent, under its claim.
+struct Sent {
+    claim: Held,
+    exchange: Exchange,
+    /// The body of the answer, as far as it was read.
+    whole: Result<BufferedBody, Failure>,
+    outcome: Outcome,
+    end: Option<WriteEnd>,
+}
+
+impl Writes {
+    /// Sends an admitted write, learns its outcome, and settles it before the answer goes out.
+    pub(super) async fn exchange_under_claim(
+        &self,
+        request: &Request,
+        Admitted { claim, basis }: Admitted,
+        (parts, body): (Parts, &Body),
+        attempt: &mut KeyedWrite,
+    ) -> Result<Answer, Halt> {
+        let Sent { claim, exchange, whole, outcome, end } =
+            self.send_parts(request, (claim, &basis), (parts, body), attempt).await?;
+        let Ok(whole) = whole else {
+            claim.settle_shown(outcome, None, None, end).await;
+            let (status, late_write_window) = (exchange.head().status.as_u16(), request.upstream().late_write_window);
+            return Err(refusals::of_lost_response(status, outcome, late_write_window).into());
+        };
+        let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
+        let learned = if may_learn { self.new_state(request, (exchange.head(), &whole), body).await } else { None };
+        let settled = self.settle(request, (claim, &basis), (outcome, end), learned.as_ref()).await;
+        self.tell(request, (exchange, whole), outcome, (learned, settled)).await
+    }
+
+    /// Sends all parts of a write, in their order, and reads the answer to the main one.
+    async fn send_parts(
+        &self,
+        request: &Request,
+        (mut claim, basis): (Held, &Basis),
+        (mut parts, body): (Parts, &Body),
+        attempt: &mut KeyedWrite,
+    ) -> Result<Sent, Halt> {
+        attempt.bound(&mut claim);
+        let claim = self.spare_members(request, claim).await?;
+        let claim = self.complete(request, claim, &mut parts).await?;
+        forward_conditions(&mut parts.main, request, basis)?;
+        parts.send_fence(basis.standing, basis.fence)?;
+        let Parts { before, main, document, after } = parts;
+        let (claim, has_changed) = self.change_before(request, claim, before, attempt).await?;
+        let main = (main, document.as_ref().unwrap_or(body));
+        let (mut exchange, claim) = self
+            .send(request, claim, main, after_change(Outcome::NotApplied, has_changed))
+            .await
+            .map_err(|refusal| half_changed(refusal, has_changed))?;
+        self.touch_named(request, exchange.head()).await;
+        let status = exchange.head().status;
+        let outcome =
+            if request.sender.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
+        let outcome = after_change(outcome, has_changed);
+        let (max_bytes, budget) = (request.rules().max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
+        let whole = read_whole(&mut exchange, max_bytes, request.upstream().timeout, budget).await;
+        let end = end_of(request, exchange.head(), basis.judged.modified);
+        let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
+            Some(change) => {
+                attempt.reached(Reached::Part);
+                self.change_after(request, claim, change, end).await?
+            }
+            None => (claim, end),
+        };
+        if outcome == Outcome::Applied || !has_changed {
+            attempt.answered(exchange.head());
+        }
+        if judges_preconditions(status) && !request.rules().etag.is_upstreams_own() {
+            self.knowledge.is_unsuited(request, Unsuited::BackendJudges);
+        }
+        Ok(Sent { claim, exchange, whole, outcome, end })
+    }
+
+    /// Records the outcome of a write, and lets memory follow it.
+    async fn settle(
+        &self,
+        request: &Request,
+        (claim, basis): (Held, &Basis),
+        (outcome, end): (Outcome, Option<WriteEnd>),
+        learned: Option<&NewState>,
+    ) -> Option<Settled> {
+        let kept = learned.and_then(|learned| learned.to_keep(request));
+        let tags = [basis.judged.tag.as_ref(), learned.and_then(NewState::entity_tag)];
+        let shown = self.knowledge.follows(request, tags).map(|purpose| Shown {
+            target: ShortName::of_target(request.head.raw_path()),
+            before: basis.judged.before,
+            after: learned.and_then(NewState::tag),
+            purpose,
+        });
+        let settled = claim.settle_shown(outcome, kept, shown, end).await;
+        if outcome == Outcome::Applied {
+            if self.knowledge.backend_judges(request) && names_stale_tags(request, &basis.spelling) {
+                self.knowledge.is_untrue(request, Statement::BackendChecks);
+            }
+            if request.method == Method::DELETE {
+                self.knowledge.was_removed(request);
+            }
+            if let Some(settled) = &settled {
+                self.knowledge.was_changed(request, &settled.snapshot);
+            }
+        }
+        let may_end_lease = request.rules().lease.is_some() || basis.standing == Standing::Holder;
+        if let Some(settled) = settled.as_ref().filter(|_| may_end_lease) {
+            self.leases.recount(&request.key, &settled.snapshot);
+        }
+        settled
+    }
+
+    /// Makes the answer to a settled write from that of the upstream.
+    async fn tell(
+        &self,
+        request: &Request,
+        (mut exchange, whole): (Exchange, BufferedBody),
+        outcome: Outcome,
+        (learned, settled): (Option<NewState>, Option<Settled>),
+    ) -> Result<Answer, Halt> {
+        let mut answer: Box<ResponseHeader> = response_head(exchange.take_head());
+        let modified = learned.as_ref().and_then(NewState::modified);
+        let tag = match outcome {
+            Outcome::Applied if describes_target(&request.method) => {
+                self.tag_after_write(request, learned, settled.as_ref())
+            }
+            Outcome::Applied if request.method == Method::DELETE => None,
+            _ if request.rules().etag.is_upstreams_own() => {
+                let spelling = self.knowledge.spelling(request, settled.as_ref().map(|settled| &settled.snapshot));
+                Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
+            }
+            _ => None,
+        };
+        set_tag(&mut answer, tag.as_ref())?;
+        if let (true, Some(modified)) = (request.rules().quirks.date_after_write, modified) {
+            answer.insert_header(header::LAST_MODIFIED, modified.date.to_string())?;
+        }
+        Answer::read_so_far(answer, whole, exchange).await
+    }
+}
+
+/// Whether all tags that a write names are of earlier states, as the record shows.
+fn names_stale_tags(request: &Request, spelling: &Spelling) -> bool {
+    match &request.conditions.if_match {
+        Some(TagCondition::Tags(tags)) => tags.iter().all(|tag| spelling.is_stale(tag)),
+        Some(TagCondition::Any) | None => false,
+    }
+}
+
+/// Sets the preconditions that the upstream receives. If the upstream does not know our tags, it gets none. If the tags
+/// are its own, it gets the client's preconditions, made exact by the judged tag (the last fence).
+fn forward_conditions(head: &mut RequestHeader, request: &Request, basis: &Basis) -> pingora::Result<()> {
+    if !request.rules().etag.is_upstreams_own() {
+        remove_conditions(head);
+        return Ok(());
+    }
+    let spelling = &basis.spelling;
+    let seen = spelling.conditions_of_write_at_backend(&request.conditions);
+    if seen != request.conditions {
+        show_tags(head, &seen);
+    }
+    let signature = Signature::of(request.head.raw_path(), &request.head.headers);
+    let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
+    match basis.judged.tag.as_ref().map(|tag| spelling.at_backend(tag)) {
+        // A field that the client has signed is left as it was sent, or the backend would refuse the request.
+        Some(tag) if !is_exact && !tag.is_weak() && !signature.covers(&header::IF_MATCH) => {
+            head.insert_header(header::IF_MATCH, tag.to_header_value())
+        }
+        _ => Ok(()),
+    }
+}
