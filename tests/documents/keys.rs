@@ -63,15 +63,16 @@ fn markdown(comment: &str) -> String {
     for line in comment.lines() {
         let indent = line.len() - line.trim_start().len();
         let (name, rest) = line.trim().split_once("  ").unwrap_or((line.trim(), ""));
-        match indent {
-            2 if text.contains("\n- ") || text.is_empty() => text += &format!("\n- `{name}`: {}", escaped(rest.trim())),
-            2 => text += &format!("\n\n- `{name}`: {}", escaped(rest.trim())),
+        let piece = match indent {
+            2 if text.contains("\n- ") || text.is_empty() => format!("\n- `{name}`: {}", escaped(rest.trim())),
+            2 => format!("\n\n- `{name}`: {}", escaped(rest.trim())),
             0 if text.lines().last().is_some_and(|last| last.starts_with(['-', ' '])) => {
-                text += &format!("\n\n{}", escaped(line));
+                format!("\n\n{}", escaped(line))
             }
-            0 => text += &format!("\n{}", escaped(line)),
-            _ => text += &format!("\n  {}", escaped(line.trim())),
-        }
+            0 => format!("\n{}", escaped(line)),
+            _ => format!("\n  {}", escaped(line.trim())),
+        };
+        text.push_str(&piece);
     }
     text.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
