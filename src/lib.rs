@@ -11,11 +11,11 @@
 //! 3. An unguarded request goes straight to a server (`proxy/forward.rs`), and both bodies flow at a time
 //!    (`downstream/relay.rs`). So does a request on a route that only observes, with a verdict computed alongside
 //!    (`proxy/observe.rs`). Their path ends here.
-//! 4. A guarded request ([`routing::GuardedRequest`]) goes to [`guard::Guard`], which parses its preconditions
-//!    ([`core::precondition`]) as the route's [`dialect`] spells them, and takes one of four paths:
+//! 4. A guarded request ([`routing::GuardedRequest`]) goes to [`service::handle`], which reads it as the route's
+//!    [`dialect`] spells it, with its preconditions ([`core::precondition`]). [`guard::Guard`] takes one of four paths:
 //!    `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or `guard/lease/mod.rs` for an operation on
 //!    a lease ([`core::lease`]). `guard/lease/usage.rs` judges what a lease means for reads and writes. If the dialect
-//!    is a list of operations, `guard/operation.rs` brings the answers into its words.
+//!    is a list of operations, `service/operation.rs` takes one path or several, and brings the answers into its words.
 //! 5. The guard first looks in memory: at the record ([`core::record`], from the [`store`]) and at the remembered
 //!    responses (`guard/knowledge/responses.rs`), as far as the principal may see them
 //!    (`guard/knowledge/principal.rs`). A read may end here with 304 or 412, and a write with a refusal
@@ -100,7 +100,7 @@
 //! * [`core`] and [`dialect`] are pure. They wait for nothing, read no clock, draw no random numbers, log nothing, and
 //!   touch neither network nor disk. Every decision is a function there, over plain data.
 //! * [`store`] deals with records, their time and their swaps, and not with HTTP.
-//! * pingora is named only in [`body`], [`upstream`], [`guard`], [`downstream`], [`proxy`], [`server`], [`admin`] and
+//! * pingora is named only in [`body`], [`upstream`], [`guard`], [`service`], [`downstream`], [`proxy`], [`server`], [`admin`] and
 //!   [`cli`].
 //! * Only [`downstream`] writes responses. The guard returns its answer and names no session.
 //!
@@ -126,6 +126,7 @@ pub mod proxy;
 pub mod reload;
 pub mod routing;
 pub mod server;
+pub mod service;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;

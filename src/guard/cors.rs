@@ -17,8 +17,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
 use super::{
-    answer::{Answer, Halt},
-    refusals,
+    Answer, Halt, refusals,
     request::{Request, name_resource},
 };
 use crate::{

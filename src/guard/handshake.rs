@@ -1,10 +1,10 @@
 //! WebSocket handshakes, which are permitted whenever a read of the same resource is.
 
-use super::{Guard, lease::usage::judge_read_by_lease};
+use super::{Guard, lease::usage::judge_read_by_lease, request::incoming};
 use crate::{
     body::Client,
     core::precondition::Preconditions,
-    dialect::{Call, Incoming},
+    dialect::Call,
     routing::{GuardedRequest, Tunnel},
 };
 
@@ -15,13 +15,7 @@ impl Guard {
         let rules = guarded.route.guard.as_ref()?;
         let grammar = rules.dialect.grammar();
         let head = client.head();
-        let incoming = Incoming {
-            method: &guarded.methods.judged,
-            other_methods: &guarded.methods.others,
-            target: head.raw_path(),
-            headers: &head.headers,
-        };
-        let call = grammar.read(incoming, rules, false).ok()?;
+        let call = grammar.read(incoming(head, guarded), rules, false).ok()?;
         let takes_lease = rules.lease.as_ref().is_some_and(|rules| rules.acquire_on_read);
         if takes_lease && grammar.asks_for_lease(&head.headers) {
             return None;

@@ -12,11 +12,10 @@ use http::{HeaderName, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
 use super::{
-    Guard,
-    answer::{Answer, Halt},
+    Answer, Guard, Halt,
     received_client::ReceivedClient,
     refusals,
-    request::Request,
+    request::{Request, incoming},
 };
 use crate::{
     body::{Body, Client},
@@ -29,7 +28,6 @@ use crate::{
         steps::Outcome,
         validators::tells_absence,
     },
-    dialect::Incoming,
     routing::door::Door,
     telemetry::Seldom,
 };
@@ -37,10 +35,40 @@ use crate::{
 static NOT_DONE: Seldom = Seldom::new();
 
 impl Guard {
+    /// Sends the DELETE that may wait at the resource of a request, before the request is carried out.
+    pub(crate) async fn finish_expected_delete(&self, client: &mut dyn Client, request: &Request) {
+        if request.route().deletes_may_be_pending {
+            // Boxed, so that the futures of other requests stay small.
+            Box::pin(self.finish_delete(client, request, false)).await;
+        }
+    }
+
+    /// Sends the DELETE that may be due once a request has this answer, and returns the answer.
+    pub(crate) async fn finish_delete_after(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        is_of_lease: bool,
+        answer: Result<Answer, Halt>,
+    ) -> Result<Answer, Halt> {
+        let is_expected = request.route().deletes_may_be_pending;
+        let may_be_due = match &answer {
+            // The client may have been the last holder, with a write in flight.
+            Ok(_) => is_expected && is_of_lease && !request.is_get_or_head(),
+            // A route may have lost the option while the DELETE waited.
+            Err(Halt::Refused(refusal)) => !is_expected && refusal.code == Code::DeletePending,
+            Err(_) => false,
+        };
+        if may_be_due {
+            Box::pin(self.finish_delete(client, request, is_expected)).await;
+        }
+        answer
+    }
+
     /// Sends the DELETE that waits at the resource of this request, if no client holds the lease any more. If it is
     /// refused or fails, it goes on waiting, and the resource stays hidden. So it does while a write is in flight, unless
     /// the caller `waits_for_writes`.
-    pub(super) async fn finish_delete(&self, client: &mut dyn Client, request: &Request, waits_for_writes: bool) {
+    async fn finish_delete(&self, client: &mut dyn Client, request: &Request, waits_for_writes: bool) {
         let Ok(snapshot) = self.knowledge.snapshot(&request.key).await else { return };
         let Some(delete) = snapshot.due_delete() else { return };
         let is_busy = matches!(snapshot.availability(), Availability::Busy { .. } | Availability::InDoubt { .. });
@@ -101,18 +129,12 @@ impl Guard {
         let Door::Guarded(guarded) = door else { return Err(leads_elsewhere().into()) };
         let rules = guarded.route.guard.as_ref().filter(|_| guarded.key == request.key && !guarded.is_lease);
         let rules = rules.ok_or_else(leads_elsewhere)?;
-        let incoming = Incoming {
-            method: &guarded.methods.judged,
-            other_methods: &guarded.methods.others,
-            target: head.raw_path(),
-            headers: &head.headers,
-        };
-        let call = rules.dialect.grammar().read(incoming, rules, false)?;
+        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, false)?;
         let rules = GuardRules { require: Require::Never, idempotency: Idempotency::Off, ..GuardRules::clone(rules) };
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         let mut late = self.request(&mut client, &guarded, &Arc::new(rules), call)?;
         late.sender.is_late_delete = true;
-        self.writes.write(&mut client, &late).await
+        self.writes.write(&mut client, &late, None).await
     }
 }
 

@@ -1,9 +1,9 @@
 //! The life of guarded requests (DESIGN, section 4).
 //!
-//! [`Guard::handle`] is the entry. Reads run through `read`, writes and unclaimed writes through `write`, and lease
-//! operations through `lease`. In each of these rooms, one function leads from the first look at the record to the
-//! answer. `cors` answers preflights, and lets pages of other origins read answers. `operation` serves dialects that
-//! are closed lists of operations: it calls the other rooms, and rewrites each answer in the terms of the dialect.
+//! [`Guard::serve`] carries a request out by one verb. Reads run through `read`, writes and unclaimed writes through
+//! `write`, and lease operations through `lease`. In each of these rooms, one function leads from the first look at the
+//! record to the answer. `cors` answers preflights, and lets pages of other origins read answers. [`service`](crate::service)
+//! carries out operations of several steps.
 
 use std::sync::Arc;
 
@@ -14,12 +14,8 @@ use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
     config::{self, Config},
-    core::{
-        policy::GuardRules,
-        refusal::{Code, Refusal},
-        time::StoreTime,
-    },
-    dialect::{Call, Incoming, Intent},
+    core::{policy::GuardRules, refusal::Refusal, time::StoreTime},
+    dialect::{Call, Intent},
     drain::{Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
     store::{Records, Store},
@@ -34,23 +30,27 @@ mod handshake;
 mod knowledge;
 mod late_delete;
 mod lease;
-mod listed;
-mod operation;
 mod operator;
 mod probe;
 mod read;
 mod received_client;
-mod refusals;
+pub(crate) mod refusals;
 mod request;
 #[cfg(test)]
 mod testing;
 mod write;
 
-use answer::Halt;
 pub use answer::{Answer, Relayed};
+pub(crate) use answer::{Halt, not_modified_head, remove_validators};
+pub(crate) use knowledge::responses::not_modified_fields;
 pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
+pub(crate) use probe::head::ask_for_identity;
+pub(crate) use read::ranges::{label_part, label_unsatisfiable};
+pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
+pub(crate) use request::{Request, incoming, remove_conditions};
+pub(crate) use write::{WrittenContent, checksums::check as check_checksums};
 
 use claim::Claims;
 use cors::Cors;
@@ -58,16 +58,15 @@ use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
 use probe::Probes;
 use read::Reads;
-use request::Request;
 use write::{Writes, method_in_form::may_name_method};
 
 /// The handler of guarded requests under one configuration.
 pub struct Guard {
-    knowledge: Arc<Knowledge>,
-    claims: Arc<Claims>,
-    leases: Arc<Leases>,
-    writes: Writes,
-    reads: Reads,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) writes: Writes,
+    pub(crate) reads: Reads,
     cors: Cors,
     exchanger: Arc<Exchanger>,
     gates: Gates,
@@ -183,62 +182,31 @@ impl Guard {
         &self.gates
     }
 
-    /// Handles one request and returns the answer for its client, or its refusal. The outer error means that no answer
-    /// can be given.
-    pub fn handle<'a>(
-        &'a self,
+    /// Whether the content of a request may name its resource or its method.
+    pub(crate) fn is_named_by_content(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
+        guarded.writes_to().is_some() && client.has_content() || may_name_method(client, guarded)
+    }
+
+    /// Receives the content of such a request. Returns the request as that names it.
+    pub(crate) async fn name_by_content<'a>(
+        &self,
         client: &'a mut dyn Client,
-        guarded: &'a GuardedRequest,
-    ) -> impl Future<Output = pingora::Result<Result<Answer, Refusal>>> + Send + 'a {
-        box_future(|| self.handle_request(client, guarded))
-    }
-
-    async fn handle_request(
-        &self,
-        client: &mut dyn Client,
         guarded: &GuardedRequest,
-    ) -> pingora::Result<Result<Answer, Refusal>> {
-        let is_named = guarded.writes_to().is_some() && client.has_content();
-        if is_named || may_name_method(client, guarded) {
-            return Box::pin(self.handle_named(client, guarded, is_named)).await;
+    ) -> Result<(ReceivedClient<'a>, GuardedRequest), Halt> {
+        if guarded.writes_to().is_some() && client.has_content() {
+            return self.writes.name_by_body(client, guarded).await;
         }
-        let answer = self.answer(client, guarded).await;
-        self.complete(client.head(), guarded, answer).await
-    }
-
-    /// Handles a request whose body may name the resource, or its form the method.
-    async fn handle_named(
-        &self,
-        client: &mut dyn Client,
-        guarded: &GuardedRequest,
-        is_by_body: bool,
-    ) -> pingora::Result<Result<Answer, Refusal>> {
-        let head = client.head().clone();
-        let named = if is_by_body {
-            self.writes.name_by_body(client, guarded).await
-        } else {
-            let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
-            self.writes.name_method_by_form(client, guarded, rules).await
-        };
-        match named {
-            Ok((mut client, named)) => {
-                let answer = self.answer(&mut client, &named).await;
-                self.complete(client.head(), &named, answer).await
-            }
-            Err(halt) => self.complete(&head, guarded, Err(halt)).await,
-        }
+        self.writes.name_method_by_form(client, guarded, rules_of(guarded)?).await
     }
 
     /// Adds to an answer what does not depend on how the request was judged.
-    async fn complete(
+    pub(crate) async fn complete(
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
         answer: Result<Answer, Halt>,
     ) -> pingora::Result<Result<Answer, Refusal>> {
-        let Some(guard) = guarded.route.guard.as_ref() else {
-            return not_guarded();
-        };
+        let guard = rules_of(guarded)?;
         let mut answer = match answer {
             Ok(answer) => Ok(answer),
             Err(Halt::Denied(relayed)) => Ok(Answer::Relayed(relayed)),
@@ -259,49 +227,18 @@ impl Guard {
         Ok(answer)
     }
 
-    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
-        let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
-        let head = client.head();
-        let incoming = Incoming {
-            method: &guarded.methods.judged,
-            other_methods: &guarded.methods.others,
-            target: head.raw_path(),
-            headers: &head.headers,
-        };
-        let call = rules.dialect.grammar().read(incoming, rules, guarded.is_lease)?;
-        if rules.quirks.is_closed_list {
-            return Box::pin(self.answer_operation(client, guarded, rules, call)).await;
-        }
-        let intent = call.intent;
-        let request = self.request(client, guarded, rules, call)?;
-        self.serve(client, &request, intent, guarded.is_lease).await
-    }
-
-    /// Serves a request, after the DELETE that may have waited for the last holder of the lease.
-    async fn serve(
+    /// Serves a request by one verb, after the DELETE that may have waited for the last holder of the lease. The content
+    /// is that of a write, if it is not what the request brings.
+    pub(crate) async fn serve(
         &self,
         client: &mut dyn Client,
         request: &Request,
         intent: Intent,
-        is_lease: bool,
+        (is_lease, content): (bool, Option<&dyn WrittenContent>),
     ) -> Result<Answer, Halt> {
-        let is_expected = request.route().deletes_may_be_pending;
-        if is_expected {
-            // Boxed, so that the futures of other requests stay small.
-            Box::pin(self.finish_delete(client, request, false)).await;
-        }
-        let answer = self.serve_in_room(client, request, intent, is_lease).await;
-        let may_be_due = match &answer {
-            // The client may have been the last holder, with a write in flight.
-            Ok(_) => is_expected && intent == Intent::Lease && !request.is_get_or_head(),
-            // A route may have lost the option while the DELETE waited.
-            Err(Halt::Refused(refusal)) => !is_expected && refusal.code == Code::DeletePending,
-            Err(_) => false,
-        };
-        if may_be_due {
-            Box::pin(self.finish_delete(client, request, is_expected)).await;
-        }
-        answer
+        self.finish_expected_delete(client, request).await;
+        let answer = self.serve_in_room(client, request, intent, (is_lease, content)).await;
+        self.finish_delete_after(client, request, intent == Intent::Lease, answer).await
     }
 
     /// Serves a request in the room that its intent selects.
@@ -310,7 +247,7 @@ impl Guard {
         client: &mut dyn Client,
         request: &Request,
         intent: Intent,
-        is_lease: bool,
+        (is_lease, content): (bool, Option<&dyn WrittenContent>),
     ) -> Result<Answer, Halt> {
         match (intent, &request.rules().lease) {
             (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
@@ -323,20 +260,18 @@ impl Guard {
                 answer
             }
             (Intent::Read | Intent::ReadBlocks | Intent::List, _) => self.reads.read(client, request).await,
-            (Intent::StageBlock, _) => Box::pin(self.writes.stage_block(client, request)).await,
             (Intent::Append, _) if is_free_to_append(request) => {
                 Box::pin(self.writes.write_unclaimed(client, request)).await
             }
-            (Intent::RemoveTree, _) => Box::pin(self.remove_tree(client, request)).await,
             // Boxed, so that the futures of reads stay small.
-            (Intent::Append | Intent::Write | Intent::Lease, _) => {
-                box_future(|| self.writes.write(client, request)).await
+            (Intent::Append | Intent::Write | Intent::StageBlock | Intent::RemoveTree | Intent::Lease, _) => {
+                box_future(|| self.writes.write(client, request, content)).await
             }
         }
     }
 
     /// Builds the request of a call. Its head names the resource as the upstream does.
-    fn request(
+    pub(crate) fn request(
         &self,
         client: &mut dyn Client,
         guarded: &GuardedRequest,
@@ -348,8 +283,10 @@ impl Guard {
     }
 }
 
-fn not_guarded<T>() -> pingora::Result<T> {
-    pingora::Error::e_explain(ErrorType::InternalError, "the request's route is not guarded")
+/// The rules of the route of a guarded request.
+pub(crate) fn rules_of(guarded: &GuardedRequest) -> pingora::Result<&Arc<GuardRules>> {
+    let explain = || pingora::Error::explain(ErrorType::InternalError, "the request's route is not guarded");
+    guarded.route.guard.as_ref().ok_or_else(explain)
 }
 
 fn body_limits(server: &config::Server) -> BodyLimits {

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use super::{answer::Halt, claim::queue::NoTurn};
+use super::{Halt, claim::queue::NoTurn};
 use crate::{
     body::ReceiveError,
     core::{
@@ -19,7 +19,7 @@ static STORE_FAILED: Seldom = Seldom::new();
 static SPOOL_FAILED: Seldom = Seldom::new();
 
 /// The time after which a client should retry while others write: most writes take less.
-pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// The refusal of a request that got no response, with this detail if the failure has none of its own.
 fn without_response(failure: Failure, detail: &'static str) -> Refusal {
@@ -35,7 +35,7 @@ fn without_response(failure: Failure, detail: &'static str) -> Refusal {
 }
 
 /// The refusal of a read that got no response.
-pub(super) fn of_read(failure: Failure) -> Refusal {
+pub(crate) fn of_read(failure: Failure) -> Refusal {
     without_response(failure, "the upstream gave no complete answer; try again")
 }
 
@@ -54,7 +54,7 @@ fn upstream_full() -> Refusal {
 }
 
 /// The refusal of a write that got no response. The write is in doubt if a byte of it may have been sent.
-pub(super) fn of_write(failure: Failure, late_write_window: Duration) -> Refusal {
+pub(crate) fn of_write(failure: Failure, late_write_window: Duration) -> Refusal {
     if !matches!(failure, Failure::Abandoned { .. }) {
         return without_response(failure, "the upstream could not be reached: nothing was written; try again");
     }
@@ -79,7 +79,7 @@ pub(crate) fn of_forwarded(failure: Failure, is_safe: bool) -> Refusal {
 }
 
 /// The refusal of a write whose response broke off after its head. The head has already told the outcome.
-pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_write_window: Duration) -> Refusal {
+pub(crate) fn of_lost_response(status: u16, outcome: Outcome, late_write_window: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
     let refusal = Refusal::new(Code::UpstreamFailed, detail);
     if outcome == Outcome::Doubt { refusal.retry_after(late_write_window).in_doubt() } else { refusal }
@@ -96,13 +96,13 @@ pub(crate) fn of_head(error: &HeadError) -> Refusal {
 }
 
 /// The refusal of a head that cannot be written.
-pub(super) fn of_field() -> Refusal {
+pub(crate) fn of_field() -> Refusal {
     Refusal::new(Code::MalformedRequest, "the request has a target or a field that cannot be sent on")
 }
 
 /// The answer to a request whose body was not received. If the client broke off, its error decides whether it gets an
 /// answer.
-pub(super) fn of_body(error: ReceiveError) -> Halt {
+pub(crate) fn of_body(error: ReceiveError) -> Halt {
     let refusal = match error {
         ReceiveError::TooLarge => {
             Refusal::new(Code::BodyTooLarge, "the body is larger than max_body_size of this proxy; send a smaller one")
@@ -122,7 +122,7 @@ pub(super) fn of_body(error: ReceiveError) -> Halt {
 }
 
 /// The answer to a request whose body cannot be written to the spool, or read from it.
-pub(super) fn of_spool(error: &io::Error) -> Halt {
+pub(crate) fn of_spool(error: &io::Error) -> Halt {
     if let Some(left_out) = SPOOL_FAILED.due() {
         tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
     }
@@ -132,14 +132,8 @@ pub(super) fn of_spool(error: &io::Error) -> Halt {
         .into()
 }
 
-/// The refusal of a block for which other blocks leave no room.
-pub(super) fn too_many_blocks() -> Refusal {
-    let detail = "blocks that wait for their list take all room that there is for blocks; send this one again later";
-    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::BodiesFull)
-}
-
 /// The refusal of a request because a store operation failed.
-pub(super) fn of_store(error: &StoreError) -> Refusal {
+pub(crate) fn of_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {
         tracing::error!(%error, left_out, "the store failed a guarded write");
     }
@@ -155,7 +149,7 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
 }
 
 /// The refusal of a lease operation that the store did not carry out, or did not confirm.
-pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
+pub(crate) fn of_lease_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {
         tracing::error!(%error, left_out, "the store failed a lease operation");
     }
@@ -202,7 +196,7 @@ fn of_lost_writes(outcome: &str) -> Refusal {
 }
 
 /// The refusal of a write that did not get its turn.
-pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
+pub(crate) fn of_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
         NoTurn::LineFull => write_in_flight(RETRY_SOON, Reason::LineFull),
         NoTurn::TimedOut => write_in_flight(RETRY_SOON, Reason::WaitTooLong),
@@ -213,7 +207,7 @@ pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
 }
 
 /// The refusal of a client that did not get its turn in the line for a lease.
-pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
+pub(crate) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
         NoTurn::AllFull => {
             let detail = "too many clients wait at this moment";
@@ -227,20 +221,20 @@ pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
 }
 
 /// The refusal of a write that meets another one.
-pub(super) fn write_in_flight(retry_after: Duration, reason: Reason) -> Refusal {
+pub(crate) fn write_in_flight(retry_after: Duration, reason: Reason) -> Refusal {
     let detail = "another write on this resource is in flight or in doubt; nothing was written, send it again later";
     Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after).because(reason)
 }
 
 /// The refusal of a read that has waited in vain for the end of writes.
-pub(super) fn unsettled(retry_after: Duration, reason: Reason) -> Refusal {
+pub(crate) fn unsettled(retry_after: Duration, reason: Reason) -> Refusal {
     let detail = "a write on this resource is in flight or in doubt, and this route shows settled states only; read it \
                   again later";
     Refusal::new(Code::Unsettled, detail).retry_after(retry_after.max(RETRY_SOON)).because(reason)
 }
 
 /// The refusal of a read that may not wait, since too many already do.
-pub(super) fn of_read_turn(no_turn: NoTurn) -> Refusal {
+pub(crate) fn of_read_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
         NoTurn::LineFull | NoTurn::TimedOut => unsettled(RETRY_SOON, Reason::LineFull),
         NoTurn::AllFull => Refusal::new(Code::Overloaded, "too many reads wait for the end of writes at this moment")
@@ -250,32 +244,32 @@ pub(super) fn of_read_turn(no_turn: NoTurn) -> Refusal {
 }
 
 /// The refusal of a write that comes too soon after a start.
-pub(super) fn held_back(remaining: Duration) -> Refusal {
+pub(crate) fn held_back(remaining: Duration) -> Refusal {
     let detail = "this proxy was started moments ago, and writes of its predecessor may still be in flight";
     Refusal::new(Code::WriteInFlight, detail).retry_after(remaining).because(Reason::StartGrace)
 }
 
 /// The refusal of a write whose route has new rules since it began.
-pub(super) fn of_retired_route() -> Refusal {
+pub(crate) fn of_retired_route() -> Refusal {
     let detail = "the rules of this route have changed since the request began; nothing was written, send it again";
     Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON).because(Reason::RouteChanged)
 }
 
 /// The refusal of an unclaimed write for which the record has no room.
-pub(super) fn too_many_unclaimed() -> Refusal {
+pub(crate) fn too_many_unclaimed() -> Refusal {
     let detail = "too many writes on this resource are in flight";
     Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::RecordFull)
 }
 
 /// The refusal of a write whose mark has too little time left to begin.
-pub(super) fn too_late_to_begin() -> Refusal {
+pub(crate) fn too_late_to_begin() -> Refusal {
     Refusal::new(Code::Overloaded, "connecting to the upstream took too long; nothing was written")
         .retry_after(RETRY_SOON)
         .because(Reason::ConnectionTooSlow)
 }
 
 /// The refusal of a request if the state of the resource stays unknown.
-pub(super) fn unknown_state() -> Refusal {
+pub(crate) fn unknown_state() -> Refusal {
     Refusal::new(
         Code::ValidatorUnavailable,
         "the current state of the resource could not be learned; nothing was written",
@@ -284,7 +278,7 @@ pub(super) fn unknown_state() -> Refusal {
 
 /// The refusal of a write with a date condition if the upstream sends no date: a write that would overwrite must not
 /// pass.
-pub(super) fn no_date() -> Refusal {
+pub(crate) fn no_date() -> Refusal {
     Refusal::new(Code::PreconditionFailed, "the upstream sends no modification date to compare the condition with")
         .because(Reason::ChangedSinceDate)
 }

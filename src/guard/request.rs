@@ -30,7 +30,9 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
-    dialect::{Call, ForwardedHead, Grammar, Intent, blocks::SentContent, metadata::MetadataUse, s3::Signature},
+    dialect::{
+        Call, ForwardedHead, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse, s3::Signature,
+    },
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{WantedPlace, fields::FieldsOfHead as _},
@@ -248,6 +250,16 @@ impl Request {
     /// The server to send the request to.
     pub(crate) fn to_send(&self) -> WantedPlace<'_> {
         WantedPlace { choice: self.affinity.to_send(self.key.as_str()), client: self.sender.address }
+    }
+}
+
+/// What a grammar reads of a request.
+pub(crate) fn incoming<'a>(head: &'a RequestHeader, guarded: &'a GuardedRequest) -> Incoming<'a> {
+    Incoming {
+        method: &guarded.methods.judged,
+        other_methods: &guarded.methods.others,
+        target: head.raw_path(),
+        headers: &head.headers,
     }
 }
 

@@ -26,6 +26,7 @@ use crate::{
     generation::{Live, Serving},
     guard::Answer,
     routing::{GuardedRequest, door::Door},
+    service,
     telemetry::{self, Decision, Seldom, access::ClientExchange, stream_info},
     upstream::fields::{end_nominated, say_length_once},
 };
@@ -146,7 +147,7 @@ pub(super) async fn guard(
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let info = context.entry.info.clone();
-    let answer = stream_info::along(info.as_ref(), serving.guards.handle(session, request)).await;
+    let answer = stream_info::along(info.as_ref(), service::handle(&serving.guards, session, request)).await;
     if let Some(key) = info.as_ref().and_then(|info| info.resource()) {
         context.entry.key = Some(key.clone());
     }

@@ -30,6 +30,7 @@ const ROOMS: &[&str] = &[
     "upstream",
     "drain",
     "guard",
+    "service",
     "generation",
     "downstream",
     "proxy",

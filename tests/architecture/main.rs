@@ -74,6 +74,7 @@ const WALLS: &[Wall] = &[
             "src/body",
             "src/upstream",
             "src/guard",
+            "src/service",
             "src/downstream",
             "src/proxy",
             "src/admin",
@@ -91,7 +92,7 @@ const WALLS: &[Wall] = &[
         because: "`downstream::respond` is the one writer of local responses; a relay writes the upstream's",
     },
     Wall {
-        inside: &["src/guard/"],
+        inside: &["src/guard/", "src/service/"],
         except: &["src/guard/testing/"],
         forbidden: &["Session"],
         because: "the guard takes a client and gives an answer, so that a simulation can drive it",

@@ -7,6 +7,7 @@ use ifmatch::{
     core::{client_address::ClientAddress, refusal::Refusal},
     guard::{Answer, Relayed, UntoldGrant},
     routing::door::{Door, Head, decide},
+    service,
 };
 use pingora::http::RequestHeader;
 
@@ -136,7 +137,7 @@ async fn answer(process: &Process, request: &Request) -> Told {
     let mut caller = Caller { head: head.clone(), body };
     match door {
         Door::Guarded(guarded) => {
-            let answer = serving.guards.handle(&mut caller, &guarded).await;
+            let answer = service::handle(&serving.guards, &mut caller, &guarded).await;
             read(answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))).await
         }
         Door::Refuse { refusal, .. } => read(Err(refusal)).await,

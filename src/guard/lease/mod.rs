@@ -6,7 +6,7 @@ use http::header;
 use pingora::ErrorType;
 
 use super::{
-    answer::{Answer, Halt},
+    Answer, Halt,
     claim::{Claims, queue::Queues},
     knowledge::Knowledge,
     probe::{Probed, Probes},

@@ -17,7 +17,8 @@ use crate::{
     },
     drain::Gate,
     guard::{
-        answer::{Halt, while_client_waits},
+        Halt,
+        answer::while_client_waits,
         claim::{
             pending_mark::{PendingMark, Tried},
             queue::{Member, NoTurn},

@@ -26,7 +26,7 @@ use crate::{
         verdict::failed_read,
     },
     dialect::LeaseOnRead,
-    guard::{answer::Halt, knowledge::evidence::match_rule, probe::Probed, refusals, request::Request},
+    guard::{Halt, knowledge::evidence::match_rule, probe::Probed, refusals, request::Request},
     store::StoreError,
 };
 
@@ -40,6 +40,14 @@ pub(crate) struct Receipt {
 }
 
 impl Leases {
+    /// Returns the right of a write under the lease. A write without one fails with its answer.
+    pub(crate) async fn permit(&self, request: &Request, snapshot: &Snapshot) -> Result<Standing, Halt> {
+        match judge_write_by_lease(request, snapshot) {
+            Ok(standing) => Ok(standing),
+            Err(denied) => Err(self.refuse_by_lease(request, snapshot, denied).await),
+        }
+    }
+
     /// Returns the answer to a write that its lease forbids. A client without rights gets the answer that it would get
     /// without the lease.
     pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Halt {

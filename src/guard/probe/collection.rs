@@ -30,7 +30,7 @@ use crate::{
         },
         refusal::{Code, Refusal},
     },
-    guard::{answer::Halt, refusals, request::Request},
+    guard::{Halt, refusals, request::Request},
     upstream::{BufferedBody, Exchange, Failure, read_whole},
 };
 

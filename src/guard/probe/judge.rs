@@ -19,7 +19,7 @@ use crate::{
         verdict::{Verdict, excluded, judge_write},
     },
     dialect::metadata::MetadataGrammar,
-    guard::{answer::Halt, knowledge::evidence::match_rule, refusals, request::Request},
+    guard::{Halt, knowledge::evidence::match_rule, refusals, request::Request},
 };
 
 /// The basis of the verdict on a write that passed.

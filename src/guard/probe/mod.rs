@@ -7,7 +7,8 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    answer::{Halt, Relayed, withhold_foreign_tag},
+    Halt, Relayed,
+    answer::withhold_foreign_tag,
     cors::Origins,
     knowledge::{Knowledge, derived_tag::stated_tag, evidence::match_rule, selection::Selection, warn_once::Unsuited},
     refusals,

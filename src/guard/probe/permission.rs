@@ -23,7 +23,7 @@ use crate::{
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
     },
-    guard::{answer::Halt, request::Request},
+    guard::{Halt, request::Request},
     upstream::Exchange,
 };
 

@@ -18,7 +18,8 @@ use crate::{
         verdict::failed_read,
     },
     guard::{
-        answer::{Answer, Halt, set_tag, withhold_foreign_tag},
+        Answer, Halt,
+        answer::{set_tag, withhold_foreign_tag},
         knowledge::{
             evidence::match_rule,
             label::first_date,

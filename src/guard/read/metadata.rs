@@ -9,26 +9,20 @@
 //! *Why are the metadata asked for first?* The content may be long. Until it ends, its exchange takes one of the
 //! upstream's connections, and two reads that each wait for a second one could wait for each other.
 
-use http::{StatusCode, header};
+use http::header;
 use pingora::http::ResponseHeader;
 
 use super::Reads;
 use crate::{
     body::Client,
     core::{
-        description::CONTENT_MD5,
         record::{Availability, Snapshot},
         refusal::Refusal,
         settled::shows_settled_state,
         validators::Modified,
     },
     dialect::metadata::MetadataUse,
-    guard::{
-        answer::{Answer, Halt, remove_validators},
-        probe::metadata::Described,
-        refusals,
-        request::Request,
-    },
+    guard::{Answer, Halt, answer::remove_validators, probe::metadata::Described, refusals, request::Request},
     store::StoreError,
 };
 
@@ -81,16 +75,6 @@ impl Reads {
             MetadataUse::Shown => Some(Box::pin(self.probes.metadata(request)).await),
             _ => None,
         }
-    }
-}
-
-/// Names the checksum of the whole as that of the content, if an answer has the whole. That of a part is another one.
-pub(crate) fn label_checksum(head: &mut ResponseHeader, request: &Request) -> pingora::Result<()> {
-    let is_shown = request.content.metadata == MetadataUse::Shown && head.status == StatusCode::OK;
-    let Some(grammar) = request.grammar().metadata().filter(|_| is_shown) else { return Ok(()) };
-    match head.remove_header(&grammar.checksum_of_whole()) {
-        Some(checksum) => head.insert_header(CONTENT_MD5, checksum),
-        None => Ok(()),
     }
 }
 

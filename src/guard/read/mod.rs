@@ -6,7 +6,7 @@ use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
 use super::{
-    answer::{Answer, Halt},
+    Answer, Halt,
     claim::Claims,
     knowledge::{Knowledge, evidence::match_rule, label::first_date, responses::wants_upstream},
     lease::{
@@ -32,14 +32,12 @@ use crate::{
     },
     dialect::metadata::MetadataUse,
     store::StoreError,
-    upstream::{Purpose, Transport, fields::request_head},
+    upstream::{Exchange, Failure, Purpose, Transport, fields::request_head},
 };
 use label::confirm;
 use ranges::whole_head;
 
-pub(crate) mod cut;
 pub(crate) mod label;
-pub(crate) mod list;
 pub(crate) mod metadata;
 pub(crate) mod ranges;
 mod settled;
@@ -62,7 +60,8 @@ pub(crate) struct Reads {
     claims: Arc<Claims>,
     leases: Arc<Leases>,
     exchanger: Arc<dyn Transport>,
-    bodies: Bodies,
+    /// The budgets of bodies.
+    pub(crate) bodies: Bodies,
 }
 
 impl Reads {
@@ -75,6 +74,11 @@ impl Reads {
     /// The reads under another configuration.
     pub(crate) fn renewed(&self, bodies: Bodies) -> Self {
         Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), bodies)
+    }
+
+    /// Asks the upstream something else with the credentials of a request.
+    pub(crate) async fn ask(&self, request: &Request, head: Box<RequestHeader>) -> Result<Exchange, Failure> {
+        self.exchanger.read(request.upstream(), request.to_send(), head, &Body::empty()).await
     }
 
     /// Handles a read, with the lease that it may need or take.

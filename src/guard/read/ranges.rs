@@ -17,13 +17,12 @@
 //! *Why is the upstream never asked for several ranges of a large body?* Few clients want that, and the proxy does
 //! not need it: an answer with the whole is always right.
 
+use std::ops::Range;
+
 use http::{Method, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{
-    Reads,
-    cut::{label_part, label_unsatisfiable},
-};
+use super::Reads;
 use crate::{
     body::content_length,
     core::{
@@ -33,11 +32,7 @@ use crate::{
         record::Snapshot,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
-    guard::{
-        answer::{Answer, Halt, Relayed},
-        knowledge::label::first_date,
-        request::Request,
-    },
+    guard::{Answer, Halt, Relayed, knowledge::label::first_date, request::Request},
     upstream::{BufferedBody, Exchange},
 };
 
@@ -190,4 +185,18 @@ pub(crate) async fn whole_or_part(
 /// Whether the route's tags cover all bytes of a body, so that parts with the same tag are parts of one body.
 fn names_bytes(rules: &GuardRules) -> bool {
     rules.etag == TagSource::Content && rules.ignored_json.is_empty()
+}
+
+/// Labels a head as that of a part of `length` bytes (RFC 9110 section 15.3.7).
+pub(crate) fn label_part(head: &mut ResponseHeader, part: &Range<u64>, length: u64) -> pingora::Result<()> {
+    head.set_status(StatusCode::PARTIAL_CONTENT)?;
+    let last = part.end.saturating_sub(1);
+    head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
+    head.insert_header(header::CONTENT_LENGTH, part.end.saturating_sub(part.start))
+}
+
+/// Labels a head as the answer that a body of `length` bytes has no such part (RFC 9110 section 15.5.17).
+pub(crate) fn label_unsatisfiable(head: &mut ResponseHeader, length: u64) -> pingora::Result<()> {
+    head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
+    head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))
 }

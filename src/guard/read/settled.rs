@@ -8,7 +8,8 @@ use crate::{
     body::Client,
     core::{cause::Reason, record::Snapshot, settled::shows_settled_state},
     guard::{
-        answer::{Answer, Halt, while_client_waits},
+        Answer, Halt,
+        answer::while_client_waits,
         claim::settled::SettledNow,
         refusals::{self, RETRY_SOON},
         request::Request,

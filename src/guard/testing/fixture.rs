@@ -30,6 +30,7 @@ use crate::{
     guard::Guard,
     proxy::testing::{config, guard, route},
     routing::GuardedRequest,
+    service,
     store::Store as _,
     telemetry::{access::AccessEntry, metrics::Gauged as _},
     upstream::Exchanger,
@@ -339,7 +340,7 @@ impl Fixture {
             is_lease: path.starts_with(LEASE),
         };
         let mut entry = AccessEntry::default();
-        let answer = self.guards.handle(&mut session, &request).await?;
+        let answer = service::handle(&self.guards, &mut session, &request).await?;
         Outgoing::new(session.req_header(), answer, dialect, &mut entry)?.send(&mut session).await
     }
 

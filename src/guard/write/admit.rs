@@ -12,7 +12,7 @@ use crate::{
         steps::Outcome,
     },
     guard::{
-        answer::{Answer, Halt},
+        Answer, Halt,
         claim::{
             Held, Holding, MarkKind,
             places::{Places, TouchedPart},

@@ -3,11 +3,11 @@
 use crate::{
     body::Body,
     core::checksum::{Checksum, RunningChecksum},
-    guard::{answer::Halt, refusals, request::Request},
+    guard::{Halt, refusals, request::Request},
 };
 
 /// Refuses a body that was damaged on its way.
-pub(super) async fn check(request: &Request, checksums: &[Checksum], body: &Body) -> Result<(), Halt> {
+pub(crate) async fn check(request: &Request, checksums: &[Checksum], body: &Body) -> Result<(), Halt> {
     if checksums.is_empty() {
         return Ok(());
     }

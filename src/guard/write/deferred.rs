@@ -15,7 +15,7 @@ use crate::{
         target::split_query,
     },
     dialect::Response,
-    guard::{answer::Answer, refusals, request::Request},
+    guard::{Answer, refusals, request::Request},
     store::Swapped,
     telemetry::metrics,
 };

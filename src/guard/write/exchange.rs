@@ -28,7 +28,8 @@ use crate::{
     },
     dialect::s3::Signature,
     guard::{
-        answer::{Answer, Halt, set_tag},
+        Answer, Halt,
+        answer::set_tag,
         claim::{Held, Settled},
         knowledge::{untrue_statements::Statement, warn_once::Unsuited},
         refusals,

@@ -14,7 +14,7 @@ use crate::{
         verdict::Verdict,
     },
     guard::{
-        answer::Halt,
+        Halt,
         lease::usage::{conditions_go_first, judge_write_by_lease},
         probe::judge::Depth,
         refusals,

@@ -28,11 +28,7 @@ use crate::{
         told_dates::WriteEnd,
         validators::tells_absence,
     },
-    guard::{
-        answer::{Halt, Relayed},
-        claim::Held,
-        request::Request,
-    },
+    guard::{Halt, Relayed, claim::Held, request::Request},
     upstream::{BufferedBody, fields::response_head},
 };
 

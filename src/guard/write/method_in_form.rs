@@ -16,7 +16,7 @@ use crate::{
         },
         refusal::{Code, Refusal},
     },
-    guard::{answer::Halt, received_client::ReceivedClient, refusals},
+    guard::{Halt, received_client::ReceivedClient, refusals},
     routing::GuardedRequest,
 };
 

@@ -7,16 +7,10 @@ use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
-    answer::{Answer, Halt},
-    claim::Claims,
-    knowledge::Knowledge,
-    lease::Leases,
-    probe::Probes,
-    refusals,
-    request::Request,
+    Answer, Halt, claim::Claims, knowledge::Knowledge, lease::Leases, probe::Probes, refusals, request::Request,
 };
 use crate::{
-    body::{Bodies, Body, Client},
+    body::{Bodies, Body, BoxFuture, Client},
     box_future::box_future,
     config::Config,
     core::client_address::ClientAddress,
@@ -31,8 +25,7 @@ use parts::Parts;
 use touches::Related;
 
 pub(crate) mod admit;
-pub(crate) mod blocks;
-mod checksums;
+pub(crate) mod checksums;
 mod deferred;
 mod exchange;
 pub(crate) mod idempotency;
@@ -46,6 +39,12 @@ mod rights;
 pub(crate) mod send;
 pub(crate) mod touches;
 pub(crate) mod unclaimed;
+
+/// The source of what a write sends, if that is not what its request brings.
+pub(crate) trait WrittenContent: Sync {
+    /// Returns the content of a write whose request has brought this.
+    fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<Body, Halt>>;
+}
 
 /// Guarded writes under one configuration.
 pub(crate) struct Writes {
@@ -86,20 +85,25 @@ impl Writes {
 
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body
     /// arrives before the claim is taken, and the claim is released before the answer is written.
-    pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
+    pub(crate) async fn write(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        content: Option<&dyn WrittenContent>,
+    ) -> Result<Answer, Halt> {
         let mut key = key_of_write(client, request)?;
         let is_costly = self.bodies.is_costly(&client.head().headers);
         let early = self.judge_unless_retry(request, is_costly, key.as_mut()).await?;
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        box_future(|| self.write_named(client, request, key, early)).await
+        box_future(|| self.write_named(client, request, (key, early), content)).await
     }
 
     async fn write_named(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        key: Option<WriteKey>,
-        early: Option<Sighting>,
+        (key, early): (Option<WriteKey>, Option<Sighting>),
+        content: Option<&dyn WrittenContent>,
     ) -> Result<Answer, Halt> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         checksums::check(request, &request.content.checksums, &body).await?;
@@ -108,7 +112,11 @@ impl Writes {
             Beginning::First(attempt) => attempt,
             Beginning::Replayed(answer) => return Ok(answer),
         };
-        let answer = match self.written_body(request, body).await {
+        let written = match content {
+            Some(content) => content.written(request, body).await,
+            None => Ok(body),
+        };
+        let answer = match written {
             Ok(body) => self.write_to_upstream(request, early, &body, &mut attempt).await,
             Err(refused) => Err(refused),
         };

@@ -26,7 +26,7 @@ use crate::{
         refusal::{Code, Refusal},
         route::WritesTo,
     },
-    guard::{answer::Halt, received_client::ReceivedClient, refusals, request::name_resource},
+    guard::{Halt, received_client::ReceivedClient, refusals, request::name_resource},
     routing::{GuardedRequest, door::Door},
     telemetry::stream_info,
 };

@@ -12,7 +12,7 @@ use crate::{
         record::Revision,
     },
     dialect::metadata::MetadataUse,
-    guard::{answer::Halt, lease::usage::send_fence, probe::metadata::document_head, request::Request},
+    guard::{Halt, lease::usage::send_fence, probe::metadata::document_head, request::Request},
 };
 
 /// The parts of a write, in their order.

@@ -6,7 +6,7 @@ use super::Writes;
 use crate::{
     body::Body,
     core::{http_date::HttpDate, policy::TagSource, refusal::Refusal, steps::Outcome, told_dates::WriteEnd},
-    guard::{answer::Halt, claim::Held, refusals, request::Request},
+    guard::{Halt, claim::Held, refusals, request::Request},
     upstream::{Exchange, Failure, Purpose, fields::request_head},
 };
 

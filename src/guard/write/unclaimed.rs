@@ -11,12 +11,12 @@ use crate::{
     body::{Body, Client, MemoryUse},
     core::{cause::Reason, record::Availability, rights::Obstacle, steps::Outcome},
     guard::{
-        answer::{Answer, Halt, withhold_foreign_tag},
+        Answer, Halt,
+        answer::withhold_foreign_tag,
         claim::{
             Held, Holding, MarkKind,
             places::{Places, TouchedPart},
         },
-        lease::usage::judge_write_by_lease,
         refusals,
         request::{Request, remove_conditions},
     },
@@ -96,10 +96,7 @@ impl Writes {
                 continue;
             }
             self.claims.may_begin(snapshot)?;
-            let right = match judge_write_by_lease(request, snapshot) {
-                Ok(right) => right,
-                Err(denied) => return Err(self.leases.refuse_by_lease(request, snapshot, denied).await),
-            };
+            let right = self.leases.permit(request, snapshot).await?;
             match self.claims.hold(request, places, &seen, MarkKind::Unclaimed, right).await {
                 Ok(Holding::Done(held)) => return Ok(held),
                 Ok(Holding::Full) => {

@@ -28,7 +28,7 @@ use crate::{
         target::split_query,
     },
     guard::{
-        answer::{Answer, Halt, Relayed},
+        Answer, Halt, Relayed,
         claim::{Claim, Held, Marked},
         knowledge::principal::Presented,
         probe::permission::Permission,

@@ -4,21 +4,16 @@ use http::{Method, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pingora::http::RequestHeader;
 
-use super::Reads;
 use crate::{
-    body::{Body, MemoryUse},
+    body::MemoryUse,
     core::{
         folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index, without_documents},
         refusal::{Code, Refusal},
         target::{join_query, split_query},
         validators::tells_absence,
     },
-    guard::{
-        answer::Halt,
-        probe::head::ask_for_identity,
-        refusals,
-        request::{Request, remove_conditions},
-    },
+    guard::{Halt, Request, ask_for_identity, refusals, remove_conditions},
+    service::Service,
     upstream::{BufferedBody, fields::request_head, read_whole},
 };
 
@@ -28,7 +23,7 @@ const INDEX_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The characters of a name that a path spells as they are (RFC 3986 section 2.3), and the slash.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-impl Reads {
+impl Service<'_> {
     /// Returns a page of the files in the collection that a request names. Other clients may change files meanwhile, so
     /// a page shows each folder as it was at some moment.
     pub(crate) async fn page(&self, request: &Request, listing: &Listing) -> Result<Page, Halt> {
@@ -52,7 +47,7 @@ impl Reads {
     async fn index(&self, request: &Request, folder: &str) -> Result<Vec<IndexEntry>, Halt> {
         let upstream = request.upstream();
         let head = index_head(request, folder)?;
-        let exchange = self.exchanger.read(upstream, request.to_send(), head, &Body::empty()).await;
+        let exchange = self.guard.reads.ask(request, head).await;
         let mut exchange = exchange.map_err(refusals::of_read)?;
         match exchange.head().status {
             StatusCode::OK => {}
@@ -66,7 +61,7 @@ impl Reads {
                 return Err(Refusal::new(Code::UpstreamFailed, detail).into());
             }
         }
-        let budget = self.bodies.budget_for(MemoryUse::Response);
+        let budget = self.guard.writes.bodies.budget_for(MemoryUse::Response);
         match read_whole(&mut exchange, INDEX_BYTES_MAX, upstream.timeout, budget).await.map_err(refusals::of_read)? {
             BufferedBody::Complete(index) => {
                 exchange.finish().await;

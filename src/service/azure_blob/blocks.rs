@@ -15,12 +15,13 @@
 //!
 //! [`upload_room`]: crate::core::upload_room
 
-use super::{Writes, checksums};
 use crate::{
-    body::{Body, Client, MemoryUse, ReceiveError, Share, StageError, UploadName, UploadOf, UploadOwner},
+    body::{Body, BoxFuture, Client, MemoryUse, ReceiveError, Share, StageError, UploadName, UploadOf, UploadOwner},
     core::{
         blocks::{BlockFault, BlockId},
+        cause::Reason,
         record::Revision,
+        refusal::{Code, Refusal},
         resource::ResourceKey,
         upload_turn::take_turn,
     },
@@ -28,38 +29,32 @@ use crate::{
         ShownDocument,
         blocks::{BlockGrammar, SentContent},
     },
-    guard::{
-        answer::{Answer, Halt},
-        lease::usage::judge_write_by_lease,
-        refusals,
-        request::Request,
-    },
+    guard::{Answer, Halt, Request, WrittenContent, check_checksums, refusals},
+    service::Service,
 };
 
-impl Writes {
+impl Service<'_> {
     /// Keeps a block of a client that the upstream lets in. The upstream gets nothing of it, so the lease is judged once
     /// more when the list arrives.
     pub(crate) async fn stage_block(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         let (SentContent::Block(id), Some(grammar)) = (&request.content.kind, request.grammar().blocks()) else {
             return Err(refusals::of_field().into());
         };
-        let (name, snapshot) = (upload_of(request), self.knowledge.record(request).await?);
-        if name.owner.address.is_some() || self.bodies.turn_of(&name).is_none() {
-            self.probes.let_in(request, &snapshot).await?;
+        let (name, snapshot) = (upload_of(request), self.guard.knowledge.record(request).await?);
+        if name.owner.address.is_some() || self.guard.writes.bodies.turn_of(&name).is_none() {
+            self.guard.leases.probes.let_in(request, &snapshot).await?;
         }
-        if let Err(denied) = judge_write_by_lease(request, &snapshot) {
-            return Err(self.leases.refuse_by_lease(request, &snapshot, denied).await);
-        }
-        let block = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        checksums::check(request, &request.content.checksums, &block).await?;
+        self.guard.leases.permit(request, &snapshot).await?;
+        let block = self.guard.writes.bodies.receive(client).await.map_err(refusals::of_body)?;
+        check_checksums(request, &request.content.checksums, &block).await?;
         let turn = self.take_turn(&name).await?;
         let upload = UploadOf { name, address: request.sender.address, turn };
-        self.bodies.stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
+        self.guard.writes.bodies.stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
         Ok(Answer::local(grammar.kept()))
     }
 
-    /// Returns the body of a write: what was received, or the blocks in a list that was received.
-    pub(crate) async fn written_body(&self, request: &Request, received: Body) -> Result<Body, Halt> {
+    /// Returns the blocks in a list that was received, or what was received instead of a list.
+    async fn joined(&self, request: &Request, received: Body) -> Result<Body, Halt> {
         let (SentContent::BlockList { checksums }, Some(grammar)) = (&request.content.kind, request.grammar().blocks())
         else {
             return Ok(received);
@@ -67,8 +62,9 @@ impl Writes {
         let list = self.read_list(grammar, &received).await?;
         let name = upload_of(request);
         let turn = self.last_turn(&name).await?;
-        let body = self.bodies.join((&name, turn), &list).await.map_err(|error| refused(grammar, error))?;
-        checksums::check(request, checksums, &body).await?;
+        let body =
+            self.guard.writes.bodies.join((&name, turn), &list).await.map_err(|error| refused(grammar, error))?;
+        check_checksums(request, checksums, &body).await?;
         Ok(body)
     }
 
@@ -76,8 +72,8 @@ impl Writes {
     pub(crate) fn end_upload(&self, request: &Request) {
         if request.grammar().blocks().is_some() {
             let name = upload_of(request);
-            self.bodies.discard(&name);
-            self.bodies.has_written(name.owner);
+            self.guard.writes.bodies.discard(&name);
+            self.guard.writes.bodies.has_written(name.owner);
         }
     }
 
@@ -89,25 +85,25 @@ impl Writes {
     ) -> Result<Option<(ShownDocument, bool)>, Halt> {
         let Some(grammar) = request.grammar().blocks() else { return Ok(None) };
         let name = upload_of(request);
-        let blocks = self.bodies.staged(&name, self.last_turn(&name).await?);
+        let blocks = self.guard.writes.bodies.staged(&name, self.last_turn(&name).await?);
         Ok(Some((grammar.shown(target, &blocks), !blocks.is_empty())))
     }
 
     /// Gives this process the turn at an upload that it gets a block of. In a store of its own it always has it.
     async fn take_turn(&self, name: &UploadName) -> Result<Revision, Halt> {
-        let records = &self.knowledge.records;
+        let records = &self.guard.knowledge.records;
         if !records.are_shared() {
             return Ok(Revision::default());
         }
-        let (key, owner) = (ResourceKey::of_upload(name.digest()), self.claims.owner());
-        let (held, lasts) = (self.bodies.turn_of(name), self.bodies.block_ttl());
+        let (key, owner) = (ResourceKey::of_upload(name.digest()), self.guard.claims.owner());
+        let (held, lasts) = (self.guard.writes.bodies.turn_of(name), self.guard.writes.bodies.block_ttl());
         let taken = records.update(&key, None, |snapshot| take_turn(snapshot, owner, held, lasts)).await;
         Ok(taken.map_err(|error| refusals::of_store(&error))?.snapshot.revision)
     }
 
     /// Returns the turn of the process that got the last block of an upload.
     async fn last_turn(&self, name: &UploadName) -> Result<Revision, Halt> {
-        let records = &self.knowledge.records;
+        let records = &self.guard.knowledge.records;
         if !records.are_shared() {
             return Ok(Revision::default());
         }
@@ -117,11 +113,11 @@ impl Writes {
 
     /// Reads a list.
     async fn read_list(&self, grammar: &dyn BlockGrammar, received: &Body) -> Result<Vec<BlockId>, Halt> {
-        let max_bytes = grammar.max_list_bytes(self.bodies.max_blocks());
+        let max_bytes = grammar.max_list_bytes(self.guard.writes.bodies.max_blocks());
         let Some(len) = usize::try_from(received.len()).ok().filter(|len| *len <= max_bytes) else {
             return Err(grammar.refused(BlockFault::ListTooLong).into());
         };
-        let mut share = Share::none_of(&self.bodies.budget, MemoryUse::Body);
+        let mut share = Share::none_of(&self.guard.writes.bodies.budget, MemoryUse::Body);
         if !share.hold_memory(len) {
             return Err(refusals::of_body(ReceiveError::Full));
         }
@@ -130,6 +126,12 @@ impl Writes {
         let list = grammar.list(&list);
         drop(share);
         Ok(list?)
+    }
+}
+
+impl WrittenContent for Service<'_> {
+    fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<Body, Halt>> {
+        Box::pin(self.joined(request, received))
     }
 }
 
@@ -147,7 +149,13 @@ fn upload_of(request: &Request) -> UploadName {
 fn refused(grammar: &dyn BlockGrammar, error: StageError) -> Halt {
     match error {
         StageError::Fault(fault) => grammar.refused(fault).into(),
-        StageError::Full => refusals::too_many_blocks().into(),
+        StageError::Full => too_many_blocks().into(),
         StageError::Body(error) => refusals::of_body(error),
     }
+}
+
+/// The refusal of a block for which other blocks leave no room.
+fn too_many_blocks() -> Refusal {
+    let detail = "blocks that wait for their list take all room that there is for blocks; send this one again later";
+    Refusal::new(Code::Overloaded, detail).retry_after(refusals::RETRY_SOON).because(Reason::BodiesFull)
 }

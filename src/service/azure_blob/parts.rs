@@ -3,12 +3,9 @@
 //!
 //! Azure clients take any content for the part that they requested, so the proxy never sends them the whole instead.
 
-use std::ops::Range;
-
 use http::{Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::Reads;
 use crate::{
     body::{MemoryUse, content_length},
     core::{
@@ -19,14 +16,14 @@ use crate::{
     },
     dialect::PartChecksum,
     guard::{
-        answer::{Halt, Relayed},
+        Halt, Relayed, Request, label_part, label_unsatisfiable,
         refusals::{self, RETRY_SOON},
-        request::Request,
     },
+    service::Service,
     upstream::{BodyPrefix, BufferedBody, read_whole},
 };
 
-impl Reads {
+impl Service<'_> {
     /// Cuts the part that a read requests out of the whole.
     ///
     /// # Errors
@@ -98,7 +95,7 @@ impl Reads {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let budget = self.bodies.budget_for(MemoryUse::Response);
+        let budget = self.guard.writes.bodies.budget_for(MemoryUse::Response);
         let read = read_whole(&mut exchange, max_bytes, wait, budget).await;
         match read.map_err(refusals::of_read)? {
             // Bytes that were read before belong to a body that an earlier read gave up as too large.
@@ -119,8 +116,8 @@ impl Reads {
     /// Whether the version on a response is still that of its resource, and no write is in flight. Then no write has
     /// come between the label and the last byte.
     async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
-        let Ok(now) = self.knowledge.snapshot(&request.key).await else { return false };
-        let current = self.knowledge.version_tag(request, &now, &[]);
+        let Ok(now) = self.guard.knowledge.snapshot(&request.key).await else { return false };
+        let current = self.guard.knowledge.version_tag(request, &now, &[]);
         now.has_no_pending_writes() && current.is_some() && current == Validators::from_headers(&head.headers).0.tag
     }
 }
@@ -136,18 +133,4 @@ fn serves_parts(head: &ResponseHeader) -> bool {
 
 fn length_of(relayed: &Relayed) -> Option<u64> {
     if relayed.rest.is_none() { Some(relayed.begun.len() as u64) } else { content_length(&relayed.head.headers) }
-}
-
-/// Labels a head as that of a part of `length` bytes (RFC 9110 section 15.3.7).
-pub(crate) fn label_part(head: &mut ResponseHeader, part: &Range<u64>, length: u64) -> pingora::Result<()> {
-    head.set_status(StatusCode::PARTIAL_CONTENT)?;
-    let last = part.end.saturating_sub(1);
-    head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
-    head.insert_header(header::CONTENT_LENGTH, part.end.saturating_sub(part.start))
-}
-
-/// Labels a head as the answer that a body of `length` bytes has no such part (RFC 9110 section 15.5.17).
-pub(crate) fn label_unsatisfiable(head: &mut ResponseHeader, length: u64) -> pingora::Result<()> {
-    head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
-    head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))
 }

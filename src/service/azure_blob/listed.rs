@@ -9,13 +9,7 @@
 use http::{HeaderValue, Method, StatusCode};
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{
-    Guard,
-    answer::{Answer, Halt},
-    read::list::target_in,
-    received_client::ReceivedClient,
-    request::Request,
-};
+use super::folders::target_in;
 use crate::{
     body::{Body, Client},
     core::{
@@ -23,14 +17,15 @@ use crate::{
         refusal::{Code, Refusal},
         target::split_query,
     },
-    dialect::Incoming,
+    guard::{Answer, Halt, ReceivedClient, Request, incoming},
     routing::{GuardedRequest, door::Door},
+    service::Service,
     upstream::fields::FieldsOfHead as _,
 };
 
-impl Guard {
+impl Service<'_> {
     /// Reads each file on a page, and adds what the reads show. A file that is gone by now is left out.
-    pub(super) async fn read_listed(
+    pub(crate) async fn read_listed(
         &self,
         client: &mut dyn Client,
         list: (&GuardedRequest, &Request),
@@ -76,20 +71,16 @@ impl Guard {
         item: &Item,
     ) -> Result<Read, Halt> {
         let head = head_of_item(method, client.head(), request, item)?;
-        let Door::Guarded(guarded) = self.writes.door(&head.method, &head, list.client) else {
+        let Door::Guarded(guarded) = self.guard.writes.door(&head.method, &head, list.client) else {
             return Ok(Read::Hidden);
         };
         // A route with other rules may call another file by this name.
         let Some(rules) = guarded.route.guard.as_ref().filter(|_| guarded.route.upstream == list.route.upstream) else {
             return Ok(Read::Hidden);
         };
-        let incoming = Incoming {
-            method: &guarded.methods.judged,
-            other_methods: &guarded.methods.others,
-            target: head.raw_path(),
-            headers: &head.headers,
+        let Ok(call) = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease) else {
+            return Ok(Read::Hidden);
         };
-        let Ok(call) = rules.dialect.grammar().read(incoming, rules, guarded.is_lease) else { return Ok(Read::Hidden) };
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         // Boxed, because a list is an operation too.
         let answer = Box::pin(self.answer_operation(&mut client, &guarded, rules, call)).await;

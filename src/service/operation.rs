@@ -6,23 +6,18 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::{
-    Guard,
-    answer::{Answer, Halt, Relayed, not_modified_head, remove_validators},
-    knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
-    read::metadata::label_checksum,
-    request::Request,
-};
+use super::Service;
 use crate::{
     body::Client,
-    core::{idempotency::REPLAYED, policy::GuardRules, validators::Modified},
-    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument},
+    core::{description::CONTENT_MD5, idempotency::REPLAYED, policy::GuardRules, validators::Modified},
+    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, metadata::MetadataUse},
     entropy::number_of_answer,
+    guard::{Answer, Halt, Relayed, Request, not_modified_fields, not_modified_head, remove_validators},
     routing::GuardedRequest,
     upstream::{BodyPrefix, fields::FieldsOfHead as _},
 };
 
-impl Guard {
+impl Service<'_> {
     /// Handles an operation, and returns the answer in the terms of its dialect.
     pub(super) async fn answer_operation(
         &self,
@@ -32,11 +27,11 @@ impl Guard {
         call: Call,
     ) -> Result<Answer, Halt> {
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
-        let request = self.request(client, guarded, rules, call.clone())?;
-        let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
+        let request = self.guard.request(client, guarded, rules, call.clone())?;
+        let answer = self.carry_out(client, &request, call.intent, guarded.is_lease).await;
         if is_applied(&answer) && call.intent == Intent::Write && !request.content.metadata.is_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
-            self.writes.end_upload(&request);
+            self.end_upload(&request);
         }
         match answer {
             Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) => {
@@ -52,12 +47,31 @@ impl Guard {
         }
     }
 
+    /// Carries an operation out by the verbs of the guard.
+    async fn carry_out(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        intent: Intent,
+        is_lease: bool,
+    ) -> Result<Answer, Halt> {
+        match intent {
+            Intent::StageBlock => {
+                self.guard.finish_expected_delete(client, request).await;
+                let answer = Box::pin(self.stage_block(client, request)).await;
+                self.guard.finish_delete_after(client, request, false, answer).await
+            }
+            Intent::RemoveTree => Box::pin(self.remove_tree(client, request)).await,
+            intent => self.guard.serve(client, request, intent, (is_lease, Some(self))).await,
+        }
+    }
+
     /// Removes a collection, and drops the knowledge of the resources in it.
-    pub(super) async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
-        self.knowledge.note_removal(request).await?;
-        let answer = self.writes.write(client, request).await;
+    async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
+        self.guard.knowledge.note_removal(request).await?;
+        let answer = self.guard.serve(client, request, Intent::Write, (false, None)).await;
         if !has_removed_nothing(&answer) {
-            self.knowledge.note_removal(request).await?;
+            self.guard.knowledge.note_removal(request).await?;
         }
         answer
     }
@@ -73,7 +87,7 @@ impl Guard {
             (Intent::ReadBlocks, ..) => self.blocks_document(request, client.head().raw_path(), head).await,
             // The collection is there, and the client may read it.
             (Intent::List, Some(listing), Some(grammar)) if head.status.is_success() => {
-                let mut page = self.reads.page(request, listing).await?;
+                let mut page = self.page(request, listing).await?;
                 if listing.reads_files {
                     self.read_listed(client, (guarded, request), &mut page).await?;
                 }
@@ -92,7 +106,7 @@ impl Guard {
         received_target: &[u8],
         head: &mut ResponseHeader,
     ) -> Result<Option<ShownDocument>, Halt> {
-        let shown = self.writes.shown_blocks(request, received_target).await?;
+        let shown = self.shown_blocks(request, received_target).await?;
         let Some((document, has_blocks)) = shown else { return Ok(None) };
         if has_blocks && head.status == StatusCode::NOT_FOUND {
             head.set_status(StatusCode::OK)?;
@@ -108,9 +122,9 @@ impl Guard {
         fields: &[(HeaderName, HeaderValue)],
         relayed: Relayed,
     ) -> Result<Answer, Halt> {
-        let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
+        let relayed = if call.cuts_parts { self.part_of(request, relayed).await? } else { relayed };
         let relayed = match &call.part_checksum {
-            Some(wanted) => self.reads.with_checksum(request, relayed, wanted).await?,
+            Some(wanted) => self.with_checksum(request, relayed, wanted).await?,
             None => relayed,
         };
         let Relayed { mut head, begun, rest } = relayed;
@@ -151,7 +165,7 @@ impl Guard {
         };
         if matches!(call.intent, Intent::Read | Intent::ReadBlocks) && head.status.is_success() {
             // Without the store the state of the lease is unknown, and the answer omits it.
-            if let Ok(snapshot) = self.knowledge.snapshot(&request.key).await {
+            if let Ok(snapshot) = self.guard.knowledge.snapshot(&request.key).await {
                 insert(&mut head, &request.grammar().state_fields(&snapshot))?;
             }
         }
@@ -224,4 +238,23 @@ fn replace_content(head: &mut ResponseHeader, document: Option<(&'static str, us
         return Ok(());
     }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, |(_, len)| len))
+}
+
+/// Whether an answer proves that the removal has not begun.
+fn has_removed_nothing(answer: &Result<Answer, Halt>) -> bool {
+    match answer {
+        Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) => relayed.head.status.is_client_error(),
+        Err(Halt::Refused(refusal)) => !refusal.in_doubt,
+        _ => false,
+    }
+}
+
+/// Names the checksum of the whole as that of the content, if an answer has the whole. That of a part is another one.
+fn label_checksum(head: &mut ResponseHeader, request: &Request) -> pingora::Result<()> {
+    let is_shown = request.content.metadata == MetadataUse::Shown && head.status == StatusCode::OK;
+    let Some(grammar) = request.grammar().metadata().filter(|_| is_shown) else { return Ok(()) };
+    match head.remove_header(&grammar.checksum_of_whole()) {
+        Some(checksum) => head.insert_header(CONTENT_MD5, checksum),
+        None => Ok(()),
+    }
 }

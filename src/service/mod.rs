@@ -1,0 +1,74 @@
+//! Guarded requests, each carried out by the verbs of the guard.
+//!
+//! [`handle`] is the entry. In plain HTTP a request is one verb. Some services have more: their requests are operations of
+//! a closed list, and each takes one verb or several. `operation` carries them out, and rewrites each answer in the terms
+//! of the service. The folders beside it hold what a single service has.
+
+use pingora::http::RequestHeader;
+
+use crate::{
+    body::Client,
+    box_future::box_future,
+    core::refusal::Refusal,
+    guard::{Answer, Guard, Halt, incoming, rules_of},
+    routing::GuardedRequest,
+};
+
+mod azure_blob;
+mod operation;
+
+/// The operations of services, over one guard.
+pub(crate) struct Service<'a> {
+    guard: &'a Guard,
+}
+
+/// Handles one request and returns the answer for its client, or its refusal. The outer error means that no answer can be
+/// given.
+pub fn handle<'a>(
+    guard: &'a Guard,
+    client: &'a mut dyn Client,
+    guarded: &'a GuardedRequest,
+) -> impl Future<Output = pingora::Result<Result<Answer, Refusal>>> + Send + 'a {
+    box_future(|| Service { guard }.handle(client, guarded))
+}
+
+impl Service<'_> {
+    async fn handle(
+        self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> pingora::Result<Result<Answer, Refusal>> {
+        if self.guard.is_named_by_content(client, guarded) {
+            return Box::pin(self.handle_named(client, guarded)).await;
+        }
+        let answer = self.answer(client, guarded).await;
+        self.guard.complete(client.head(), guarded, answer).await
+    }
+
+    /// Handles a request whose content may name its resource or its method.
+    async fn handle_named(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> pingora::Result<Result<Answer, Refusal>> {
+        let head: RequestHeader = client.head().clone();
+        match self.guard.name_by_content(client, guarded).await {
+            Ok((mut client, named)) => {
+                let answer = self.answer(&mut client, &named).await;
+                self.guard.complete(client.head(), &named, answer).await
+            }
+            Err(halt) => self.guard.complete(&head, guarded, Err(halt)).await,
+        }
+    }
+
+    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
+        let rules = rules_of(guarded)?;
+        let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, guarded.is_lease)?;
+        if rules.quirks.is_closed_list {
+            return Box::pin(self.answer_operation(client, guarded, rules, call)).await;
+        }
+        let intent = call.intent;
+        let request = self.guard.request(client, guarded, rules, call)?;
+        self.guard.serve(client, &request, intent, (guarded.is_lease, None)).await
+    }
+}
