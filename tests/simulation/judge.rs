@@ -339,8 +339,8 @@ impl Ledger {
     fn loses(&mut self, number: usize, how: String) {
         self.lost_by.push(number);
         // A write in doubt shows neither tags nor whether the backend checked them.
-        let shows = |&&number: &&usize| !self.requests[number].answered.as_ref().is_some_and(|(_, told)| told.in_doubt);
-        let shown = self.lost_by.iter().filter(shows).count();
+        let tells = |&&number: &&usize| !self.requests[number].answered.as_ref().is_some_and(|(_, told)| told.in_doubt);
+        let shown = self.lost_by.iter().filter(tells).count();
         if shown > self.losses_max && !(self.forgives_doubts && self.is_faulty) {
             self.breaks(how);
         }
