@@ -87,7 +87,7 @@ async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora
             }
             outcome => {
                 let begun = outcome.and_then(Streamed::into_exchange);
-                return Ok(begun.map_err(|lost| of_forwarded(lost.failure, is_safe).into()));
+                return Ok(begun.map_err(|lost| of_forwarded(lost.failure, is_safe)));
             }
         }
     }

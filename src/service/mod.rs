@@ -38,7 +38,7 @@ impl Service<'_> {
         client: &mut dyn Client,
         guarded: &GuardedRequest,
     ) -> pingora::Result<Result<Answer, Refusal>> {
-        if self.guard.is_named_by_content(client, guarded) {
+        if Guard::is_named_by_content(client, guarded) {
             return Box::pin(self.handle_named(client, guarded)).await;
         }
         let answer = self.answer(client, guarded).await;

@@ -47,7 +47,7 @@ pub(crate) struct Basis {
 /// What has become of a write that was to begin.
 pub(crate) enum Admission {
     /// It may begin.
-    Admitted(Admitted),
+    Admitted(Box<Admitted>),
     /// It waits, and gets this answer.
     Deferred(Answer),
 }
@@ -63,8 +63,9 @@ pub(super) enum Deferral {
 }
 
 impl Writes {
-    /// Takes the claim, together with the marks on all that the write touches: judges the write against the current record, and swaps the mark in against that very revision.
-    /// If the record changes in between, the swap fails and the write is judged again.
+    /// Takes the claim, together with the marks on all that the write touches: judges the write against the current
+    /// record, and swaps the mark in against that very revision. If the record changes in between, the swap fails and
+    /// the write is judged again.
     ///
     /// The first attempt uses the record that was read early. Passing counts if the swap shows that this record is
     /// still current, and a refusal if a second read shows it.
@@ -128,7 +129,7 @@ impl Writes {
                     let spelling = self.knowledge.spelling(request, Some(snapshot));
                     let fence = snapshot.fence();
                     let basis = Basis { judged, spelling, standing: right, fence };
-                    return Ok(Admission::Admitted(Admitted { claim, basis }));
+                    return Ok(Admission::Admitted(Box::new(Admitted { claim, basis })));
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.
                 Holding::Conflict(current) if is_early || Instant::now() < end => {

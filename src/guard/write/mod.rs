@@ -147,7 +147,7 @@ impl Writes {
         };
         places.step_aside();
         drop(step);
-        let answer = self.exchange_under_claim(request, admitted, (parts, body), attempt).await;
+        let answer = self.exchange_under_claim(request, *admitted, (parts, body), attempt).await;
         drop((pass, places));
         answer
     }
