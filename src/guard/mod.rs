@@ -15,7 +15,7 @@ use crate::{
     box_future::box_future,
     config::{self, Config},
     core::{policy::GuardRules, refusal::Refusal, time::StoreTime},
-    dialect::{Call, Intent},
+    dialect::Call,
     drain::{Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
     store::{Records, Store},
@@ -59,6 +59,21 @@ use lease::{Leases, usage::is_free_to_append};
 use probe::Probes;
 use read::Reads;
 use write::{Writes, method_in_form::may_name_method};
+
+/// What the guard does for a request.
+#[derive(Clone, Copy)]
+pub(crate) enum Verb<'a> {
+    /// Reading its resource.
+    Read,
+    /// Changing its resource, with what this source makes of the content.
+    Write(Option<&'a dyn WrittenContent>),
+    /// Appending to its resource, beside other writes.
+    Append,
+    /// Using or showing the lease of its resource.
+    Lease,
+    /// Answering what pages of other origins may do with its resource, or with the lease.
+    Preflight { is_of_lease: bool },
+}
 
 /// The handler of guarded requests under one configuration.
 pub struct Guard {
@@ -227,46 +242,37 @@ impl Guard {
         Ok(answer)
     }
 
-    /// Serves a request by one verb, after the DELETE that may have waited for the last holder of the lease. The content
-    /// is that of a write, if it is not what the request brings.
+    /// Serves a request by one verb, after the DELETE that may have waited for the last holder of the lease.
     pub(crate) async fn serve(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        intent: Intent,
-        (is_lease, content): (bool, Option<&dyn WrittenContent>),
+        verb: Verb<'_>,
     ) -> Result<Answer, Halt> {
         self.finish_expected_delete(client, request).await;
-        let answer = self.serve_in_room(client, request, intent, (is_lease, content)).await;
-        self.finish_delete_after(client, request, intent == Intent::Lease, answer).await
+        let answer = self.serve_in_room(client, request, verb).await;
+        self.finish_delete_after(client, request, matches!(verb, Verb::Lease), answer).await
     }
 
-    /// Serves a request in the room that its intent selects.
-    async fn serve_in_room(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        intent: Intent,
-        (is_lease, content): (bool, Option<&dyn WrittenContent>),
-    ) -> Result<Answer, Halt> {
-        match (intent, &request.rules().lease) {
-            (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
-            (Intent::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
-            (Intent::Read, _) if !request.is_get_or_head() => {
+    /// Serves a request in the room of a verb.
+    async fn serve_in_room(&self, client: &mut dyn Client, request: &Request, verb: Verb<'_>) -> Result<Answer, Halt> {
+        match (verb, &request.rules().lease) {
+            (Verb::Preflight { is_of_lease }, _) => Box::pin(self.cors.preflight(client, request, is_of_lease)).await,
+            (Verb::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
+            (Verb::Read, _) if !request.is_get_or_head() => {
                 // Only this configuration classes the method as a read; the next one may class it as a write.
                 let pass = request.pass().await?;
                 let answer = self.reads.read(client, request).await;
                 drop(pass);
                 answer
             }
-            (Intent::Read | Intent::ReadBlocks | Intent::List, _) => self.reads.read(client, request).await,
-            (Intent::Append, _) if is_free_to_append(request) => {
+            (Verb::Read, _) => self.reads.read(client, request).await,
+            (Verb::Append, _) if is_free_to_append(request) => {
                 Box::pin(self.writes.write_unclaimed(client, request)).await
             }
             // Boxed, so that the futures of reads stay small.
-            (Intent::Append | Intent::Write | Intent::StageBlock | Intent::RemoveTree | Intent::Lease, _) => {
-                box_future(|| self.writes.write(client, request, content)).await
-            }
+            (Verb::Write(content), _) => box_future(|| self.writes.write(client, request, content)).await,
+            (Verb::Append | Verb::Lease, _) => box_future(|| self.writes.write(client, request, None)).await,
         }
     }
 

@@ -10,7 +10,8 @@ use crate::{
     body::Client,
     box_future::box_future,
     core::refusal::Refusal,
-    guard::{Answer, Guard, Halt, incoming, rules_of},
+    dialect::Intent,
+    guard::{Answer, Guard, Halt, Verb, incoming, rules_of},
     routing::GuardedRequest,
 };
 
@@ -67,8 +68,19 @@ impl Service<'_> {
         if rules.quirks.is_closed_list {
             return Box::pin(self.answer_operation(client, guarded, rules, call)).await;
         }
-        let intent = call.intent;
+        let verb = verb(call.intent, guarded.is_lease);
         let request = self.guard.request(client, guarded, rules, call)?;
-        self.guard.serve(client, &request, intent, (guarded.is_lease, None)).await
+        self.guard.serve(client, &request, verb).await
+    }
+}
+
+/// The verb that a request with this purpose is carried out by.
+const fn verb(intent: Intent, is_of_lease: bool) -> Verb<'static> {
+    match intent {
+        Intent::Read | Intent::ReadBlocks | Intent::List => Verb::Read,
+        Intent::Write | Intent::StageBlock | Intent::RemoveTree => Verb::Write(None),
+        Intent::Append => Verb::Append,
+        Intent::Lease => Verb::Lease,
+        Intent::Preflight => Verb::Preflight { is_of_lease },
     }
 }

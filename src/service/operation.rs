@@ -6,13 +6,13 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::Service;
+use super::{Service, verb};
 use crate::{
     body::Client,
     core::{description::CONTENT_MD5, idempotency::REPLAYED, policy::GuardRules, validators::Modified},
     dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, metadata::MetadataUse},
     entropy::number_of_answer,
-    guard::{Answer, Halt, Relayed, Request, not_modified_fields, not_modified_head, remove_validators},
+    guard::{Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, remove_validators},
     routing::GuardedRequest,
     upstream::{BodyPrefix, fields::FieldsOfHead as _},
 };
@@ -62,14 +62,15 @@ impl Service<'_> {
                 self.guard.finish_delete_after(client, request, false, answer).await
             }
             Intent::RemoveTree => Box::pin(self.remove_tree(client, request)).await,
-            intent => self.guard.serve(client, request, intent, (is_lease, Some(self))).await,
+            Intent::Write => self.guard.serve(client, request, Verb::Write(Some(self))).await,
+            intent => self.guard.serve(client, request, verb(intent, is_lease)).await,
         }
     }
 
     /// Removes a collection, and drops the knowledge of the resources in it.
     async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         self.guard.knowledge.note_removal(request).await?;
-        let answer = self.guard.serve(client, request, Intent::Write, (false, None)).await;
+        let answer = self.guard.serve(client, request, Verb::Write(None)).await;
         if !has_removed_nothing(&answer) {
             self.guard.knowledge.note_removal(request).await?;
         }
