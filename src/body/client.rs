@@ -1,4 +1,4 @@
-//! The client of a request, as a seam: a pingora session, or a simulated client.
+//! The client of a request, as a seam: a session of either protocol, or a simulated client.
 
 use bytes::Bytes;
 use pingora::http::RequestHeader;

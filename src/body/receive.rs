@@ -71,8 +71,7 @@ pub enum ReceiveError {
 /// [`BodyLimits::memory_bytes`], or if the total of memory is used up.
 ///
 /// A body that is too large by its own `Content-Length` is refused before the proxy requests a byte of it. A client
-/// that waits for `100 Continue` (RFC 9110 section 10.1.1) gets it directly before reading begins. Over HTTP/2 pingora
-/// sends no interim responses, and a waiting client goes on after its own timeout.
+/// that waits for `100 Continue` (RFC 9110 section 10.1.1) gets it directly before reading begins.
 pub async fn receive(
     client: &mut dyn Client,
     limits: &BodyLimits,
@@ -97,7 +96,7 @@ pub async fn receive(
     within(limits.timeout, gathered).await.unwrap_or(Err(ReceiveError::TimedOut))
 }
 
-/// The declared length. Pingora has already refused contradictory values.
+/// The declared length. Contradictory values have been refused already.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     let value = fields.get(header::CONTENT_LENGTH)?.to_str().ok()?;
     value.split(',').next()?.trim().parse().ok()

@@ -6,7 +6,8 @@
 //! also accepts any octet in an extension, including a line feed. A server that reads a chunk's size up to the first
 //! line feed, as many do, finds the chunks elsewhere.
 //!
-//! *Why is everything after the last chunk skipped?* The proxy neither reads nor forwards trailer fields.
+//! *Why is everything after the last chunk skipped?* [`super::request_body`] finds the end of a request's trailer fields.
+//! Those of a response are none of the scan's.
 
 /// The maximum number of digits of a size.
 const DIGITS_MAX: u32 = 15;
@@ -34,6 +35,19 @@ enum ChunkState {
     Broken,
 }
 
+/// What stands at the beginning of some bytes of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkPart {
+    /// So many bytes of framing.
+    Framing(usize),
+    /// So many bytes of data.
+    Data(usize),
+    /// What follows the line of the last chunk.
+    End,
+    /// Nothing that the coding allows.
+    Malformed,
+}
+
 /// The progress of the scan of one body.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkScan(ChunkState);
@@ -49,23 +63,36 @@ impl ChunkScan {
     pub fn look(&mut self, bytes: &[u8]) -> usize {
         let mut seen = 0;
         while let Some(rest) = bytes.get(seen..).filter(|rest| !rest.is_empty()) {
-            let taken = match self.0 {
-                ChunkState::Broken => return seen,
-                ChunkState::End => rest.len(),
-                ChunkState::Data { left } => {
-                    let taken = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
-                    let left = left - taken as u64;
-                    self.0 = if left == 0 { ChunkState::DataReturn } else { ChunkState::Data { left } };
-                    taken
-                }
-                state => {
-                    self.0 = rest.first().map_or(ChunkState::Broken, |octet| next(state, *octet));
-                    usize::from(self.0 != ChunkState::Broken)
-                }
+            seen += match self.part(rest) {
+                ChunkPart::Framing(length) | ChunkPart::Data(length) => length,
+                ChunkPart::End => rest.len(),
+                ChunkPart::Malformed => return seen,
             };
-            seen += taken;
         }
         seen
+    }
+
+    /// Scans the part that stands at the beginning of the next bytes, of which there is at least one.
+    pub fn part(&mut self, bytes: &[u8]) -> ChunkPart {
+        match self.0 {
+            ChunkState::Broken => ChunkPart::Malformed,
+            ChunkState::End => ChunkPart::End,
+            ChunkState::Data { left } => {
+                let taken = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                let left = left - taken as u64;
+                self.0 = if left == 0 { ChunkState::DataReturn } else { ChunkState::Data { left } };
+                ChunkPart::Data(taken)
+            }
+            state => {
+                self.0 = bytes.first().map_or(ChunkState::Broken, |octet| next(state, *octet));
+                if self.0 == ChunkState::Broken { ChunkPart::Malformed } else { ChunkPart::Framing(1) }
+            }
+        }
+    }
+
+    /// Whether the line of the last chunk has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0 == ChunkState::End
     }
 }
 

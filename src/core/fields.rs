@@ -14,7 +14,7 @@
 //! *Why may the names of metadata have any spelling?* No server judges requests by the metadata of an object. In Azure
 //! its names cannot hold a hyphen: `x-ms-meta-reviewed_by` is the only way to write that name.
 
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, Version, header};
 
 use super::lease::field_names;
 
@@ -310,6 +310,12 @@ fn token(option: &[u8]) -> Option<HeaderName> {
 /// Whether `Connection` names `Upgrade`. Otherwise that field is not meant for the next hop (RFC 9110 section 7.8).
 pub fn nominates_upgrade(headers: &HeaderMap) -> bool {
     connection_options(headers).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// Whether the client of a request wants its connection to stay (RFC 9112 section 9.3).
+pub fn wants_connection(version: Version, headers: &HeaderMap) -> bool {
+    let has = |wanted: &[u8]| connection_options(headers).any(|option| option.eq_ignore_ascii_case(wanted));
+    !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
 }
 
 #[cfg(test)]

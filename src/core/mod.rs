@@ -50,6 +50,7 @@ pub mod readings;
 pub mod recent_tags;
 pub mod record;
 pub mod refusal;
+pub mod request_body;
 pub mod request_line;
 pub mod resource;
 pub mod response_scan;

@@ -1,8 +1,8 @@
-//! The client as its connection shows it, and the fields that describe the client to the upstream.
+//! The fields that describe a client, from the proxies before this one, and to the upstream.
 
 use std::net::IpAddr;
 
-use pingora::protocols::{http::ServerSession, tls::SslDigest};
+use super::session::ClientSession;
 
 use crate::{
     config::{Forwarded, Route, TrustedProxies},
@@ -14,18 +14,18 @@ use crate::{
 };
 
 /// Returns the address of the client, behind any trusted proxies, or `None` over a unix socket.
-pub fn address(session: &ServerSession, trusted: &TrustedProxies) -> Option<IpAddr> {
-    let peer = peer_address(session)?;
-    Some(client(&session.req_header().headers, peer, |address| trusted.contains(Some(address))))
+pub(crate) fn address(session: &ClientSession, trusted: &TrustedProxies) -> Option<IpAddr> {
+    let peer = session.peer.ip()?;
+    Some(client(&session.request().headers, peer, |address| trusted.contains(Some(address))))
 }
 
 /// Writes the fields that describe the client to the upstream, if the upstream has any configured. A client that is no
 /// trusted proxy says nothing of the path if a resource behind that upstream is guarded.
-pub fn tell(session: &mut ServerSession, route: &Route, trusted: &TrustedProxies) -> pingora::Result<()> {
+pub(crate) fn tell(session: &mut ClientSession, route: &Route, trusted: &TrustedProxies) -> pingora::Result<()> {
     let wanted = match route.upstream.forwarded {
         Forwarded::Off => {
-            if route.is_protected() && !trusted.contains(peer_address(session)) {
-                session.req_header_mut().remove_all(is_of_forwarded_path);
+            if route.is_protected() && !trusted.contains(session.peer.ip()) {
+                session.request_mut().remove_all(is_of_forwarded_path);
             }
             return Ok(());
         }
@@ -33,31 +33,13 @@ pub fn tell(session: &mut ServerSession, route: &Route, trusted: &TrustedProxies
         Forwarded::Standard => ForwardedFields { x_forwarded: false, standard: true },
         Forwarded::Both => ForwardedFields { x_forwarded: true, standard: true },
     };
-    let address = peer_address(session);
-    let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: is_tls(session) };
-    let request = session.req_header_mut();
+    let address = session.peer.ip();
+    let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: session.peer.is_tls() };
+    let request = session.request_mut();
     let fields = told(&request.headers, peer, wanted);
     request.remove_all(is_of_client);
     for (name, value) in &fields {
         request.append_header(name.clone(), value.clone())?;
     }
     Ok(())
-}
-
-/// Whether the request came over TLS: its scheme is `https`.
-pub fn is_tls(session: &ServerSession) -> bool {
-    tls(session).is_some()
-}
-
-/// Returns the SHA-256 of the client's certificate. The handshake checked the certificate and the client's key.
-pub fn certificate(session: &ServerSession) -> Option<&[u8]> {
-    tls(session).map(|tls| tls.cert_digest.as_slice()).filter(|digest| !digest.is_empty())
-}
-
-fn tls(session: &ServerSession) -> Option<&SslDigest> {
-    session.digest()?.ssl_digest.as_deref()
-}
-
-fn peer_address(session: &ServerSession) -> Option<IpAddr> {
-    Some(session.client_addr()?.as_inet()?.ip().to_canonical())
 }

@@ -1,14 +1,14 @@
 //! Sending the answer to a request.
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::{Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    protocols::http::ServerSession,
 };
 
-use super::{local_answer::LocalAnswer, respond, session::write_interim, unread, upload::ClientUpload};
+use super::{local_answer::LocalAnswer, respond, session::ClientSession, unread, upload::ClientUpload};
 use crate::{
     body::content_length,
     core::{idempotency::REPLAYED, policy::Dialect, refusal::Refusal},
@@ -16,7 +16,7 @@ use crate::{
     telemetry::{Decision, access::AccessEntry},
     upstream::{
         Exchange, Failure,
-        fields::{frame_response, is_bodiless},
+        fields::{accepts_trailers, frame_response, is_bodiless},
     },
 };
 
@@ -58,7 +58,7 @@ impl Outgoing {
     }
 
     /// Sends the answer to its end.
-    pub(crate) async fn send(self, session: &mut ServerSession) -> pingora::Result<()> {
+    pub(crate) async fn send(self, session: &mut ClientSession) -> pingora::Result<()> {
         match self {
             Self::Local(answer) => respond::respond(session, answer).await,
             Self::Relayed(relayed) => relay(session, *relayed, false).await,
@@ -68,19 +68,19 @@ impl Outgoing {
 }
 
 /// Forwards an interim response, which a client of HTTP/1.0 would take for the final one (RFC 9110 section 15.2).
-pub(crate) async fn relay_interim(session: &mut ServerSession, head: Box<ResponseHeader>) -> pingora::Result<()> {
-    if session.req_header().version == Version::HTTP_10 {
+pub(crate) async fn relay_interim(session: &mut ClientSession, head: Box<ResponseHeader>) -> pingora::Result<()> {
+    if session.request().version == Version::HTTP_10 {
         return Ok(());
     }
-    write_interim(session, head).await
+    session.write_interim(head).await
 }
 
 /// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part
 /// for the whole. If `is_forwarded`, the rest of the request goes to the server meanwhile, and the exchange ends when the
 /// client goes.
-async fn relay(session: &mut ServerSession, relayed: Relayed, is_forwarded: bool) -> pingora::Result<()> {
+async fn relay(session: &mut ClientSession, relayed: Relayed, is_forwarded: bool) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
-    let method = &session.req_header().method;
+    let method = &session.request().method;
     let (is_head, is_bodiless) = (*method == http::Method::HEAD, is_bodiless(method, &head));
     let mut rest = match rest {
         // Released first, so that the client's next request finds the connection.
@@ -91,10 +91,10 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, is_forwarded: bool
         rest => rest,
     };
     let mut left = if is_bodiless { Some(0) } else { content_length(&head.headers) };
-    frame_response(&mut head, session.req_header());
+    frame_response(&mut head, session.request());
     if left.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
         // The end of the connection is the end of the body.
-        session.set_keepalive(None);
+        session.end_connection();
     }
     let is_refused = head.status.is_client_error() || head.status.is_server_error();
     let is_over = |exchange: &mut Exchange| exchange.is_complete() && !exchange.is_open();
@@ -106,13 +106,17 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, is_forwarded: bool
         respond::write_whole(session, head, Bytes::new()).await?;
     } else {
         let untold = UntoldGrant::of(&mut head);
-        session.write_response_header(head).await?;
-        if let Some(untold) = untold {
-            untold.told();
-        }
+        session.begin(head, false)?;
         let _sending = unread::sending(begun.len());
         for chunk in begun.chunks() {
             send_piece(session, chunk.clone(), &mut left).await?;
+        }
+        if let Some(exchange) = rest.as_mut().filter(|_| begun.is_empty()) {
+            relay_arrived(session, exchange, &mut left).await?;
+        }
+        session.flush().await?;
+        if let Some(untold) = untold {
+            untold.told();
         }
     }
     let Some(exchange) = rest else { return end(session, left).await };
@@ -122,13 +126,29 @@ async fn relay(session: &mut ServerSession, relayed: Relayed, is_forwarded: bool
     TwoWayRelay { exchange, upload: ClientUpload::beside_response(session), left }.relay(session, is_refused).await
 }
 
+/// Sends what has arrived of a body together with its head.
+async fn relay_arrived(
+    session: &mut ClientSession,
+    exchange: &mut Exchange,
+    left: &mut Option<u64>,
+) -> pingora::Result<()> {
+    match exchange.next_chunk().now_or_never() {
+        Some(Ok(Some(chunk))) => send_piece(session, chunk, left).await,
+        Some(Err(failure)) => {
+            session.flush().await?;
+            relayed(Err(failure))
+        }
+        Some(Ok(None)) | None => Ok(()),
+    }
+}
+
 /// Ends a response whose length is not known.
-async fn end(session: &mut ServerSession, left: Option<u64>) -> pingora::Result<()> {
-    if left == Some(0) { Ok(()) } else { session.write_response_body(Bytes::new(), true).await }
+async fn end(session: &mut ClientSession, left: Option<u64>) -> pingora::Result<()> {
+    if left == Some(0) { Ok(()) } else { session.write_piece(Bytes::new(), true).await }
 }
 
 /// Forwards the rest of a response to a request that is complete.
-async fn relay_rest(session: &mut ServerSession, mut exchange: Exchange, mut left: Option<u64>) -> pingora::Result<()> {
+async fn relay_rest(session: &mut ClientSession, mut exchange: Exchange, mut left: Option<u64>) -> pingora::Result<()> {
     while left != Some(0)
         && let Some(chunk) = relayed(exchange.next_chunk().await)?
     {
@@ -149,9 +169,9 @@ async fn finish(mut exchange: Exchange, left: Option<u64>) {
 
 /// Sends a piece of a body. If `left` tells how many bytes are left, the last of them ends the response
 /// ([`respond::write_whole`]).
-async fn send_piece(session: &mut ServerSession, piece: Bytes, left: &mut Option<u64>) -> pingora::Result<()> {
+async fn send_piece(session: &mut ClientSession, piece: Bytes, left: &mut Option<u64>) -> pingora::Result<()> {
     *left = left.map(|left| left.saturating_sub(piece.len() as u64));
-    session.write_response_body(piece, *left == Some(0)).await
+    session.write_piece(piece, *left == Some(0)).await
 }
 
 /// Fails as a relay does whose upstream has failed.
@@ -168,8 +188,8 @@ struct TwoWayRelay {
 }
 
 impl TwoWayRelay {
-    async fn relay(mut self, session: &mut ServerSession, is_refused: bool) -> pingora::Result<()> {
-        let is_tunnel = session.was_upgraded();
+    async fn relay(mut self, session: &mut ClientSession, is_refused: bool) -> pingora::Result<()> {
+        let is_tunnel = session.is_tunnel();
         while self.left != Some(0) {
             let is_wanted = self.exchange.is_open();
             tokio::select! {
@@ -209,13 +229,14 @@ impl TwoWayRelay {
         is_end
     }
 
-    /// Ends the response. Pingora writes no trailers over HTTP/1.1.
-    async fn end_response(&mut self, session: &mut ServerSession) -> pingora::Result<()> {
+    /// Ends the response. A client of HTTP/1.1 gets the trailers that it asks for.
+    async fn end_response(&mut self, session: &mut ClientSession) -> pingora::Result<()> {
         if self.left == Some(0) {
             return Ok(());
         }
-        match self.exchange.trailers().await.filter(|_| session.is_http2()) {
-            Some(trailers) => session.write_response_trailers(trailers).await,
+        let may_have_trailers = session.is_http2() || accepts_trailers(session.request());
+        match self.exchange.trailers().await.filter(|_| may_have_trailers) {
+            Some(trailers) => session.write_trailers(trailers).await,
             None => end(session, self.left).await,
         }
     }

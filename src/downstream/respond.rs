@@ -9,7 +9,7 @@
 //! | body | HTTP/1.1 | HTTP/2 |
 //! |---|---|---|
 //! | none, or read | the connection stays | the stream ends |
-//! | at most [`SMALL_BODY_BYTES`] | the connection stays; pingora drains the body | [`linger`] |
+//! | at most [`SMALL_BODY_BYTES`] | the connection stays; the body is drained | [`linger`] |
 //! | larger, or of unknown length | `Connection: close`, then [`linger`] | [`linger`] |
 //! | withheld by `Expect: 100-continue` | the same; 100 is never sent | [`linger`] |
 //!
@@ -20,35 +20,31 @@
 //! sends stops at once, and one that reads last finds the answer waiting.
 //!
 //! *What if an HTTP/2 client stops by ending its body before the declared length?* curl 7.88 does this when it gets
-//! the head of an error. Its request is then malformed (RFC 9113 section 8.1.1), and the library below pingora resets
+//! the head of an error. Its request is then malformed (RFC 9113 section 8.1.1), and the library resets
 //! it in another thread. That seldom happens before the body of the answer is on its way. The head, with
 //! `Proxy-Status`, is out by then.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header;
-use pingora::{
-    http::ResponseHeader,
-    protocols::{Stream, http::ServerSession},
-};
+use pingora::{http::ResponseHeader, protocols::Stream};
 use pingora_timeout::timeout;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     time::{Instant, timeout_at},
 };
 
-use super::local_answer::LocalAnswer;
+use super::{local_answer::LocalAnswer, session::ClientSession};
 use crate::{
-    core::{expectation::expects_continue, policy::Dialect, refusal::Refusal},
+    core::{expectation::expects_continue, policy::Dialect, refusal::Refusal, request_body::declared_length},
     guard::UntoldGrant,
     telemetry::access::AccessEntry,
 };
 
 /// The largest unread request body for which the proxy keeps the connection.
 pub const SMALL_BODY_BYTES: u64 = 64 * 1024;
-/// How long a kept connection waits for the rest of a small body.
-const SMALL_BODY_WAIT: Duration = Duration::from_secs(2);
+/// The longest body of an answer that is copied behind its head.
+pub(crate) const SMALL_ANSWER_BYTES: usize = 16 * 1024;
 /// How much of an unwanted body is read so that its sender sees the answer. Enough for most documents and photographs.
 const DRAIN_BYTES: usize = 32 * 1024 * 1024;
 /// How long an unwanted body is read: long enough for a slow sender of a few megabytes.
@@ -62,17 +58,15 @@ const UNREAD_WRITE: Duration = Duration::from_secs(2);
 const UNREAD_LINGER: Duration = Duration::from_secs(2);
 /// The number of bytes that it may send in that time.
 const UNREAD_BYTES: usize = 256 * 1024;
-/// How long a client may take to receive a piece of its response.
-pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers with a refusal.
-pub async fn refuse(
-    session: &mut ServerSession,
+pub(crate) async fn refuse(
+    session: &mut ClientSession,
     refusal: Refusal,
     dialect: Dialect,
     entry: &mut AccessEntry,
 ) -> pingora::Result<()> {
-    let answer = LocalAnswer::refusal(session.req_header(), refusal, dialect, entry)?;
+    let answer = LocalAnswer::refusal(session.request(), refusal, dialect, entry)?;
     respond(session, answer).await
 }
 
@@ -100,11 +94,20 @@ async fn forget(stream: &mut Stream) {
     }
 }
 
-/// Writes an answer to a session.
-pub(crate) async fn respond(session: &mut ServerSession, answer: LocalAnswer) -> pingora::Result<()> {
-    let (head, body) = answer.into_parts()?;
+/// Writes an answer to a session. Over HTTP/1.1 a small one is one piece.
+pub(crate) async fn respond(session: &mut ClientSession, mut answer: LocalAnswer) -> pingora::Result<()> {
     keep_for_small_body(session);
-    write_whole(session, head, body).await
+    if session.is_http2() || answer.sent_bytes() > SMALL_ANSWER_BYTES {
+        let (head, body) = answer.into_parts()?;
+        return write_whole(session, head, body).await;
+    }
+    let untold = answer.untold();
+    let told = (answer.status(), answer.sent_bytes());
+    session.write_at_once(told, |stays| answer.into_bytes(stays)).await?;
+    if let Some(untold) = untold {
+        untold.told();
+    }
+    Ok(())
 }
 
 /// Writes a response to its end.
@@ -113,75 +116,49 @@ pub(crate) async fn respond(session: &mut ServerSession, answer: LocalAnswer) ->
 /// with that byte (curl before its version 8): they reset a stream that an empty frame would end later, and the proxy
 /// would take many such resets for a flood.
 pub(super) async fn write_whole(
-    session: &mut ServerSession,
+    session: &mut ClientSession,
     mut head: Box<ResponseHeader>,
     body: Bytes,
 ) -> pingora::Result<()> {
     let untold = UntoldGrant::of(&mut head);
-    if let (ServerSession::H2(stream), true) = (&mut *session, body.is_empty()) {
-        stream.write_response_header(head, true)?;
-    } else {
-        session.write_response_header(head).await?;
-        session.write_response_body(body, true).await?;
-    }
+    session.begin(head, body.is_empty())?;
+    session.write_piece(body, true).await?;
     if let Some(untold) = untold {
         untold.told();
     }
     Ok(())
 }
 
-/// Writes a small answer to a connection of HTTP/1.1, from which all of the request was read. Returns the connection if
-/// it stays. This costs a fifth of what a session does, which is made for answers of any length.
-pub(crate) async fn respond_at_once(mut stream: Stream, mut answer: LocalAnswer, stays: bool) -> Option<Stream> {
-    let untold = answer.untold();
-    let bytes = answer.into_bytes(stays);
-    let write = async {
-        stream.write_all(&bytes).await?;
-        stream.flush().await
-    };
-    timeout(WRITE_TIMEOUT, write).await.ok()?.ok()?;
-    if let Some(untold) = untold {
-        untold.told();
-    }
-    if !stays {
-        let _ = stream.shutdown().await;
-    }
-    Some(stream).filter(|_| stays)
-}
-
 /// Continues to read after an answer that came before the end of the request's body, so that the client sees the
 /// answer and no reset.
 ///
 /// Called once, when all other work on the request is done. Without an unread body it does nothing.
-pub async fn linger(session: &mut ServerSession) {
-    let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
-    if !answered || session.is_body_done() || session.was_upgraded() || session.get_keepalive().is_some() {
+pub(crate) async fn linger(session: &mut ClientSession) {
+    if session.answered().is_none() || session.is_read() || session.is_tunnel() || session.stays() {
         return;
     }
-    if !session.is_http2() {
-        // The proxy sends nothing more: a client that reads to the end of the connection need not wait for the drain.
-        session.shutdown().await;
-    }
+    // The proxy sends nothing more: a client that reads to the end of the connection need not wait for the drain.
+    session.close().await;
     drain(session).await;
 }
 
-/// Keeps the connection if its unread body is small: pingora drains the body after the answer.
-fn keep_for_small_body(session: &mut ServerSession) {
-    if session.is_body_done() || withholds_body(session) {
+/// Keeps the connection if its unread body is small: the body is drained after the answer.
+fn keep_for_small_body(session: &mut ClientSession) {
+    if session.is_read() || withholds_body(session) {
         return;
     }
-    if content_length(session).is_some_and(|length| length <= SMALL_BODY_BYTES) {
-        session.set_close_on_response_before_downstream_finish(false);
-        session.set_total_drain_timeout(Some(SMALL_BODY_WAIT));
+    let declared = declared_length(&session.request().headers);
+    if matches!(declared, Ok(Some(length)) if length <= SMALL_BODY_BYTES) {
+        session.drain_after_answer();
     }
 }
 
 /// Reads and discards the request body within bounds. Errors in it affect only the connection.
-async fn drain(session: &mut ServerSession) {
+async fn drain(session: &mut ClientSession) {
     let end = Instant::now() + DRAIN_TOTAL;
     let mut left = DRAIN_BYTES;
     while left > 0 {
-        let next = timeout_at(end, timeout(DRAIN_IDLE, session.read_request_body())).await;
+        let next = timeout_at(end, timeout(DRAIN_IDLE, session.next_piece())).await;
         let Ok(Ok(Ok(Some(chunk)))) = next else { return };
         left = left.saturating_sub(chunk.len());
     }
@@ -189,11 +166,7 @@ async fn drain(session: &mut ServerSession) {
 
 /// Whether the client still waits for permission to send its body, which it has not received (RFC 9110 section
 /// 10.1.1).
-fn withholds_body(session: &ServerSession) -> bool {
-    let request = session.req_header();
-    session.response_written().is_none() && expects_continue(request.version, &request.headers)
-}
-
-fn content_length(session: &ServerSession) -> Option<u64> {
-    session.get_header(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+fn withholds_body(session: &ClientSession) -> bool {
+    let request = session.request();
+    session.is_untold() && expects_continue(request.version, &request.headers)
 }

@@ -4,13 +4,11 @@ use std::{future::pending, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
-use pingora::{Error, ErrorType, protocols::http::ServerSession};
+use pingora::{Error, ErrorType};
 use pingora_timeout::timeout;
 
-use super::session::gone;
+use super::{limits::PAUSE_MAX, session::ClientSession};
 
-/// How long a client may pause within its request before the response begins.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The size of a piece from which on nothing is added to it. Smaller ones cost more to send than to copy.
 const PIECE_BYTES: usize = 8 * 1024;
 
@@ -35,18 +33,16 @@ pub(crate) struct ClientUpload {
 
 impl ClientUpload {
     /// The part of a client whose request has no response yet.
-    pub(crate) fn of(session: &mut ServerSession) -> Self {
-        // The pauses are counted here, for both protocols.
-        session.set_read_timeout(None);
+    pub(crate) fn of(session: &ClientSession) -> Self {
         // A client of HTTP/1.1 that has closed its side may still wait for the end of its write. What it sends after a
         // handshake belongs to the tunnel.
-        let watches = session.is_http2() || session.req_header().method.is_safe() && !session.is_upgrade_req();
-        let progress = if session.is_body_done() { RequestProgress::Ended } else { RequestProgress::Open };
+        let watches = session.is_http2() || session.request().method.is_safe() && !session.asks_upgrade();
+        let progress = if session.is_read() { RequestProgress::Ended } else { RequestProgress::Open };
         Self { progress, watches, pause_max: Some(PAUSE_MAX) }
     }
 
     /// The part of a client while its response, or a tunnel, is open. Its server bounds the silence of both.
-    pub(crate) fn beside_response(session: &mut ServerSession) -> Self {
+    pub(crate) fn beside_response(session: &ClientSession) -> Self {
         Self { pause_max: None, ..Self::of(session) }
     }
 
@@ -66,7 +62,7 @@ impl ClientUpload {
     }
 
     /// Returns what has arrived, or `None` if that is nothing.
-    pub(crate) fn at_once(&mut self, session: &mut ServerSession) -> Option<pingora::Result<Option<Bytes>>> {
+    pub(crate) fn at_once(&mut self, session: &mut ClientSession) -> Option<pingora::Result<Option<Bytes>>> {
         if self.is_open() { self.read(session).now_or_never() } else { None }
     }
 
@@ -74,7 +70,7 @@ impl ClientUpload {
     /// departure of the client, which is an error. May be dropped and called again: no byte is lost.
     pub(crate) async fn next(
         &mut self,
-        session: &mut ServerSession,
+        session: &mut ClientSession,
         is_wanted: bool,
     ) -> pingora::Result<Option<Bytes>> {
         match (self.is_open(), self.pause_max) {
@@ -83,18 +79,18 @@ impl ClientUpload {
                 Err(_elapsed) => Err(Error::new_down(ErrorType::ReadTimedout)),
             },
             (true, None) if is_wanted => self.read(session).await,
-            (false, _) if self.watches => Err(gone(session).await),
+            (false, _) if self.watches => Err(session.gone().await),
             _ => pending().await,
         }
     }
 
-    async fn read(&mut self, session: &mut ServerSession) -> pingora::Result<Option<Bytes>> {
+    async fn read(&mut self, session: &mut ClientSession) -> pingora::Result<Option<Bytes>> {
         if self.progress == RequestProgress::Ending {
             self.progress = RequestProgress::Ended;
             return Ok(None);
         }
         let piece = loop {
-            let piece = session.read_request_body().await.map_err(Error::into_down)?;
+            let piece = session.next_piece().await?;
             // HTTP/2 may end a body with an empty frame, which would be the end of a chunked one.
             if piece.as_ref().is_none_or(|piece| !piece.is_empty()) {
                 break piece;
@@ -111,10 +107,10 @@ impl ClientUpload {
     }
 
     /// Adds what has arrived behind a small piece.
-    fn add_arrived(&mut self, session: &mut ServerSession, piece: Bytes) -> pingora::Result<Bytes> {
+    fn add_arrived(&mut self, session: &mut ClientSession, piece: Bytes) -> pingora::Result<Bytes> {
         let mut whole = None;
-        while let Some(more) = session.read_request_body().now_or_never() {
-            let Some(more) = more.map_err(Error::into_down)? else {
+        while let Some(more) = session.next_piece().now_or_never() {
+            let Some(more) = more? else {
                 self.progress = RequestProgress::Ending;
                 break;
             };

@@ -1,9 +1,9 @@
 //! A request's entry and exit: its setup, the decision of the door, and the work that is left at its end.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::{StatusCode, header};
-use pingora::{Error, ErrorSource, ErrorType, protocols::http::ServerSession};
+use pingora::{Error, ErrorSource, ErrorType};
 
 use super::{
     arrival::Arrival,
@@ -21,7 +21,7 @@ use crate::{
         readings::method,
         refusal::{Code, Refusal},
     },
-    downstream::{client, relay::Outgoing, respond},
+    downstream::{client, relay::Outgoing, respond, session::ClientSession},
     drain::{Pass, Retired},
     generation::{Live, Serving},
     guard::Answer,
@@ -33,30 +33,15 @@ use crate::{
 
 static UPGRADE_DEMANDED: Seldom = Seldom::new();
 
-/// Sets limits on the connection.
-pub(super) fn prepare(session: &mut ServerSession, keepalive_timeout: Duration) {
-    // Without this, an idle HTTP/1.1 connection is kept for ever. Pingora reads 0 seconds as the same.
-    if session.get_keepalive().is_some() {
-        session.set_keepalive(Some(keepalive_timeout.as_secs()).filter(|&seconds| seconds > 0));
-    }
-    session.set_write_timeout(Some(respond::WRITE_TIMEOUT));
-}
-
 /// Sends the 100 to a client that expects it and has no content to send, whoever answers then. The expectation is met, and
 /// the upstream is not asked to meet it again.
-async fn continue_without_content(session: &mut ServerSession) -> pingora::Result<()> {
-    let request = session.req_header();
+async fn continue_without_content(session: &mut ClientSession) -> pingora::Result<()> {
+    let request = session.request();
     if expects_continue(request.version, &request.headers) && !session.has_content() {
         session.invite_content().await?;
-        session.req_header_mut().remove_header(&header::EXPECT);
+        session.request_mut().remove_header(&header::EXPECT);
     }
     Ok(())
-}
-
-/// Makes the next answer the last one of its connection, and announces it (RFC 9112 section 9.6). This has no effect
-/// over HTTP/2, whose connection announces its own end.
-pub(super) fn end_connection(session: &mut ServerSession) {
-    session.set_keepalive(None);
 }
 
 /// The decision about a request that came in.
@@ -71,14 +56,14 @@ pub(super) enum Entered {
 pub(super) async fn enter(
     live: &Live,
     observer: &Observer,
-    session: &mut ServerSession,
+    session: &mut ClientSession,
     context: &mut Context,
     mut arrival: Arrival,
 ) -> pingora::Result<Entered> {
-    telemetry::begin(&mut context.entry, &session.req_header().headers);
+    telemetry::begin(&mut context.entry, &session.request().headers);
     continue_without_content(session).await?;
-    if session.req_header().headers.contains_key(header::UPGRADE) && !nominates_upgrade(&session.req_header().headers) {
-        session.req_header_mut().remove_header(&header::UPGRADE);
+    if session.request().headers.contains_key(header::UPGRADE) && !nominates_upgrade(&session.request().headers) {
+        session.request_mut().remove_header(&header::UPGRADE);
     }
     let serving = loop {
         if let Ok(pass) = pass_gate(&context.serving, &arrival.door, session).await {
@@ -94,8 +79,8 @@ pub(super) async fn enter(
     let is_refused = matches!(door, Door::Refuse { .. });
     if let Some(route) = door.route_index().filter(|_| !is_refused).and_then(|index| routes.get(index)) {
         // From here on, the proxy judges the request that the upstream receives.
-        end_nominated(session.req_header_mut());
-        say_length_once(session.req_header_mut())?;
+        end_nominated(session.request_mut());
+        say_length_once(session.request_mut())?;
         let trusted = &serving.config.server.trusted_proxies;
         context.client = client::address(session, trusted);
         client::tell(session, route, trusted)?;
@@ -103,14 +88,14 @@ pub(super) async fn enter(
     match door {
         Door::Refuse { refusal, route_index } => {
             if live.ends() {
-                end_connection(session);
+                session.end_connection();
             }
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
             answered(session, context, Err(refusal)).map(Entered::Answered)
         }
         Door::Pass { route_index, upgrade } => {
             if !upgrade {
-                session.req_header_mut().remove_header(&header::UPGRADE);
+                session.request_mut().remove_header(&header::UPGRADE);
             }
             context.entry.route = routes.get(route_index).cloned();
             context.entry.verdict = Some(Decision::Passed);
@@ -139,11 +124,11 @@ pub(super) async fn enter(
 /// Lets the guard answer a request, without `Upgrade`.
 pub(super) async fn guard(
     serving: &Serving,
-    session: &mut ServerSession,
+    session: &mut ClientSession,
     context: &mut Context,
     request: &GuardedRequest,
 ) -> pingora::Result<Outgoing> {
-    let wants_upgrade = session.req_header_mut().remove_header(&header::UPGRADE).is_some();
+    let wants_upgrade = session.request_mut().remove_header(&header::UPGRADE).is_some();
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let info = context.entry.info.clone();
@@ -152,7 +137,7 @@ pub(super) async fn guard(
         context.entry.key = Some(key.clone());
     }
     if serving.guards.gates().get(request.route_index).is_some_and(|gate| gate.has_cancelled_waiters()) {
-        end_connection(session);
+        session.end_connection();
     }
     let answer = answer?;
     if wants_upgrade {
@@ -176,16 +161,16 @@ fn tell_of_upgrade(request: &GuardedRequest, answer: &Result<Answer, Refusal>) {
 
 /// Prepares an answer in the dialect of the route.
 pub(super) fn answered(
-    session: &ServerSession,
+    session: &ClientSession,
     context: &mut Context,
     answer: Result<Answer, Refusal>,
 ) -> pingora::Result<Outgoing> {
     let dialect = dialect(context);
-    Outgoing::new(session.req_header(), answer, dialect, &mut context.entry)
+    Outgoing::new(session.request(), answer, dialect, &mut context.entry)
 }
 
 /// Sends an answer to its end.
-pub(super) async fn send(session: &mut ServerSession, context: &Context, outgoing: Outgoing) -> pingora::Result<()> {
+pub(super) async fn send(session: &mut ClientSession, context: &Context, outgoing: Outgoing) -> pingora::Result<()> {
     stream_info::along(context.entry.info.as_ref(), outgoing.send(session)).await
 }
 
@@ -197,8 +182,8 @@ fn dialect(context: &Context) -> Dialect {
 
 /// Lets a write through the gate of its route. A guarded write only waits for the gate here. It goes through once its
 /// body has arrived, so that no slow client holds up a reload.
-async fn pass_gate(serving: &Serving, door: &Door, session: &ServerSession) -> Result<Option<Pass>, Retired> {
-    let request = session.req_header();
+async fn pass_gate(serving: &Serving, door: &Door, session: &ClientSession) -> Result<Option<Pass>, Retired> {
+    let request = session.request();
     let writes = !request.method.is_safe() || method::is_named(&request.headers, request.raw_path());
     let (route_index, is_guarded) = match door {
         Door::Guarded(request) | Door::Handshake(request) => (request.route_index, true),
@@ -217,9 +202,9 @@ fn observe(
     observer: &Observer,
     route: Option<&Arc<Route>>,
     would: Result<GuardedRequest, Code>,
-    session: &ServerSession,
+    session: &ClientSession,
 ) -> Option<Observation> {
-    let (route, request) = (route?, session.req_header());
+    let (route, request) = (route?, session.request());
     match would {
         Ok(guarded) => {
             Some(observer.begin(route, route.guard.as_ref()?, &guarded.key, &guarded.methods.judged, &request.headers))
@@ -231,17 +216,16 @@ fn observe(
     }
 }
 
-async fn refuse(session: &mut ServerSession, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {
+async fn refuse(session: &mut ClientSession, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {
     respond::refuse(session, refusal, dialect(context), &mut context.entry).await
 }
 
 /// Answers a request that could not be handled, if its client can still be answered.
-pub(super) async fn fail(session: &mut ServerSession, error: &Error, context: &mut Context) {
+pub(super) async fn fail(session: &mut ClientSession, error: &Error, context: &mut Context) {
     tracing::debug!(%error, "a request failed");
-    let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
-    if let Some(refusal) = refusal_of(error).filter(|_| !answered) {
+    if let Some(refusal) = refusal_of(error).filter(|_| session.answered().is_none()) {
         // What is left of the request cannot be told from the next one.
-        end_connection(session);
+        session.end_connection();
         let _ = refuse(session, context, refusal).await;
     }
 }
@@ -258,7 +242,7 @@ fn refusal_of(error: &Error) -> Option<Refusal> {
 }
 
 /// Ends a request, and avoids a reset for a client that is still sending.
-pub(super) async fn leave(session: &mut ServerSession, error: Option<&Error>, context: &mut Context) {
+pub(super) async fn leave(session: &mut ClientSession, error: Option<&Error>, context: &mut Context) {
     if !context.is_sent {
         context.end_write();
     }
@@ -270,16 +254,16 @@ pub(super) async fn leave(session: &mut ServerSession, error: Option<&Error>, co
 }
 
 /// Reports the outcome of a request to the access log, the metrics and its trace.
-pub(super) fn tell(session: &ServerSession, context: &mut Context, status: u16, sent_bytes: usize) {
-    let request = session.req_header();
+pub(super) fn tell(session: &ClientSession, context: &mut Context, status: u16, sent_bytes: usize) {
+    let request = session.request();
     let exchange = ClientExchange {
         method: Some(&request.method),
         target: request.raw_path(),
         status,
-        received_bytes: session.body_bytes_read(),
+        received_bytes: session.received_bytes,
         sent_bytes,
-        client: session.client_addr().and_then(|address| address.as_inet().copied()),
-        is_tls: session.digest().is_some_and(|digest| digest.ssl_digest.is_some()),
+        client: session.peer.address,
+        is_tls: session.peer.is_tls(),
     };
     telemetry::end(&mut context.entry, &exchange);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use pingora::{http::RequestHeader, protocols::http::ServerSession};
+use pingora::http::RequestHeader;
 
 use super::{Gateway, context::Context, entry, pass};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     },
     downstream::{
         relay::{Outgoing, relay_interim},
+        session::ClientSession,
         upload::ClientUpload,
     },
     guard::{Relayed, of_forwarded, of_head},
@@ -29,7 +30,7 @@ impl Gateway {
     /// Sends a request to a server, and returns its answer. The rest of the request follows while the answer is sent.
     pub(super) async fn forward(
         &self,
-        session: &mut ServerSession,
+        session: &mut ClientSession,
         context: &mut Context,
     ) -> pingora::Result<Outgoing> {
         let info = context.entry.info.clone();
@@ -39,7 +40,7 @@ impl Gateway {
             Err(refusal) => return entry::answered(session, context, Err(refusal)),
         };
         if self.live.ends() {
-            entry::end_connection(session);
+            session.end_connection();
         }
         match context.refused_handshake(exchange.head().status) {
             Some(handshake) => {
@@ -54,19 +55,19 @@ impl Gateway {
 
 /// Begins the exchange with a server. A read whose idle connection turns out to be dead is sent once more. The outer error
 /// is one of the client.
-async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora::Result<Result<Exchange, Refusal>> {
+async fn exchange(session: &mut ClientSession, context: &mut Context) -> pingora::Result<Result<Exchange, Refusal>> {
     let Some(upstream) = context.entry.route.as_ref().map(|route| Arc::clone(&route.upstream)) else {
         return Err(pingora::Error::explain(pingora::ErrorType::InternalError, "a request without a route"));
     };
-    let is_safe = session.req_header().method.is_safe();
+    let is_safe = session.request().method.is_safe();
     let may_repeat = may_send_again(session);
-    let hashed = hashed(&upstream, session.req_header(), context);
+    let hashed = hashed(&upstream, session.request(), context);
     let serving = Arc::clone(&context.serving);
     let wanted = Wanted {
         choice: hashed.as_deref().map_or(Choice::Turn, Choice::Hash),
         purpose: if may_repeat { Purpose::Read } else { Purpose::Write },
         occupant: occupant(context),
-        opens_tunnel: opens_websocket(session.req_header()),
+        opens_tunnel: opens_websocket(session.request()),
     };
     let mut connected = serving.guards.exchanger().connect_for(&upstream, wanted).await;
     loop {
@@ -96,11 +97,11 @@ async fn exchange(session: &mut ServerSession, context: &mut Context) -> pingora
 /// Sends a request on a connection, and relays what comes before its final response. A read waits as long as its client
 /// does. The outer error is one of the client.
 async fn ask(
-    session: &mut ServerSession,
+    session: &mut ClientSession,
     connected: Box<Connected>,
     head: Box<RequestHeader>,
 ) -> pingora::Result<Result<Streamed, Lost>> {
-    let is_expected = expects_continue(session.req_header().version, &session.req_header().headers);
+    let is_expected = expects_continue(session.request().version, &session.request().headers);
     let mut upload = ClientUpload::of(session);
     let first = if is_expected { None } else { upload.at_once(session).transpose()?.flatten() };
     let following = match &first {
@@ -134,7 +135,7 @@ async fn ask(
 
 /// Makes the answer of the exchange that has begun.
 async fn answer(
-    session: &mut ServerSession,
+    session: &mut ClientSession,
     context: &mut Context,
     mut exchange: Exchange,
 ) -> pingora::Result<Outgoing> {
@@ -146,11 +147,11 @@ async fn answer(
         context.end_write();
     }
     // A server that knows the length may answer before the end of the request is told.
-    if exchange.is_open() && session.is_body_done() && head.status != StatusCode::SWITCHING_PROTOCOLS {
+    if exchange.is_open() && session.is_read() && head.status != StatusCode::SWITCHING_PROTOCOLS {
         let _ = exchange.send(None).await;
     }
-    let is_bodiless = is_bodiless(&session.req_header().method, &head);
-    pass::response_from_upstream(session.req_header(), context, &mut head)?;
+    let is_bodiless = is_bodiless(&session.request().method, &head);
+    pass::response_from_upstream(session.request(), context, &mut head)?;
     let rest = if is_bodiless && !exchange.is_open() {
         // Released first, so that the client's next request finds the connection and the slot.
         exchange.finish().await;
@@ -167,10 +168,10 @@ fn tells_outcome(status: StatusCode) -> bool {
 }
 
 /// Whether a request may be sent again on another connection: only a read, and only without content.
-fn may_send_again(session: &mut ServerSession) -> bool {
-    let request = session.req_header();
+fn may_send_again(session: &ClientSession) -> bool {
+    let request = session.request();
     let is_read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    is_read && !method::is_named(&request.headers, request.raw_path()) && session.is_body_empty()
+    is_read && !method::is_named(&request.headers, request.raw_path()) && session.is_empty()
 }
 
 /// Returns what the server of a request is chosen by, if servers do not take turns.

@@ -15,9 +15,9 @@
 
 use std::sync::Arc;
 
-use pingora::{Error, protocols::http::ServerSession};
+use pingora::Error;
 
-use crate::{generation::Live, telemetry::activity::Activity};
+use crate::{downstream::session::ClientSession, generation::Live, telemetry::activity::Activity};
 
 mod arrival;
 mod context;
@@ -36,8 +36,6 @@ mod unread;
 
 pub(crate) use entry::malformed_request;
 use observe::Observer;
-pub(crate) use serve::Served;
-pub(crate) use unread::UnreadClient;
 
 /// The proxy. A clone is the same proxy.
 #[derive(Clone)]
@@ -71,14 +69,14 @@ impl Gateway {
     }
 
     /// Ends a request, whatever became of it.
-    async fn leave(&self, session: &mut ServerSession, error: Option<&Error>, context: &mut context::Context) {
-        let status = session.response_written().map_or(0, |head| head.status.as_u16());
-        self.tell(session, context, status, session.body_bytes_sent());
+    async fn leave(&self, session: &mut ClientSession, error: Option<&Error>, context: &mut context::Context) {
+        let status = session.answered().map_or(0, |status| status.as_u16());
+        self.tell(session, context, status, session.sent_bytes);
         entry::leave(session, error, context).await;
     }
 
     /// Reports the outcome of a request to telemetry.
-    fn tell(&self, session: &ServerSession, context: &mut context::Context, status: u16, sent_bytes: usize) {
+    fn tell(&self, session: &ClientSession, context: &mut context::Context, status: u16, sent_bytes: usize) {
         if let Some(activity) = &self.activity {
             activity.ended(&context.entry, status);
         }

@@ -7,7 +7,6 @@ use http::{HeaderName, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    protocols::http::ServerSession,
 };
 
 use super::{context::Context, handshake};
@@ -17,6 +16,7 @@ use crate::{
         fields::{is_for_guard, is_ours},
         target::split_authority,
     },
+    downstream::session::ClientSession,
     upstream::{
         fields::{HeadError, end_hop, forwarded_head, remove_own},
         references::rewrite_references,
@@ -25,11 +25,8 @@ use crate::{
 };
 
 /// Returns the head of a request as the upstream receives it.
-pub(super) fn request_to_upstream(
-    session: &mut ServerSession,
-    context: &Context,
-) -> Result<Box<RequestHeader>, HeadError> {
-    let has_content = !session.is_body_empty();
+pub(super) fn request_to_upstream(session: &ClientSession, context: &Context) -> Result<Box<RequestHeader>, HeadError> {
+    let has_content = !session.is_empty();
     let is_judged = context.entry.route.as_ref().is_some_and(|route| route.guard.is_some());
     let is_unwanted = |name: &HeaderName| {
         is_ours(name)
@@ -37,7 +34,7 @@ pub(super) fn request_to_upstream(
             || context.handshake.is_some() && handshake::is_condition(name)
     };
     let may_send_trailers = context.entry.route.as_ref().is_some_and(|route| route.upstream.http2);
-    let mut head = forwarded_head(session.req_header(), (has_content, may_send_trailers), is_unwanted)?;
+    let mut head = forwarded_head(session.request(), (has_content, may_send_trailers), is_unwanted)?;
     if let Some(handshake) = &context.handshake {
         handshake::add_fence(handshake, &mut head)?;
     }

@@ -21,7 +21,7 @@ pub(super) fn check_length(request: &RequestHeader, most: usize) -> Result<(), R
 
 /// Turns a target in absolute-form into origin-form, and refuses targets that no route could match.
 ///
-/// Pingora has already refused several Host fields, and a Host that differs from the target's authority.
+/// Several Host fields have been refused already, and a Host that differs from the target's authority.
 pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal> {
     if request.method == Method::CONNECT {
         return Err(no_tunnel());

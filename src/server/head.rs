@@ -2,21 +2,15 @@
 //!
 //! # Design
 //!
-//! *Why not leave it to pingora?* Pingora gives each read a minute, so that a client which sends a byte now and then
-//! stays for ever. It accepts heads of a megabyte. It parses everything it has after each read, so that a head in
-//! small pieces costs the square of its length. Here each byte is scanned once, the head as a whole has a time and a
-//! size, and all heads together have a total. Pingora gets the complete head, and parses it once.
+//! *Why is a head scanned before it is parsed?* A parser that begins anew after each read lets a head in small pieces
+//! cost the square of its length. Here each byte is scanned once, the head as a whole has a time and a size, and all
+//! heads together have a total. Only the complete head is parsed, once.
 
 use std::{
-    future::poll_fn,
-    io,
-    mem::MaybeUninit,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Poll, ready},
     time::Duration,
 };
 
@@ -24,7 +18,7 @@ use bytes::BytesMut;
 use pingora::protocols::Stream;
 use pingora_timeout::timeout;
 use tokio::{
-    io::{AsyncRead as _, AsyncReadExt as _, ReadBuf},
+    io::AsyncReadExt as _,
     sync::watch,
     time::{Instant, timeout_at},
 };
@@ -35,6 +29,7 @@ use crate::{
         head::{HeadScan, HeadState},
         refusal::{Code, Refusal},
     },
+    downstream::read_ahead,
 };
 
 /// The room for a head that is not counted in the total, because connections are limited and nearly all heads fit.
@@ -91,19 +86,22 @@ impl Heads {
         HeldHead { room: Arc::clone(&self.room), bytes: 0 }
     }
 
-    /// Reads the next head of a connection. When the process ends, this function does not wait for a head that has not
+    /// Reads the next head of a connection, of which these bytes have come. When the process ends, this function does not wait for a head that has not
     /// begun.
     pub(super) async fn read(
         &self,
         stream: &mut Stream,
+        mut bytes: BytesMut,
         ends: &mut watch::Receiver<bool>,
     ) -> Result<ReceivedHead, NoHead> {
-        let read = tokio::select! {
-            biased;
-            read = timeout(self.silence_max, first_piece(stream)) => read.ok(),
-            _ = ends.wait_for(|ends| *ends) => None,
-        };
-        let Some(Ok(bytes)) = read else { return Err(NoHead::Gone) };
+        if bytes.is_empty() {
+            let read = tokio::select! {
+                biased;
+                read = timeout(self.silence_max, read_ahead(stream, &mut bytes)) => read.ok(),
+                _ = ends.wait_for(|ends| *ends) => None,
+            };
+            let Some(Ok(1..)) = read else { return Err(NoHead::Gone) };
+        }
         let mut head = ReceivedHead { bytes, length: 0, held: self.hold_none() };
         match self.complete(stream, &mut head).await {
             Ok(true) => Ok(head),
@@ -158,20 +156,6 @@ impl Heads {
         let detail = format!("the head has more than {} bytes; send fewer or shorter fields", self.bytes_max);
         Refusal::new(Code::HeaderTooLarge, detail)
     }
-}
-
-/// Reads the first bytes of a head. A connection that waits for them holds no memory for them.
-async fn first_piece(stream: &mut Stream) -> io::Result<BytesMut> {
-    poll_fn(|context| {
-        let mut room = [MaybeUninit::uninit(); FIRST_BYTES];
-        let mut piece = ReadBuf::uninit(&mut room);
-        ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
-        if piece.filled().is_empty() {
-            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
-        }
-        Poll::Ready(Ok(BytesMut::from(piece.filled())))
-    })
-    .await
 }
 
 fn too_late() -> Refusal {
@@ -245,7 +229,7 @@ mod tests {
             std::future::pending::<()>().await;
         });
         let (_sender, mut ends) = watch::channel(false);
-        heads.read(&mut (Box::new(server) as Stream), &mut ends).await
+        heads.read(&mut (Box::new(server) as Stream), BytesMut::new(), &mut ends).await
     }
 
     fn code(result: Result<ReceivedHead, NoHead>) -> Code {
@@ -276,7 +260,7 @@ mod tests {
         });
         let (_sender, mut ends) = watch::channel(false);
         let begun = Instant::now();
-        let result = heads(20_000, 0).read(&mut (Box::new(server) as Stream), &mut ends).await;
+        let result = heads(20_000, 0).read(&mut (Box::new(server) as Stream), BytesMut::new(), &mut ends).await;
         assert_eq!(code(result), Code::HeaderTimeout);
         assert!(begun.elapsed() >= Duration::from_millis(200));
         trickle.await.unwrap();
@@ -307,7 +291,7 @@ mod tests {
         let (_client, server) = tokio::io::duplex(64);
         let (sender, mut ends) = watch::channel(false);
         sender.send_replace(true);
-        let result = heads(1_000, 0).read(&mut (Box::new(server) as Stream), &mut ends).await;
+        let result = heads(1_000, 0).read(&mut (Box::new(server) as Stream), BytesMut::new(), &mut ends).await;
         assert!(matches!(result, Err(NoHead::Gone)), "{result:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Connections that speak HTTP/1.1, one request after the other.
 
+use bytes::BytesMut;
 use pingora::{protocols::Stream, server::ShutdownWatch};
 
 use super::{
-    chunked,
     connections::Connections,
     head::{NoHead, ReceivedHead},
 };
@@ -13,7 +13,8 @@ use crate::{
         refusal::{Code, Refusal},
         request_line::fault_of_target,
     },
-    proxy::{Served, malformed_request},
+    downstream::session::ClientSession,
+    proxy::malformed_request,
 };
 
 /// The advice to a client whose first bytes begin no request.
@@ -22,8 +23,10 @@ const NO_REQUEST: &str = "begin with a method, a target and a version of HTTP; T
 /// Serves a connection to its end. By then, all answers have been written.
 pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdown: &ShutdownWatch) {
     let mut ends = connections.ends();
+    let mut ahead = BytesMut::new();
     loop {
-        let ReceivedHead { mut bytes, length, held } = match connections.heads.read(&mut stream, &mut ends).await {
+        let read = connections.heads.read(&mut stream, ahead, &mut ends).await;
+        let ReceivedHead { mut bytes, length, held } = match read {
             Ok(head) => head,
             Err(NoHead::Gone) => return,
             Err(NoHead::Refused(refusal, received)) => {
@@ -35,18 +38,17 @@ pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdow
             let refusal = Refusal::new(Code::MalformedRequest, detail);
             return Box::pin(connections.gateway.refuse_unread(stream, &bytes, refusal)).await;
         }
-        let stream_of_body = chunked::watch(stream, &mut bytes, length);
-        // Boxed, so that a connection without a request need not make room for one.
-        let serve = || connections.gateway.serve(stream_of_body, bytes.clone(), *shutdown.borrow());
-        let served = match box_future(serve).await {
-            Served::Kept(stream) => Some(stream),
-            Served::Ended => None,
-            Served::Unreadable(stream) => {
-                return Box::pin(connections.gateway.refuse_unread(stream, &bytes, malformed_request())).await;
+        let head = bytes.split_to(length).freeze();
+        let session = match ClientSession::of_http1(stream, &head, bytes) {
+            Ok(session) => session,
+            Err(stream) => {
+                return Box::pin(connections.gateway.refuse_unread(stream, &head, malformed_request())).await;
             }
         };
+        // Boxed, so that a connection without a request need not make room for one.
+        let served = box_future(|| connections.gateway.serve(session, *shutdown.borrow())).await;
         drop(held);
         let Some(kept) = served else { return };
-        stream = chunked::unwatch(kept);
+        (stream, ahead) = kept;
     }
 }

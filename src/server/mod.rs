@@ -26,7 +26,6 @@ use crate::{
 
 mod accept_pace;
 mod bind;
-mod chunked;
 mod connections;
 mod descriptors;
 mod head;

@@ -69,11 +69,11 @@ pub(crate) fn forwarded_head(
     Ok(head)
 }
 
-/// Whether a client of HTTP/2 accepts trailers (RFC 9110 section 10.1.4). Over HTTP/1.1, none reach a client.
-fn accepts_trailers(client: &RequestHeader) -> bool {
+/// Whether a client accepts trailers (RFC 9110 section 10.1.4).
+pub(crate) fn accepts_trailers(client: &RequestHeader) -> bool {
     let accepted =
         client.headers.get_all(header::TE).iter().flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
-    client.version == Version::HTTP_2
+    client.version != Version::HTTP_10
         && accepted.map(<[u8]>::trim_ascii).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
 }
 

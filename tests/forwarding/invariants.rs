@@ -21,7 +21,7 @@ pub enum Rule {
     RequestTrailer(&'static str, &'static str),
     /// Trailers with this name and value reach the client.
     AnswerTrailer(&'static str, &'static str),
-    /// So many interim heads reach the client, or none of them where none are relayed.
+    /// So many interim heads reach the client, or none of a backend of HTTP/2, whose library hides them.
     Interims(usize),
     /// The answer of the backend breaks off, and so does what the client gets, unless that is a 502.
     Broken,
@@ -76,7 +76,10 @@ fn holds(rule: Rule, lane: Lane, seen: &Seen) -> bool {
             seen.requests.last().is_some_and(|request| request.trailing(name) == [value])
         }
         Rule::AnswerTrailer(name, value) => last.is_some_and(|answer| answer.trailing(name) == [value]),
-        Rule::Interims(count) => [0, count].contains(&(seen.answers.len() - finals(seen).len())),
+        Rule::Interims(count) => {
+            let relayed = if lane.to_http_1 { count } else { 0 };
+            seen.answers.len() - finals(seen).len() == relayed
+        }
         Rule::Broken => last.is_none_or(|answer| status == 502 || answer.end != End::Whole),
         Rule::MayBeSilent => true,
         Rule::Resent(true) => status == 200 && seen.requests.len() == 3,

@@ -1,13 +1,15 @@
-//! Bodies that clients send over HTTP/1.1, on pingora's own session.
+//! Bodies that clients send over HTTP/1.1.
 
 use std::path::Path;
 
-use pingora::protocols::http::ServerSession;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
-use crate::telemetry::metrics::Gauged as _;
+use crate::{
+    downstream::session::{self, ClientSession},
+    telemetry::metrics::Gauged as _,
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -34,15 +36,13 @@ fn ample() -> Arc<BodyBudget> {
 }
 
 /// A session that has read its head, and the client's side of the connection, on which `bytes` have been sent.
-async fn client_sends(bytes: &[u8]) -> (ServerSession, DuplexStream) {
+async fn client_sends(bytes: &[u8]) -> (ClientSession, DuplexStream) {
     let (mut client, server) = duplex(bytes.len().max(1024));
     client.write_all(bytes).await.unwrap();
-    let mut session = ServerSession::new_http1(Box::new(server));
-    assert!(session.read_request().await.unwrap());
-    (session, client)
+    (session::arrived(Box::new(server)).await, client)
 }
 
-async fn client_puts(body: &[u8]) -> (ServerSession, DuplexStream) {
+async fn client_puts(body: &[u8]) -> (ClientSession, DuplexStream) {
     let head = format!("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
     client_sends(&[head.as_bytes(), body].concat()).await
 }
@@ -229,14 +229,13 @@ async fn a_client_that_waits_for_100_gets_it_before_it_sends() {
     let body = receive(&mut session, &in_memory(), &ample()).await.unwrap();
     assert_eq!(bytes_of(&body).await, b"hello");
     assert_eq!(&client.await.unwrap().0, b"HTTP/1.1 100 Continue\r\n\r\n");
-    assert!(session.get_keepalive().is_some());
+    assert!(session.stays());
 }
 
 #[tokio::test]
 async fn a_body_that_takes_too_long_is_given_up() {
     let (mut session, _client) = client_sends(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel").await;
     let limits = BodyLimits { timeout: Duration::from_millis(20), ..in_memory() };
-    // Pingora gives up by itself, but only after a minute.
     let received = tokio::time::timeout(PATIENCE, receive(&mut session, &limits, &ample())).await;
     assert!(matches!(received, Ok(Err(ReceiveError::TimedOut))));
 }

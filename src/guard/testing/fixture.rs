@@ -9,7 +9,6 @@ use std::{
 };
 
 use http::{HeaderMap, Method};
-use pingora::protocols::http::ServerSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
     net::{TcpListener, TcpStream},
@@ -25,7 +24,10 @@ use crate::{
         readings::method::MethodReadings,
         resource::ResourceKey,
     },
-    downstream::relay::Outgoing,
+    downstream::{
+        relay::Outgoing,
+        session::{self, ClientSession},
+    },
     drain::{Gate, new_gates},
     guard::Guard,
     proxy::testing::{config, guard, route},
@@ -325,7 +327,7 @@ impl Fixture {
         &self,
         (resource, path): (&str, &str),
         method: Method,
-        mut session: ServerSession,
+        mut session: ClientSession,
     ) -> pingora::Result<()> {
         let (route, key) = (Arc::clone(&self.config.routes[0]), ResourceKey::from_text(resource));
         let rules = Arc::clone(route.guard.as_ref().expect("a guarded route"));
@@ -341,7 +343,7 @@ impl Fixture {
         };
         let mut entry = AccessEntry::default();
         let answer = service::handle(&self.guards, &mut session, &request).await?;
-        Outgoing::new(session.req_header(), answer, dialect, &mut entry)?.send(&mut session).await
+        Outgoing::new(session.request(), answer, dialect, &mut entry)?.send(&mut session).await
     }
 
     pub(crate) async fn put(&self, tag: &str, body: &str) -> Response {
@@ -378,11 +380,9 @@ impl Fixture {
 }
 
 /// A request whose head has arrived, and the side of its client.
-async fn arrived(path: &str, method: &Method, fields: &str, length: usize) -> (DuplexStream, ServerSession) {
+async fn arrived(path: &str, method: &Method, fields: &str, length: usize) -> (DuplexStream, ClientSession) {
     let (mut client, server) = duplex(1 << 16);
     let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n");
     client.write_all(head.as_bytes()).await.unwrap();
-    let mut session = ServerSession::new_http1(Box::new(server));
-    assert!(session.read_request().await.unwrap());
-    (client, session)
+    (client, session::arrived(Box::new(server)).await)
 }

@@ -11,24 +11,28 @@ use std::{
 };
 
 use bytes::Bytes;
-use h2::{Reason, server::Connection};
-use http::Method;
+use h2::{
+    Reason, RecvStream,
+    server::{Builder, Connection, SendResponse},
+};
+use http::{Method, Response, StatusCode, header};
 use pingora::{
-    ErrorType, OrErr as _,
-    protocols::{
-        Digest, Stream,
-        http::{
-            ServerSession,
-            v2::server::{H2Accept, H2Options, HttpSession, handshake},
-        },
+    http::{
+        RequestHeader,
+        authority::{RawTargetAuthority, raw_target_authority},
     },
+    protocols::{Stream, http::authority::validate_request_authority},
     server::ShutdownWatch,
 };
 use pingora_runtime::current_handle;
 use tokio::{sync::Notify, time::timeout};
 
 use super::{connections::Connections, places::ConnectionPlace};
-use crate::{downstream::unread::UNREAD, proxy::UnreadClient, upstream::tapped::Tapped};
+use crate::{
+    core::request_body::declared_length,
+    downstream::{peer::ClientPeer, session::ClientSession, unread::UNREAD},
+    upstream::tapped::Tapped,
+};
 
 mod watched;
 
@@ -53,8 +57,8 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 
 /// Returns the settings of an HTTP/2 connection at its beginning.
-pub(super) fn options(header_bytes_max: usize) -> H2Options {
-    let mut options = H2Options::new();
+pub(super) fn options(header_bytes_max: usize) -> Builder {
+    let mut options = Builder::new();
     options
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(header_bytes_max).unwrap_or(u32::MAX))
@@ -73,23 +77,17 @@ pub(super) async fn serve(
     place: &ConnectionPlace,
     shutdown: &ShutdownWatch,
 ) {
-    let digest = Arc::new(Digest {
-        ssl_digest: stream.get_ssl_digest(),
-        timing_digest: stream.get_timing_digest(),
-        proxy_digest: stream.get_proxy_digest(),
-        socket_digest: stream.get_socket_digest(),
-    });
-    let client = UnreadClient::of(&stream);
+    let client = ClientPeer::of(&stream);
     let watch = Arc::new(FrameWatch::new());
     let stream: Stream = Box::new(Tapped { stream, tap: Arc::clone(&watch) });
-    let handshake = handshake(stream, Some(options(connections.heads.bytes_max)));
+    let handshake = options(connections.heads.bytes_max).handshake(stream);
     let Ok(Ok(mut connection)) = timeout(connections.heads.time_max, handshake).await else { return };
     let running = Arc::new(Running::default());
     let mut shutdown_watch = shutdown.clone();
     let (mut is_ending, mut malformed) = (false, 0);
     let mut end = pin!(watch.end(connections.heads.time_max));
     loop {
-        let next = next(&mut connection, &digest, &running);
+        let next = next(&mut connection, &running);
         let accepted = tokio::select! {
             biased;
             () = ended(&mut shutdown_watch), if !is_ending => {
@@ -102,35 +100,68 @@ pub(super) async fn serve(
             // No client is left to notify: the socket is closed.
             () = running.idle_for(connections.heads.silence_max), if !is_ending => return,
         };
-        match accepted {
-            Ok(Some(H2Accept::Session(session))) => {
-                let Some(admitted) = connections.admit(place, session.req_header()) else {
-                    // Nothing was done with the request: the client may send it again (RFC 9113 section 8.7).
-                    ServerSession::new_http2(session).shutdown_with_reason(Reason::REFUSED_STREAM);
-                    continue;
-                };
-                let (gateway, request) = (connections.gateway.clone(), running.enter());
-                let handled = async move {
-                    let _running = (request, admitted);
-                    let asks_tunnel = session.req_header().method == Method::CONNECT;
-                    let session = ServerSession::new_http2(session);
-                    if asks_tunnel {
-                        gateway.refuse_tunnel(session).await;
-                    } else {
-                        gateway.serve_stream(session).await;
-                    }
-                };
-                current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
+        let Some(Ok((request, mut response))) = accepted else { return };
+        let (head, body) = request.into_parts();
+        let head = RequestHeader::from(head);
+        if let Some(rejection) = rejection(&head) {
+            reject(&mut response, rejection);
+            connections.gateway.tell_rejected(&client);
+            malformed += 1;
+            if malformed > MALFORMED {
+                return cut_off(&mut connection, ConnectionEnd::Malformed, place).await;
             }
-            Ok(Some(H2Accept::Rejected)) => {
-                connections.gateway.tell_rejected(client);
-                malformed += 1;
-                if malformed > MALFORMED {
-                    return cut_off(&mut connection, ConnectionEnd::Malformed, place).await;
-                }
-            }
-            Ok(None) | Err(_) => return,
+            continue;
         }
+        let Some(admitted) = connections.admit(place, &head) else {
+            // Nothing was done with the request: the client may send it again (RFC 9113 section 8.7).
+            response.send_reset(Reason::REFUSED_STREAM);
+            continue;
+        };
+        let (gateway, request) = (connections.gateway.clone(), running.enter());
+        let session = ClientSession::of_http2(head, body, response, client.clone());
+        let handled = async move {
+            let _running = (request, admitted);
+            if session.request().method == Method::CONNECT {
+                gateway.refuse_tunnel(session).await;
+            } else {
+                gateway.serve_stream(session).await;
+            }
+        };
+        current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
+    }
+}
+
+/// How a request is rejected that has two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rejection {
+    /// It gets a bare 400.
+    Answer,
+    /// Its stream is reset: no part of it would be safe to forward.
+    Reset,
+}
+
+/// Whether a request is malformed, or names two hosts or two lengths (RFC 9113 sections 8.1.1 and 8.3.1).
+fn rejection(request: &RequestHeader) -> Option<Rejection> {
+    let target = request.raw_path();
+    let is_forbidden = |octet: &u8| matches!(octet, b'\0' | b'\n' | b'\r' | b' ');
+    if target.iter().any(is_forbidden) || declared_length(&request.headers).is_err() {
+        return Some(Rejection::Reset);
+    }
+    // A CONNECT has no target, and is refused in any case.
+    let is_connect = request.method == Method::CONNECT;
+    let is_unnamed = request.uri.authority().is_none() && !request.headers.contains_key(header::HOST);
+    let is_ambiguous =
+        || raw_target_authority(target) != RawTargetAuthority::None || validate_request_authority(request).is_err();
+    (is_unnamed || !is_connect && is_ambiguous()).then_some(Rejection::Answer)
+}
+
+fn reject(response: &mut SendResponse<Bytes>, rejection: Rejection) {
+    let mut head = Response::new(());
+    *head.status_mut() = StatusCode::BAD_REQUEST;
+    match rejection {
+        Rejection::Reset => response.send_reset(Reason::PROTOCOL_ERROR),
+        // A client that is gone need not know.
+        Rejection::Answer => drop(response.send_response(head, true)),
     }
 }
 
@@ -142,21 +173,18 @@ async fn ended(shutdown: &mut ShutdownWatch) {
 
 /// Returns the next request of a connection that does not have too many under way. Requests that the client gave up
 /// count, because work begun for them goes on.
-async fn next(
-    connection: &mut Connection<Stream, Bytes>,
-    digest: &Arc<Digest>,
-    running: &Running,
-) -> pingora::Result<Option<H2Accept>> {
+async fn next(connection: &mut Connection<Stream, Bytes>, running: &Running) -> Option<Result<Accepted, h2::Error>> {
     while running.count() >= STREAMS as usize {
         tokio::select! {
-            closed = poll_fn(|context| connection.poll_closed(context)) => {
-                return closed.map(|()| None).or_err(ErrorType::H2Error, "the connection has ended");
-            }
+            _closed = poll_fn(|context| connection.poll_closed(context)) => return None,
             () = running.ended.notified() => {}
         }
     }
-    HttpSession::from_h2_conn(connection, Arc::clone(digest)).await
+    connection.accept().await
 }
+
+/// A request, and the place of its response.
+type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
 
 /// Notifies a client that it exceeds its limits, and closes everything that it has under way.
 async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: ConnectionEnd, place: &ConnectionPlace) {

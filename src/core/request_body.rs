@@ -1,0 +1,262 @@
+//! Where the body of a request of HTTP/1.1 ends (RFC 9112 section 6), and what of it is content.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Version, header};
+
+use super::chunks::{ChunkPart, ChunkScan};
+
+/// The number of bytes that the trailer fields of a request may have. They end here.
+const TRAILER_BYTES_MAX: usize = 64 * 1024;
+
+/// The framing of a request contradicts itself, or is malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// How much of a body is still to come.
+#[derive(Clone, Copy, Debug)]
+pub enum RequestBody {
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunks(ChunkScan),
+    /// Trailer fields, after the last chunk.
+    Trailers(TrailerScan),
+    /// All that comes, because the request has opened a tunnel.
+    Tunnel,
+}
+
+impl RequestBody {
+    /// The body of a request with these fields. A transfer coding takes precedence over a length.
+    pub fn of(version: Version, fields: &HeaderMap) -> Result<Self, Malformed> {
+        let Some(coding) = fields.get_all(header::TRANSFER_ENCODING).iter().next_back() else {
+            return declared_length(fields).map(|length| Self::Length(length.unwrap_or(0)));
+        };
+        let last = coding.as_bytes().rsplit(|octet| *octet == b',').next().unwrap_or_default();
+        if version == Version::HTTP_11 && last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+            Ok(Self::Chunks(ChunkScan::default()))
+        } else {
+            Err(Malformed)
+        }
+    }
+
+    /// Whether nothing more is to come.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Length(left) => *left == 0,
+            Self::Trailers(scan) => scan.state == TrailerState::End,
+            Self::Chunks(_) | Self::Tunnel => false,
+        }
+    }
+
+    /// Returns how many bytes of the body may still come, at most this many.
+    pub fn at_most(&self, bytes_max: usize) -> usize {
+        let Self::Length(left) = self else { return bytes_max };
+        usize::try_from(*left).map_or(bytes_max, |left| left.min(bytes_max))
+    }
+
+    /// Takes the content at the beginning of what has arrived. `None` means that more must arrive, or that the body is
+    /// done.
+    pub fn take(&mut self, arrived: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
+        let content = match self {
+            Self::Tunnel => take(arrived, usize::MAX),
+            Self::Length(left) => {
+                let content = take(arrived, usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= content.len() as u64;
+                content
+            }
+            Self::Chunks(scan) => {
+                let content = take_chunks(scan, arrived)?;
+                if scan.has_ended() {
+                    *self = Self::Trailers(TrailerScan::default());
+                }
+                content
+            }
+            Self::Trailers(_) => Bytes::new(),
+        };
+        if let Self::Trailers(scan) = self {
+            scan.skip(arrived)?;
+        }
+        Ok(Some(content).filter(|content| !content.is_empty()))
+    }
+}
+
+/// Returns the length that a request declares. A list of equal lengths is one (RFC 9110 section 8.6).
+pub fn declared_length(fields: &HeaderMap) -> Result<Option<u64>, Malformed> {
+    let mut declared = None;
+    for line in fields.get_all(header::CONTENT_LENGTH) {
+        for member in line.to_str().map_err(|_opaque| Malformed)?.split(',') {
+            let digits = member.trim();
+            if digits.is_empty() || !digits.bytes().all(|octet| octet.is_ascii_digit()) {
+                return Err(Malformed);
+            }
+            let length: u64 = digits.parse().map_err(|_too_large| Malformed)?;
+            if *declared.get_or_insert(length) != length {
+                return Err(Malformed);
+            }
+        }
+    }
+    Ok(declared)
+}
+
+/// Takes at most this many bytes. They are copied, so that a small piece keeps no large buffer.
+fn take(arrived: &mut BytesMut, bytes_max: usize) -> Bytes {
+    let piece = arrived.split_to(bytes_max.min(arrived.len()));
+    Bytes::copy_from_slice(&piece)
+}
+
+/// Takes the data of all chunks that have arrived, as one piece.
+fn take_chunks(scan: &mut ChunkScan, arrived: &mut BytesMut) -> Result<Bytes, Malformed> {
+    let (mut content, mut seen) = (BytesMut::new(), 0);
+    while let Some(rest) = arrived.get(seen..).filter(|rest| !rest.is_empty()) {
+        match scan.part(rest) {
+            ChunkPart::Framing(length) => seen += length,
+            ChunkPart::Data(length) => {
+                content.extend_from_slice(rest.get(..length).unwrap_or_default());
+                seen += length;
+            }
+            ChunkPart::Malformed if content.is_empty() => return Err(Malformed),
+            // What stands before a malformed part is content, and the next call fails.
+            ChunkPart::End | ChunkPart::Malformed => break,
+        }
+    }
+    let _seen = arrived.split_to(seen);
+    Ok(content.freeze())
+}
+
+/// The progress within the trailer fields of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TrailerScan {
+    state: TrailerState,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TrailerState {
+    /// The beginning of a line.
+    #[default]
+    Begin,
+    /// Within a field.
+    Field,
+    /// The line feed after a field.
+    FieldEnd,
+    /// The line feed of the empty line.
+    LastEnd,
+    /// Nothing: the body is done.
+    End,
+}
+
+impl TrailerScan {
+    /// Removes the trailer fields from the beginning of what has arrived.
+    fn skip(&mut self, arrived: &mut BytesMut) -> Result<(), Malformed> {
+        let mut seen = 0;
+        for octet in arrived.iter() {
+            self.state = match (self.state, octet) {
+                (TrailerState::End, _) => break,
+                (TrailerState::Begin, b'\r') => TrailerState::LastEnd,
+                (TrailerState::Field, b'\r') => TrailerState::FieldEnd,
+                (TrailerState::FieldEnd, b'\n') => TrailerState::Begin,
+                (TrailerState::LastEnd, b'\n') => TrailerState::End,
+                (TrailerState::FieldEnd | TrailerState::LastEnd, _) | (_, b'\n' | b'\0') => return Err(Malformed),
+                _ => TrailerState::Field,
+            };
+            seen += 1;
+        }
+        let _seen = arrived.split_to(seen);
+        self.bytes += seen;
+        if self.bytes > TRAILER_BYTES_MAX { Err(Malformed) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    }
+
+    fn chunks() -> RequestBody {
+        RequestBody::of(Version::HTTP_11, &fields(&[("transfer-encoding", "chunked")])).unwrap()
+    }
+
+    /// Returns the content, and what is left behind the body.
+    fn read(mut body: RequestBody, pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
+        let (mut arrived, mut content) = (BytesMut::new(), Vec::new());
+        for piece in pieces {
+            arrived.extend_from_slice(piece);
+            while let Some(piece) = body.take(&mut arrived)? {
+                content.extend_from_slice(&piece);
+            }
+        }
+        assert!(body.is_done(), "{body:?}");
+        Ok((content, arrived.to_vec()))
+    }
+
+    #[test]
+    fn a_body_ends_where_its_framing_says_in_whatever_pieces_it_comes() {
+        for (body, bytes, content) in [
+            (RequestBody::Length(4), &b"bodyGET"[..], &b"body"[..]),
+            (RequestBody::Length(0), b"GET", b""),
+            (chunks(), b"0\r\n\r\nGET", b""),
+            (chunks(), b"3\r\none\r\n1;a=b\r\n-\r\n3\r\ntwo\r\n0\r\n\r\nGET", b"one-two"),
+            (chunks(), b"3\r\none\r\n0;last\r\nX-Sum: abc\r\nY:\r\n\r\nGET", b"one"),
+        ] {
+            let expected = Ok((content.to_vec(), b"GET".to_vec()));
+            assert_eq!(read(body, &[bytes]), expected, "{}", bytes.escape_ascii());
+            let (last, octets) = (&bytes[bytes.len() - 3..], &bytes[..bytes.len() - 3]);
+            let pieces: Vec<&[u8]> = octets.chunks(1).chain([last]).collect();
+            assert_eq!(read(body, &pieces), expected, "{} one by one", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn chunks_and_trailers_with_two_readings_are_malformed() {
+        for bytes in
+            [&b"\r\n"[..], b"0\r\nX: a\n\r\n", b"0\r\n\n", b"0\r\nX: a\rb\r\n\r\n", b"0\r\n\rX", b"0\r\nX\0\r\n"]
+        {
+            let mut arrived = BytesMut::from(bytes);
+            assert_eq!(chunks().take(&mut arrived), Err(Malformed), "{}", bytes.escape_ascii());
+        }
+        let mut arrived = BytesMut::from(&b"3\r\nonex"[..]);
+        let mut body = chunks();
+        assert_eq!(body.take(&mut arrived), Ok(Some(Bytes::from_static(b"one"))));
+        assert_eq!(body.take(&mut arrived), Err(Malformed));
+        let mut arrived = BytesMut::from(&b"0\r\n"[..]);
+        arrived.resize(TRAILER_BYTES_MAX + 4, b'x');
+        assert_eq!(chunks().take(&mut arrived), Err(Malformed));
+    }
+
+    #[test]
+    fn a_length_is_one_number_however_often_it_is_told() {
+        for (lines, expected) in [
+            (&[][..], Ok(None)),
+            (&[("content-length", "4")][..], Ok(Some(4))),
+            (&[("content-length", "4, 4"), ("content-length", "4")], Ok(Some(4))),
+            (&[("content-length", "4"), ("content-length", "5")], Err(Malformed)),
+            (&[("content-length", "4,")], Err(Malformed)),
+            (&[("content-length", "+4")], Err(Malformed)),
+            (&[("content-length", "")], Err(Malformed)),
+            (&[("content-length", "18446744073709551616")], Err(Malformed)),
+        ] {
+            assert_eq!(declared_length(&fields(lines)), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_coding_is_chunked_and_no_part_of_http_1_0() {
+        for (version, value, is_chunked) in [
+            (Version::HTTP_11, "chunked", true),
+            (Version::HTTP_11, "gzip, CHUNKED", true),
+            (Version::HTTP_11, "chunked, gzip", false),
+            (Version::HTTP_11, "chunked,", false),
+            (Version::HTTP_11, "identity", false),
+            (Version::HTTP_10, "chunked", false),
+        ] {
+            let body = RequestBody::of(version, &fields(&[("transfer-encoding", value), ("content-length", "x")]));
+            assert_eq!(matches!(body, Ok(RequestBody::Chunks(_))), is_chunked, "{version:?} {value}");
+            assert_eq!(body.is_err(), !is_chunked, "{version:?} {value}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A client's connection of HTTP/1.1, while it carries one request.
+
+use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::ready};
+
+use bytes::{Buf, BufMut as _, Bytes, BytesMut};
+use futures_util::FutureExt as _;
+use http::{Method, StatusCode, header};
+use pingora::{
+    Error, ErrorType,
+    http::ResponseHeader,
+    protocols::{Stream, http::date::get_cached_date},
+};
+use pingora_timeout::timeout;
+use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
+
+use super::limits::{SMALL_BODY_WAIT, WRITE_TIMEOUT};
+use crate::core::{
+    head::{HeadScan, HeadState},
+    request_body::{Malformed, RequestBody},
+};
+
+/// The room that is made for a body that arrives.
+const ROOM_BYTES: usize = 32 * 1024;
+/// The least room that one read needs.
+const LEAST_ROOM_BYTES: usize = 4 * 1024;
+/// How much is read of what comes after a request whose client is watched.
+const AHEAD_BYTES_MAX: usize = 4 * 1024;
+/// The room for the head of most responses.
+const HEAD_BYTES: usize = 1024;
+/// The longest piece of content that is copied behind its head.
+const JOINED_BYTES: usize = 16 * 1024;
+
+/// The body of a response (RFC 9112 section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponseBody {
+    /// So many bytes are left of it.
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// A connection.
+pub(super) struct Http1 {
+    stream: Stream,
+    /// What has arrived and was not read yet.
+    ahead: BytesMut,
+    pub(super) body: RequestBody,
+    response: ResponseBody,
+    /// A head that is sent together with the first piece of its body.
+    held: BytesMut,
+    /// Whether the connection may carry another request.
+    pub(super) stays: bool,
+    /// Whether the connection stays although its request has not been read to the end.
+    pub(super) drains: bool,
+}
+
+impl Http1 {
+    /// A connection that has brought a head, and behind it these bytes.
+    pub(super) fn new(stream: Stream, ahead: BytesMut, body: RequestBody, stays: bool) -> Self {
+        Self { stream, ahead, body, response: ResponseBody::UntilClose, held: BytesMut::new(), stays, drains: false }
+    }
+
+    /// Returns the next bytes of the request, or `None` at its end. May be dropped and called again: no byte is lost.
+    pub(super) async fn next_piece(&mut self) -> pingora::Result<Option<Bytes>> {
+        loop {
+            let taken = self.body.take(&mut self.ahead);
+            if self.ahead.is_empty() && self.body.is_done() {
+                // The answer may take long, and needs no room for more.
+                self.ahead = BytesMut::new();
+            }
+            let malformed = |Malformed| Error::explain(ErrorType::InvalidHTTPHeader, "a malformed body").into_down();
+            if let Some(piece) = taken.map_err(malformed)? {
+                return Ok(Some(piece));
+            }
+            if self.body.is_done() {
+                return Ok(None);
+            }
+            let room = self.body.at_most(ROOM_BYTES);
+            if self.ahead.capacity() - self.ahead.len() < room.min(LEAST_ROOM_BYTES) {
+                self.ahead.reserve(room);
+            }
+            let read = self.stream.read_buf(&mut self.ahead).await;
+            match read {
+                Ok(0) if matches!(self.body, RequestBody::Tunnel) => return Ok(None),
+                Ok(0) => return Err(Error::new_down(ErrorType::ConnectionClosed)),
+                Ok(_) => {}
+                Err(error) => {
+                    return Err(Error::because(ErrorType::ReadError, "a request breaks off", error).into_down());
+                }
+            }
+        }
+    }
+
+    /// Waits until the client closes its side. A client that sends very much of its next request is no longer watched.
+    pub(super) async fn gone(&mut self) -> Box<Error> {
+        while self.ahead.len() < AHEAD_BYTES_MAX {
+            match read_ahead(&mut self.stream, &mut self.ahead).await {
+                Ok(0) => {
+                    self.stays = false;
+                    return Error::new_down(ErrorType::ConnectionClosed);
+                }
+                Ok(_) => {}
+                Err(error) => return Error::because(ErrorType::ReadError, "watching the client", error).into_down(),
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Reads what has arrived behind a request while its answer was made.
+    fn look_ahead(&mut self) {
+        if self.stays && self.body.is_done() && self.ahead.is_empty() {
+            let read = read_ahead(&mut self.stream, &mut self.ahead).now_or_never();
+            self.stays = !matches!(read, Some(Ok(0) | Err(_)));
+        }
+    }
+
+    /// Whether an answer now lets the connection stay.
+    pub(super) fn stays_after_answer(&mut self) -> bool {
+        self.stays &= if self.body.is_done() { may_follow(&self.ahead) } else { self.drains };
+        self.stays
+    }
+
+    /// Writes a head that is not the final one.
+    pub(super) async fn write_interim(&mut self, head: &ResponseHeader) -> pingora::Result<()> {
+        self.write(lines(head)).await
+    }
+
+    /// Begins the final response to a request with this method. Its head is sent with the first piece, or when it is
+    /// flushed.
+    pub(super) fn begin(&mut self, method: &Method, mut head: Box<ResponseHeader>) -> pingora::Result<()> {
+        let is_tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        self.response = match length {
+            _ if is_tunnel => ResponseBody::UntilClose,
+            _ if *method == Method::HEAD => ResponseBody::Length(0),
+            _ if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => ResponseBody::Length(0),
+            _ if head.headers.contains_key(header::TRANSFER_ENCODING) => ResponseBody::Chunked,
+            Some(length) => ResponseBody::Length(length),
+            None => ResponseBody::UntilClose,
+        };
+        if is_tunnel {
+            (self.body, self.stays) = (RequestBody::Tunnel, false);
+        } else {
+            self.look_ahead();
+            self.stays &= self.response != ResponseBody::UntilClose;
+            let connection = if self.stays_after_answer() { "keep-alive" } else { "close" };
+            head.insert_header(header::DATE, get_cached_date())?;
+            head.insert_header(header::CONNECTION, connection)?;
+        }
+        self.held = lines(&head);
+        Ok(())
+    }
+
+    /// Sends a head that is still held.
+    pub(super) async fn flush(&mut self) -> pingora::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        if held.is_empty() { Ok(()) } else { self.write(held).await }
+    }
+
+    /// Writes a piece of the response's body. Returns how many bytes of it belong to the body.
+    pub(super) async fn write_piece(&mut self, mut piece: Bytes, is_last: bool) -> pingora::Result<usize> {
+        let mut begin = std::mem::take(&mut self.held);
+        let mut end = &b""[..];
+        match &mut self.response {
+            ResponseBody::Length(left) => {
+                piece.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= piece.len() as u64;
+                self.stays &= !is_last || *left == 0;
+            }
+            ResponseBody::Chunked => {
+                if !piece.is_empty() {
+                    begin.put_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+                }
+                end = match (piece.is_empty(), is_last) {
+                    (true, true) => b"0\r\n\r\n",
+                    (true, false) => b"",
+                    (false, true) => b"\r\n0\r\n\r\n",
+                    (false, false) => b"\r\n",
+                };
+            }
+            ResponseBody::UntilClose => {}
+        }
+        let sent = piece.len();
+        if sent <= JOINED_BYTES {
+            begin.put_slice(&piece);
+            begin.put_slice(end);
+            if !begin.is_empty() {
+                self.write(begin).await?;
+            }
+        } else {
+            self.write(begin.chain(piece).chain(end)).await?;
+        }
+        Ok(sent)
+    }
+
+    /// Ends a response with trailers, if its body can have some (RFC 9112 section 7.1.2).
+    pub(super) async fn write_trailers(&mut self, trailers: &http::HeaderMap) -> pingora::Result<()> {
+        if self.response != ResponseBody::Chunked {
+            return self.write_piece(Bytes::new(), true).await.map(drop);
+        }
+        let mut end = std::mem::take(&mut self.held);
+        end.put_slice(b"0\r\n");
+        for (name, value) in trailers {
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                end.put_slice(part);
+            }
+        }
+        end.put_slice(b"\r\n");
+        self.write(end).await
+    }
+
+    /// Writes bytes as they are.
+    pub(super) async fn write(&mut self, mut bytes: impl Buf) -> pingora::Result<()> {
+        let write = async {
+            self.stream.write_all_buf(&mut bytes).await?;
+            self.stream.flush().await
+        };
+        match timeout(WRITE_TIMEOUT, write).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Error::because(ErrorType::WriteError, "writing to the client", error).into_down()),
+            Err(_elapsed) => Err(Error::new_down(ErrorType::WriteTimedout)),
+        }
+    }
+
+    /// Closes this side of the connection.
+    pub(super) async fn close(&mut self) {
+        let _ = timeout(WRITE_TIMEOUT, self.stream.shutdown()).await;
+    }
+
+    async fn drain(&mut self) -> pingora::Result<()> {
+        while self.next_piece().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Returns the connection and what has arrived of its next request, if it may carry one. Otherwise, closes it.
+    pub(super) async fn finish(mut self) -> Option<(Stream, BytesMut)> {
+        if !self.stays {
+            self.close().await;
+            return None;
+        }
+        if !self.body.is_done() {
+            timeout(SMALL_BODY_WAIT, self.drain()).await.ok()?.ok()?;
+        }
+        // Empty lines belong to no request (RFC 9112 section 2.2).
+        let next = self.ahead.iter().position(|octet| !is_of_empty_line(*octet)).and_then(|at| self.ahead.get(at..));
+        // Copied, because an idle connection keeps no room for a body.
+        Some((self.stream, BytesMut::from(next.unwrap_or_default())))
+    }
+}
+
+/// Whether what has arrived behind a request lets its connection stay: nothing, empty lines, or the whole head of a next
+/// request. What may be half a head, or none, ends the connection with the answer, so that nobody waits for the rest.
+fn may_follow(ahead: &[u8]) -> bool {
+    ahead.iter().copied().all(is_of_empty_line) || HeadScan::default().look(ahead) == HeadState::Complete
+}
+
+fn is_of_empty_line(octet: u8) -> bool {
+    matches!(octet, b'\r' | b'\n')
+}
+
+/// Reads what has arrived on a connection. A connection that waits holds no memory for it.
+pub(crate) async fn read_ahead(stream: &mut Stream, ahead: &mut BytesMut) -> io::Result<usize> {
+    poll_fn(|context| {
+        let mut room = [MaybeUninit::uninit(); AHEAD_BYTES_MAX];
+        let mut piece = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
+        ahead.extend_from_slice(piece.filled());
+        std::task::Poll::Ready(Ok(piece.filled().len()))
+    })
+    .await
+}
+
+/// The lines of a head.
+fn lines(head: &ResponseHeader) -> BytesMut {
+    let mut lines = BytesMut::with_capacity(HEAD_BYTES);
+    let reason = head.get_reason_phrase().unwrap_or_default();
+    for part in ["HTTP/1.1 ", head.status.as_str(), " ", reason, "\r\n"] {
+        lines.put_slice(part.as_bytes());
+    }
+    head.header_to_h1_wire(&mut lines);
+    lines.put_slice(b"\r\n");
+    lines
+}
+
+#[cfg(test)]
+#[path = "http1_tests.rs"]
+mod tests;
