@@ -9,9 +9,9 @@
 //! | body | HTTP/1.1 | HTTP/2 |
 //! |---|---|---|
 //! | none, or read | the connection stays | the stream ends |
-//! | at most [`SMALL_BODY_BYTES`] | the connection stays; the body is drained | [`linger`] |
-//! | larger, or of unknown length | `Connection: close`, then [`linger`] | [`linger`] |
-//! | withheld by `Expect: 100-continue` | the same; 100 is never sent | [`linger`] |
+//! | at most [`SMALL_BODY_BYTES`] | the connection stays; the body is drained | `linger` |
+//! | larger, or of unknown length | `Connection: close`, then `linger` | `linger` |
+//! | withheld by `Expect: 100-continue` | the same; 100 is never sent | `linger` |
 //!
 //! *Why linger?* Closing a socket with unread data in it sends a reset, and the client's system may then discard the
 //! answer before the client has read it. Dropping an HTTP/2 stream whose body has not ended sends

@@ -1,6 +1,6 @@
 //! The life of guarded requests (DESIGN, section 4).
 //!
-//! [`Guard::serve`] carries a request out by one verb. Reads run through `read`, writes and unclaimed writes through
+//! `Guard::serve` carries a request out by one verb. Reads run through `read`, writes and unclaimed writes through
 //! `write`, and lease operations through `lease`. In each of these rooms, one function leads from the first look at the
 //! record to the answer. `cors` answers preflights, and lets pages of other origins read answers. [`service`](crate::service)
 //! carries out operations of several steps.
