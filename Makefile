@@ -68,9 +68,9 @@ book: setup-build ## Build the documents as a website, target/book/docs/index.ht
 	@find target/book/docs -name '*.html' -exec \
 		sed -i -E 's#(href="(\.\./)+(fuzz/)?[A-Z]+)\.html#\1.md#g' {} +
 
-bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes; docs/benchmarks.md)
+bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes), and write docs/benchmarks.md
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load --example record_load
-	@IFMATCH='$(IFMATCH)' benches/load.py $(BENCH_GROUPS)
+	@IFMATCH='$(IFMATCH)' benches/load.py $(or $(BENCH_GROUPS),--page docs/benchmarks.md)
 
 bench-dist: target/profiled/ifmatch ## The same for the program that `make dist` packages (40 minutes)
 	@$(MAKE) --no-print-directory bench IFMATCH=$(abspath target/profiled/ifmatch)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a request costs: CPU time of ifmatch beside that of a bare pingora proxy, nginx, HAProxy and Redis, in one run.
 
-Usage: load.py [--rounds N] [--seconds S] [GROUP...]     (`make bench` builds and installs what it needs first)
+Usage: load.py [--rounds N] [--seconds S] [--page FILE] [GROUP...]    (`make bench` builds and installs what it needs first)
 
 Each server runs with one worker, in front of the same nginx, under wrk on keep-alive connections. A measurement is the
 CPU time (user and system) of the server's process over the number of requests it answered. The rows of a group take
@@ -11,7 +11,10 @@ another status than expected.
 """
 
 import argparse
+import contextlib
+import datetime
 import http.client
+import io
 import os
 import platform
 import re
@@ -42,6 +45,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 32
 WRITERS = 8
 STALE = '"0000000000000000-0-00000000"'
+# In the page of results, everything after this line is of one run.
+RESULTS = "## Results\n"
 SMALL, LARGE = 1024, 64 * 1024
 
 
@@ -424,13 +429,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
+    parser.add_argument("--page", type=Path, help="the page whose results are replaced by those of this run")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, resources, first-byte, race, writers, stores; default all")
     options = parser.parse_args()
     wanted = options.groups or [*GROUPS, "held", "sizes", "resources", "first-byte", "race", "writers", "stores"]
     missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
-    with tempfile.TemporaryDirectory(prefix="ifmatch-bench-") as directory:
+    printed = Printed(sys.stdout)
+    with tempfile.TemporaryDirectory(prefix="ifmatch-bench-") as directory, contextlib.redirect_stdout(printed):
         servers = Servers(Path(directory))
         make_files(Path(directory) / "root")
         try:
@@ -475,6 +482,26 @@ def main():
                 stores.print_tables(servers, min(options.rounds, 5), options.seconds)
         finally:
             servers.stop()
+    if options.page:
+        before, _, _ = options.page.read_text().partition(RESULTS)
+        today = datetime.date.today().strftime("%-d %B %Y")
+        program = "the program that `make dist` packages" if os.environ.get("IFMATCH") else "a plain release build"
+        options.page.write_text(f"{before}{RESULTS}\n{today}, {program}. {printed.getvalue()}")
+
+
+class Printed(io.StringIO):
+    """What is printed, kept as well."""
+
+    def __init__(self, output):
+        super().__init__()
+        self.output = output
+
+    def write(self, text):
+        self.output.write(text)
+        return super().write(text)
+
+    def flush(self):
+        self.output.flush()
 
 
 if __name__ == "__main__":

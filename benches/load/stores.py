@@ -44,7 +44,7 @@ REQUESTS = (READ, WRITE, WRITE_8, LEASE)
 
 def print_tables(servers, rounds, seconds):
     start(servers)
-    print(f"\n## Stores: {rounds} rounds of {seconds} s")
+    print(f"\nThe tables of the stores are of {rounds} rounds of {seconds} s.")
     print_swaps(servers, rounds, seconds)
     print_requests(servers, rounds, seconds)
 
