@@ -44,7 +44,7 @@ impl ValueKind<Listen> for OperatorAddress {
             "the admin listener does not speak TLS",
             "listen on 127.0.0.1 or unix:/path, and put a route with TLS in front if it has to be reached from elsewhere",
         );
-        // What stands for a wrong address is of no account.
+        // A wrong address is a problem, and the program does not start with its substitute.
         address.unwrap_or_else(|| Listen::Unix(PathBuf::new()))
     }
 }

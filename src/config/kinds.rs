@@ -114,7 +114,7 @@ impl ValueKind<Option<Duration>> for Time {
         time: Option<&WrittenTime>,
         (default, range): Self::Terms,
     ) -> Option<Duration> {
-        // What stands for a wrong value is of no account.
+        // A wrong value is a problem, and the program does not start with its substitute.
         time.map(|time| check.duration(Some(time), limit(key, (*range.end(), range)))).or(default)
     }
 }

@@ -29,17 +29,23 @@ fn rules() -> GuardRules {
     }
 }
 
-/// A dead process ends no wait. The reader makes a doubt of its write, and the doubt ends.
-#[tokio::test]
-async fn a_read_takes_the_mark_of_a_dead_process_over() {
-    let fixture = Fixture::with(rules()).await;
+/// Leaves the mark of another process, with a deadline after a second. Returns the resource.
+async fn leave_mark(fixture: &Fixture) -> ResourceKey {
     let key = ResourceKey::from_text("doc");
-    // It may know of writes that it waits for.
-    assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
     let snapshot = fixture.store.look(&key).await;
     let deadline = snapshot.now.plus(Duration::from_secs(1));
     let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
     fixture.store.put(&key, add_unclaimed(&snapshot, mark).expect("there is room")).await;
+    key
+}
+
+/// A dead process ends no wait. The reader makes a doubt of its write, and the doubt ends.
+#[tokio::test]
+async fn a_read_takes_the_mark_of_a_dead_process_over() {
+    let fixture = Fixture::with(rules()).await;
+    // It may know of writes that it waits for.
+    assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
+    let key = leave_mark(&fixture).await;
     let refused = fixture.send(Method::GET, "", "").await;
     assert!(refused.body.contains("\"reason\":\"write-in-flight\""), "{}", refused.body);
     assert_eq!((refused.status, refused.field("retry-after")), (503, Some("1")));
@@ -62,11 +68,7 @@ async fn a_read_of_what_nobody_was_shown_waits_for_the_write() {
         if is_shown {
             assert_eq!(fixture.send(Method::GET, "Authorization: another\r\n", "").await.status, 200);
         }
-        let key = ResourceKey::from_text("doc");
-        let snapshot = fixture.store.look(&key).await;
-        let deadline = snapshot.now.plus(Duration::from_secs(1));
-        let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
-        fixture.store.put(&key, add_unclaimed(&snapshot, mark).expect("there is room")).await;
+        leave_mark(&fixture).await;
         fixture.answer_reads(|_head| "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
         assert_eq!(fixture.send(Method::GET, "", "").await.status, expected, "shown to another: {is_shown}");
     }
