@@ -2,7 +2,7 @@
 
 use std::{
     fs, iter,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
 };
 
 use serde_json::Value;
@@ -52,7 +52,7 @@ struct Container {
 /// The loopback address of a port that is free on all addresses of this machine, since the containers listen on all.
 fn free() -> SocketAddr {
     let mut ports = iter::repeat_with(|| ports::free().port());
-    let port = ports.find(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok());
+    let port = ports.find(|port| ports::is_free((Ipv4Addr::UNSPECIFIED, *port).into()));
     SocketAddr::from((Ipv4Addr::LOCALHOST, port.expect("it looks until it finds one")))
 }
 

@@ -1,6 +1,12 @@
 //! The support itself, checked against servers that are known to be right.
 
-use std::{io::ErrorKind, net::SocketAddr};
+use std::{
+    io::ErrorKind,
+    net::{SocketAddr, TcpStream},
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use bytes::Bytes;
 use h2::Reason;
@@ -12,6 +18,7 @@ use crate::support::{
     h2c,
     message::chunked,
     nginx::Nginx,
+    ports,
     proxy::Proxy,
     raw::{Connection, get, put, put_if_match, race, request_bytes, send},
     wait::{until, within},
@@ -359,4 +366,22 @@ async fn the_proxy_runs_between_client_and_backend() {
 
     proxy.signal("TERM");
     assert!(proxy.exit_status().await.success(), "{}", proxy.log());
+}
+
+/// While other tests start their servers, nobody answers on a free address.
+#[test]
+fn a_free_address_refuses_connections() {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().expect("there is `true`");
+                }
+            });
+        }
+        let answered = (0..2_000).filter(|_| TcpStream::connect(ports::free()).is_ok()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(answered, 0);
+    });
 }
