@@ -6,7 +6,7 @@ use std::{hint::black_box, iter};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use http::{HeaderMap, HeaderValue, Method, header};
-use ifmatch::core::{
+use ifmatch::core::tags::{
     entity_tag::EntityTag,
     precondition::{MatchRule, Preconditions, judge},
     validators::{Representation, Validators},

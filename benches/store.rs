@@ -16,11 +16,13 @@ use http::HeaderMap;
 use ifmatch::{
     clock::BootClock,
     core::{
-        record::{Mark, Record, Revision, Snapshot},
+        http::request_target::{KeptInNames, normalize},
+        records::{
+            record::{Mark, Record, Revision, Snapshot},
+            steps::{Outcome, Settlement, claim, settle},
+        },
         resource::{KeyParts, KeyTemplate, ResourceKey},
         route::{HostPattern, PathPattern, RouteTable},
-        steps::{Outcome, Settlement, claim, settle},
-        target::{KeptInNames, normalize},
     },
     store::{
         Incarnation, Store as _, Swapped,

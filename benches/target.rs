@@ -7,9 +7,9 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::HeaderMap;
 use ifmatch::core::{
+    http::request_target::{KeptInNames, normalize},
     resource::{KeyParts, KeyTemplate},
     route::{HostPattern, PathPattern, RouteTable},
-    target::{KeptInNames, normalize},
 };
 
 const HOST: &str = "docs.example.com:8080";

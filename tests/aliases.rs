@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ifmatch::core::target::{KeptInNames, NormalPath, PathParameters, normalize, split_query};
+use ifmatch::core::http::request_target::{KeptInNames, NormalPath, PathParameters, normalize, split_query};
 use proptest::{
     collection::vec,
     prelude::*,

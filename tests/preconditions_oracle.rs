@@ -6,14 +6,16 @@
 
 use http::{HeaderMap, Method, header};
 use ifmatch::core::{
-    entity_tag::EntityTag,
-    http_date::HttpDate,
+    http::http_date::HttpDate,
     policy::Require,
-    precondition::{
-        ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, range_applies, requirement,
+    tags::{
+        entity_tag::EntityTag,
+        precondition::{
+            ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, range_applies, requirement,
+        },
+        told_dates::FirstDate,
+        validators::{Modified, Representation, Validators},
     },
-    told_dates::FirstDate,
-    validators::{Modified, Representation, Validators},
 };
 
 /// A tag as the oracle sees it: whether it is weak, and its name.

@@ -4,9 +4,11 @@
 
 use http::{HeaderMap, HeaderValue, header};
 use ifmatch::core::{
-    entity_tag::EntityTag,
-    http_date::HttpDate,
-    precondition::{Preconditions, TagCondition},
+    http::http_date::HttpDate,
+    tags::{
+        entity_tag::EntityTag,
+        precondition::{Preconditions, TagCondition},
+    },
 };
 use proptest::{collection::vec, prelude::*};
 

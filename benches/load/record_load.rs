@@ -20,10 +20,12 @@ use std::{
 use ifmatch::{
     clock::BootClock,
     core::{
-        record::{Known, Mark, VariantName},
+        records::{
+            record::{Known, Mark, VariantName},
+            steps::{Outcome, Settlement, claim, settle},
+        },
         resource::ResourceKey,
-        steps::{Outcome, Settlement, claim, settle},
-        validators::{Representation, Validators},
+        tags::validators::{Representation, Validators},
     },
     store::{
         Incarnation, Store as _, Swapped,

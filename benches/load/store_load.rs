@@ -40,9 +40,11 @@ use ifmatch::{
     core::{
         lease::{Acquire, Action, Command, LeaseDuration, LeaseId, LeaseMode, TargetName, step},
         policy::LeaseRules,
-        record::{Mark, Record, Snapshot},
+        records::{
+            record::{Mark, Record, Snapshot},
+            steps::{Outcome, Settlement, claim, settle},
+        },
         resource::ResourceKey,
-        steps::{Outcome, Settlement, claim, settle},
     },
     store::{self, Store, Swapped},
 };

@@ -7,7 +7,7 @@ use http::{
     HeaderMap, HeaderValue,
     header::{IF_MATCH, IF_RANGE},
 };
-use ifmatch::core::precondition::{Preconditions, TagCondition};
+use ifmatch::core::tags::precondition::{Preconditions, TagCondition};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -11,16 +11,7 @@ use std::{
     time::Duration,
 };
 
-use ifmatch::{
-    clock::BootClock,
-    core::{
-        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
-        policy::LeaseGuards,
-        record::{Record, Revision, Stamp},
-        resource::ResourceKey,
-    },
-    store::{Store, disk::DiskStore, memory::Room},
-};
+use ifmatch::{clock::BootClock, core::{lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term}, policy::LeaseGuards, records::record::{Record, Revision, Stamp}, resource::ResourceKey}, store::{Store, disk::DiskStore, memory::Room}};
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::{Builder, Runtime};
 

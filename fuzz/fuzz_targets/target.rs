@@ -1,7 +1,7 @@
 //! Request targets: no bytes make the normal form panic, and the normal form of a normal form is the same.
 #![no_main]
 
-use ifmatch::core::target::{KeptInNames, normalize, split_query};
+use ifmatch::core::http::request_target::{KeptInNames, normalize, split_query};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     core::{
         lease::{HolderLabel, Lease, LeaseDuration, LeaseState, PrincipalName},
-        record::{Availability, Revision, Snapshot},
+        records::record::{Availability, Revision, Snapshot},
         resource::ResourceKey,
     },
     guard::Broken,

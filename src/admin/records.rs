@@ -24,10 +24,12 @@ use super::{
 };
 use crate::{
     core::{
-        issued_tag::version_tag,
-        record::{Doubt, Snapshot},
+        records::record::{Doubt, Snapshot},
         resource::ResourceKey,
-        validators::{Representation, Validators},
+        tags::{
+            issued_tag::version_tag,
+            validators::{Representation, Validators},
+        },
     },
     guard::Guard,
     store::Incarnation,
@@ -63,7 +65,7 @@ fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, incarna
         Representation::Absent => json!({ "representation": "absent" }),
         Representation::Present(validators) => present(validators),
     });
-    let deadline = |mark: &crate::core::record::Mark| milliseconds(snapshot.now.until(mark.deadline));
+    let deadline = |mark: &crate::core::records::record::Mark| milliseconds(snapshot.now.until(mark.deadline));
     json!({
         "key": key.as_str(),
         "revision": snapshot.revision.0,

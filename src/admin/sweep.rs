@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::answer::AdminProblem;
 use crate::{
-    core::{record::Snapshot, resource::ResourceKey},
+    core::{records::record::Snapshot, resource::ResourceKey},
     guard::Guard,
 };
 

@@ -17,7 +17,7 @@ use super::{
     budget::{BodyBudget, MemoryUse, Share},
     spool::create_file,
 };
-use crate::core::blocks::Extent;
+use crate::core::objects::blocks::Extent;
 
 /// A file for the blocks of one upload. Its room is given back on drop.
 #[derive(Debug)]

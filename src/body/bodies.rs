@@ -8,7 +8,7 @@ use super::{
     Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, StageError, UploadName, UploadOf, UploadOwner,
     content_length, receive, staged::StagedBlocks,
 };
-use crate::core::{blocks::BlockId, revision::Revision};
+use crate::core::{objects::blocks::BlockId, records::revision::Revision};
 
 /// The limits that one generation of the configuration sets for bodies. Clones share the totals and the staged blocks.
 #[derive(Clone, Debug)]

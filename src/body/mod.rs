@@ -27,7 +27,7 @@ pub use receive::{BodyLimits, ReceiveError, receive};
 pub use staged::StageError;
 pub use uploads::{UploadName, UploadOf, UploadOwner};
 
-use crate::core::blocks::Extent;
+use crate::core::objects::blocks::Extent;
 use block_file::BlockFile;
 use spool::SpoolCursor;
 

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     box_future::box_future,
     core::{
-        blocks::{Extent, UploadLimits},
-        expectation::expects_continue,
+        http::expectation::expects_continue,
+        objects::blocks::{Extent, UploadLimits},
     },
     patience::within,
 };

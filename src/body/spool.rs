@@ -8,7 +8,7 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 use bytes::Bytes;
 use tokio::{io::AsyncWriteExt, task::spawn_blocking};
 
-use crate::core::blocks::Extent;
+use crate::core::objects::blocks::Extent;
 
 /// The number of bytes read from a spool file at a time. Each read is a visit to the blocking pool.
 const READ_BLOCK_BYTES: u64 = 256 * 1024;

@@ -2,7 +2,7 @@
 //!
 //! # Design
 //!
-//! *Who may have how much?* [`upload_room`](crate::core::upload_room) decides.
+//! *Who may have how much?* [`upload_room`](crate::core::shares::upload_room) decides.
 //!
 //! *Why may all blocks together take only half of the spool?* Bodies in flight need the rest.
 
@@ -22,8 +22,8 @@ use super::{
     uploads::{UploadName, UploadOf, UploadOwner, Uploads, total_room},
 };
 use crate::core::{
-    blocks::{BlockFault, BlockId, Extent},
-    revision::Revision,
+    objects::blocks::{BlockFault, BlockId, Extent},
+    records::revision::Revision,
 };
 
 /// The part of the spool that all blocks together can take.

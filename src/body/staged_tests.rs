@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     body::{Content, MemoryUse, Share},
-    core::client_address::ClientAddress,
+    core::http::client_address::ClientAddress,
     telemetry::metrics::Gauged as _,
 };
 

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use super::{BodyLimits, StageError, block_file::BlockFile};
 use crate::core::{
-    blocks::{BlockId, Blocks, Extent},
-    client_address::ClientAddress,
+    http::client_address::ClientAddress,
     lease::PrincipalName,
-    parts_hash::PartsHasher,
+    objects::blocks::{BlockId, Blocks, Extent},
+    records::revision::Revision,
     resource::KeyDigest,
-    revision::Revision,
-    upload_room::{TakenRoom, UploadRoom, has_room},
+    shares::upload_room::{TakenRoom, UploadRoom, has_room},
+    tags::parts_hash::PartsHasher,
 };
 
 /// The most blocks in all uploads, unless a few of the largest uploads have more. Each takes about 150 bytes of memory.

@@ -6,9 +6,9 @@ use super::{complain, print, report};
 use crate::{
     config::{self, Route, Upstream, Word, guard_words, show_duration},
     core::{
+        http::request_target::EncodedSlash,
         policy::{GuardRules, LeaseRules},
         route::HostPattern,
-        target::EncodedSlash,
     },
 };
 

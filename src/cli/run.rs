@@ -11,7 +11,7 @@ use super::{Exit, RunOptions, admin_listener::BoundAdmin, complain, report};
 use crate::{
     admin,
     config::{Config, Listen, Loaded, StoreKind},
-    core::owed::Owed,
+    core::records::owed::Owed,
     entropy::random_u64,
     generation::{Live, Serving},
     guard::Guard,
@@ -218,7 +218,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::{
-        core::owed::Owed,
+        core::records::owed::Owed,
         proxy::testing::{config, route},
         store::owed,
     };

@@ -254,4 +254,4 @@ macro_rules! as_text {
 }
 
 as_json!(usize, u64, f64, bool, String, Box<str>, PathBuf, BTreeMap<String, u32>);
-as_text!(http::Method, http::HeaderName, crate::core::json::JsonPointer);
+as_text!(http::Method, http::HeaderName, crate::core::tags::json::JsonPointer);

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     core::{
+        http::request_target::{KeptInNames, normalize},
         policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
-        target::{KeptInNames, normalize},
     },
     dialect::settings::Defaults,
 };

@@ -63,11 +63,10 @@ pub use upstream::{Balance, Forwarded, HashBy, HealthCheck, HealthProbe, HostHea
 pub use words::{Word, guard_words};
 
 use crate::core::{
-    path_mapping::PathMapping,
+    http::{path_mapping::PathMapping, request_target::KeptInNames},
     policy::{GuardRules, Policy},
     resource::KeyTemplate,
     route::{HostPattern, PathPattern, WritesTo},
-    target::KeptInNames,
 };
 
 /// A valid configuration with its warnings.

@@ -16,15 +16,17 @@ use super::{
     written::{Text, Texts, WrittenWord},
 };
 use crate::core::{
-    credentials::CREDENTIAL_PARAMETERS,
-    json::JsonPointer,
+    http::{
+        credentials::CREDENTIAL_PARAMETERS,
+        request_target::{EncodedSlash, PathParameters},
+    },
     policy::{
         Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride, OnWrite, Policy,
         ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
     },
     quirks::Quirks,
     route::TouchTemplate,
-    target::{EncodedSlash, PathParameters},
+    tags::json::JsonPointer,
 };
 
 /// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     core::{
-        json::JsonPointer,
         policy::{Dialect, OnWrite, TagAfterWrite, TagSource},
+        tags::json::JsonPointer,
     },
     dialect::settings::Defaults,
 };

@@ -11,7 +11,7 @@ use super::{
     units::{GIB, KIB, MIB, TIB, ZERO, hours, seconds},
     written::Number,
 };
-use crate::{core::fields::Underscores, tls::ServerTls};
+use crate::{core::http::fields::Underscores, tls::ServerTls};
 
 section! {
     /// The `[server]` table: the listeners and the limits for all requests.

@@ -8,13 +8,15 @@ use http::HeaderName;
 use super::{Balance, Forwarded, HashBy, HealthProbe};
 use crate::{
     core::{
-        fields::Underscores,
-        json::JsonPointer,
+        http::{
+            fields::Underscores,
+            request_target::{EncodedSlash, PathParameters},
+        },
         policy::{
             AbsentLease, Collections, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
             OnWrite, Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
-        target::{EncodedSlash, PathParameters},
+        tags::json::JsonPointer,
     },
     tls::ClientAuth,
 };

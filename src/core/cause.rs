@@ -9,9 +9,11 @@
 use std::{fmt, time::Duration};
 
 use super::{
-    entity_tag::EntityTag,
-    precondition::{Preconditions, TagCondition},
-    record::Snapshot,
+    records::record::Snapshot,
+    tags::{
+        entity_tag::EntityTag,
+        precondition::{Preconditions, TagCondition},
+    },
 };
 
 /// How many characters of a tag are shown: enough to tell tags apart, and too few to use one.

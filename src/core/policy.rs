@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::{HeaderName, Method, header};
 
-use super::json::JsonPointer;
 use super::quirks::Quirks;
 use super::route::TouchTemplate;
+use super::tags::json::JsonPointer;
 
 /// The policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::{
     cause::{Cause, Reason, RequestId, named_tags},
-    precondition::Preconditions,
+    tags::precondition::Preconditions,
 };
 
 mod problem;

@@ -15,7 +15,7 @@
 
 use http::StatusCode;
 
-use super::{policy::AbsentLease, validators::tells_absence};
+use super::{policy::AbsentLease, tags::validators::tells_absence};
 
 /// What the backend says to a client that asks for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,13 +4,16 @@ use http::Method;
 
 use super::{
     cause::{Reason, Untagged, named_tags, shortened},
-    entity_tag::EntityTag,
     policy::{GuardRules, TagSource},
-    precondition::{
-        Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, TagCondition, judge, requirement,
-    },
     refusal::{Code, Refusal},
-    validators::{Representation, Validators},
+    tags::{
+        entity_tag::EntityTag,
+        precondition::{
+            Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, TagCondition, judge,
+            requirement,
+        },
+        validators::{Representation, Validators},
+    },
 };
 
 /// The decision on a write.

@@ -6,13 +6,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::*;
 use crate::core::{
-    entity_tag::EntityTag,
-    json::JsonPointer,
     policy::{
         Collections, Compare, Dialect, Guarantee, Idempotency, MethodOverride, OnWrite, ProbeAuth, ReadConsistency,
         Require, TagAfterWrite, TagSource,
     },
-    validators::Validators,
+    tags::{entity_tag::EntityTag, json::JsonPointer, validators::Validators},
 };
 
 fn guard(require: Require) -> GuardRules {

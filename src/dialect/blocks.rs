@@ -2,9 +2,9 @@
 
 use super::{Response, ShownDocument};
 use crate::core::{
-    blocks::{BlockFault, BlockId},
-    checksum::Checksum,
+    objects::blocks::{BlockFault, BlockId},
     refusal::Refusal,
+    tags::checksum::Checksum,
 };
 
 /// The meaning of the content of a request.

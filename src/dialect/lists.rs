@@ -1,7 +1,7 @@
 //! Lists of resources, for dialects that have them.
 
 use super::ShownDocument;
-use crate::core::folders::Page;
+use crate::core::objects::folders::Page;
 
 /// The part of a grammar for lists.
 pub trait ListGrammar: Sync {

@@ -3,8 +3,10 @@
 use http::{HeaderName, HeaderValue};
 
 use crate::core::{
-    description::{DescribedPart, ResourceDescription},
-    metadata::Metadata,
+    objects::{
+        description::{DescribedPart, ResourceDescription},
+        metadata::Metadata,
+    },
     refusal::Refusal,
 };
 

@@ -14,14 +14,16 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::core::{
-    checksum::{Checksum, ChecksumKind},
-    folders::Listing,
     lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
+    objects::folders::Listing,
     policy::{Dialect, GuardRules, LeaseRules},
-    precondition::Preconditions,
     quirks::Quirks,
-    record::Snapshot,
+    records::record::Snapshot,
     refusal::{Code, Refusal},
+    tags::{
+        checksum::{Checksum, ChecksumKind},
+        precondition::Preconditions,
+    },
 };
 
 pub mod azure;

@@ -6,7 +6,7 @@
 use http::{HeaderName, Method};
 
 use crate::{
-    core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
+    core::{lease::LeaseId, policy::GuardRules, quirks::Quirks, refusal::Refusal, tags::precondition::Preconditions},
     dialect::{
         Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse,
         native,

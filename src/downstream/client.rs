@@ -6,7 +6,7 @@ use super::session::ClientSession;
 
 use crate::{
     config::{Forwarded, Route, TrustedProxies},
-    core::{
+    core::http::{
         fields::{is_of_client, is_of_forwarded_path},
         forwarded::{ForwardedFields, Peer, client, told},
     },

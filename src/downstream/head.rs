@@ -8,7 +8,7 @@ use httparse::{Request, Status};
 use pingora::{http::RequestHeader, protocols::http::authority::validate_request_authority};
 
 use crate::{
-    core::{fields::wants_connection, request_body::RequestBody},
+    core::{http::fields::wants_connection, wire::request_body::RequestBody},
     upstream::fields::FieldsOfHead as _,
 };
 

@@ -14,7 +14,7 @@ use pingora_timeout::timeout;
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 
 use super::limits::{SMALL_BODY_WAIT, WRITE_TIMEOUT};
-use crate::core::{
+use crate::core::wire::{
     head::{HeadScan, HeadState},
     request_body::{Malformed, RequestBody},
 };

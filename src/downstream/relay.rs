@@ -11,7 +11,7 @@ use pingora::{
 use super::{local_answer::LocalAnswer, respond, session::ClientSession, unread, upload::ClientUpload};
 use crate::{
     body::content_length,
-    core::{idempotency::REPLAYED, policy::Dialect, refusal::Refusal},
+    core::{policy::Dialect, records::idempotency::REPLAYED, refusal::Refusal},
     guard::{Answer, Relayed, UntoldGrant},
     telemetry::{Decision, access::AccessEntry},
     upstream::{

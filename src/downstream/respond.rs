@@ -36,7 +36,9 @@ use tokio::{
 
 use super::{local_answer::LocalAnswer, session::ClientSession};
 use crate::{
-    core::{expectation::expects_continue, policy::Dialect, refusal::Refusal, request_body::declared_length},
+    core::{
+        http::expectation::expects_continue, policy::Dialect, refusal::Refusal, wire::request_body::declared_length,
+    },
     guard::UntoldGrant,
     telemetry::access::AccessEntry,
 };

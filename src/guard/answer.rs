@@ -8,11 +8,13 @@ use crate::{
     body::Client,
     config::Route,
     core::{
-        coarse_tag::Spelling,
-        entity_tag::EntityTag,
         policy::{GuardRules, TagSource},
         refusal::Refusal,
-        validators::{ToldDate, Validators, told_date},
+        tags::{
+            coarse_tag::Spelling,
+            entity_tag::EntityTag,
+            validators::{ToldDate, Validators, told_date},
+        },
     },
     dialect::Response,
     upstream::{BodyPrefix, BufferedBody, Exchange, fields::never_has_body, references::rewrite_references},

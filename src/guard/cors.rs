@@ -24,10 +24,10 @@ use crate::{
     body::{Bodies, Body, Client},
     config::Route,
     core::{
-        cors::{self, is_granted},
-        parts_hash::PartsHasher,
+        http::cors::{self, is_granted},
         policy::GuardRules,
         refusal::Refusal,
+        tags::parts_hash::PartsHasher,
     },
     routing::GuardedRequest,
     upstream::{

@@ -10,10 +10,12 @@ use super::testing::{Fixture, dialect};
 use crate::{
     core::{
         policy::{GuardRules, Require, TagSource},
-        record::{Availability, Mark},
+        records::{
+            record::{Availability, Mark},
+            steps::{add_unclaimed, claim},
+        },
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
-        steps::{add_unclaimed, claim},
     },
     proxy::testing::guard,
 };

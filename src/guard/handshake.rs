@@ -3,7 +3,7 @@
 use super::{Guard, lease::usage::judge_read_by_lease, request::incoming};
 use crate::{
     body::Client,
-    core::precondition::Preconditions,
+    core::tags::precondition::Preconditions,
     dialect::Call,
     routing::{GuardedRequest, Tunnel},
 };

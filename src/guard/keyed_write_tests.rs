@@ -9,12 +9,14 @@ use tokio::task::yield_now;
 use super::testing::{Fault, Fixture, Response, When};
 use crate::{
     core::{
-        attempt_steps::{begin, progress},
-        idempotency::Progress,
         policy::{GuardRules, Idempotency, TagSource},
-        record::{Availability, Mark, Record},
+        records::{
+            attempt_steps::{begin, progress},
+            idempotency::Progress,
+            record::{Availability, Mark, Record},
+            steps::claim,
+        },
         resource::ResourceKey,
-        steps::claim,
     },
     patience::within,
     proxy::testing::guard,

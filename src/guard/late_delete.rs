@@ -20,13 +20,15 @@ use super::{
 use crate::{
     body::{Body, Client},
     core::{
-        delete_steps::{outcome_of_late_delete, withdraw},
-        pending_delete::PendingDelete,
         policy::{GuardRules, Idempotency, Require},
-        record::{Availability, Snapshot},
+        records::{
+            delete_steps::{outcome_of_late_delete, withdraw},
+            pending_delete::PendingDelete,
+            record::{Availability, Snapshot},
+            steps::Outcome,
+        },
         refusal::{Code, Refusal},
-        steps::Outcome,
-        validators::tells_absence,
+        tags::validators::tells_absence,
     },
     routing::door::Door,
     telemetry::Seldom,

@@ -10,10 +10,9 @@ use crate::{
     core::{
         lease::testing::rules,
         policy::{GuardRules, LeaseAuth, LeaseRules, ProbeAuth, Require, TagSource},
-        record::Mark,
+        records::{record::Mark, steps::claim},
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
-        steps::claim,
     },
     proxy::testing::guard,
 };

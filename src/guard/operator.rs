@@ -17,9 +17,11 @@ use super::Guard;
 use crate::{
     core::{
         lease::{Lease, LeaseState, break_leases},
-        record::{Availability, Record, Revision, Snapshot},
+        records::{
+            record::{Availability, Record, Revision, Snapshot},
+            steps::touch,
+        },
         resource::ResourceKey,
-        steps::touch,
         time::StoreTime,
     },
     store::{Incarnation, Scanned, StoreError},

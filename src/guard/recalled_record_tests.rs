@@ -9,10 +9,8 @@ use crate::{
     core::{
         lease::testing::rules,
         policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource},
-        record::Mark,
+        records::{record::Mark, steps::claim, waiting::sign},
         resource::ResourceKey,
-        steps::claim,
-        waiting::sign,
     },
     proxy::testing::guard,
 };

@@ -7,8 +7,8 @@ use crate::{
     body::ReceiveError,
     core::{
         cause::Reason,
+        records::steps::Outcome,
         refusal::{Code, Refusal},
-        steps::Outcome,
     },
     store::StoreError,
     telemetry::Seldom,

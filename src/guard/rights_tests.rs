@@ -14,11 +14,15 @@ use super::testing::{Fixture, OWNER, Response, dialect};
 use crate::{
     core::{
         lease::{Command, LeaseId, TargetName, step, testing},
-        policy::{AbsentLease, Dialect, GuardRules, Idempotency, LeaseAuth, LeaseGuards, LeaseRules},
-        policy::{ReadConsistency, Require, TagSource},
-        record::{Mark, Snapshot},
+        policy::{
+            AbsentLease, Dialect, GuardRules, Idempotency, LeaseAuth, LeaseGuards, LeaseRules, ReadConsistency,
+            Require, TagSource,
+        },
+        records::{
+            record::{Mark, Snapshot},
+            steps::{Outcome, Settlement, claim, settle},
+        },
         resource::ResourceKey,
-        steps::{Outcome, Settlement, claim, settle},
     },
     patience::within,
     proxy::testing::{PATIENCE, guard},

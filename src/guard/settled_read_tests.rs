@@ -10,9 +10,11 @@ use super::testing::{Fault, Fixture, OWNER, When};
 use crate::{
     core::{
         policy::{GuardRules, ReadConsistency, TagSource},
-        record::{Availability, Mark},
+        records::{
+            record::{Availability, Mark},
+            steps::add_unclaimed,
+        },
         resource::ResourceKey,
-        steps::add_unclaimed,
     },
     proxy::testing::guard,
 };

@@ -10,10 +10,12 @@ use super::testing::{Asked, Fault, Fixture, When};
 use crate::{
     core::{
         policy::{GuardRules, Require, TagSource},
-        record::{Availability, Mark, Revision},
+        records::{
+            record::{Availability, Mark, Revision},
+            steps::{Outcome, Settlement, add_unclaimed, claim, settle},
+        },
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
-        steps::{Outcome, Settlement, add_unclaimed, claim, settle},
     },
     patience::within,
     proxy::testing::guard,

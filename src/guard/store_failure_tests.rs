@@ -7,7 +7,7 @@ use crate::{
     core::{
         lease::testing::rules,
         policy::{GuardRules, LeaseGuards, LeaseRules, TagSource},
-        record::Availability,
+        records::record::Availability,
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },

@@ -19,7 +19,7 @@ use crate::{
     clock::Clock,
     core::{
         policy::Dialect,
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },

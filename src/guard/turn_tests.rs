@@ -11,9 +11,9 @@ use crate::{
     core::{
         lease::{await_exclusive, testing::rules},
         policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource},
+        records::waiting::sign,
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
-        waiting::sign,
     },
     proxy::testing::guard,
 };

@@ -5,7 +5,7 @@ use http::HeaderName;
 use super::target;
 use crate::{
     core::{
-        fields::{Underscores, is_second_spelling},
+        http::fields::{Underscores, is_second_spelling},
         refusal::Refusal,
     },
     downstream::{client, session::ClientSession},

@@ -15,10 +15,8 @@ use crate::{
     body::Client as _,
     config::Route,
     core::{
-        expectation::expects_continue,
-        fields::nominates_upgrade,
+        http::{expectation::expects_continue, fields::nominates_upgrade, readings::method},
         policy::Dialect,
-        readings::method,
         refusal::{Code, Refusal},
     },
     downstream::{client, relay::Outgoing, respond, session::ClientSession},

@@ -10,8 +10,10 @@ use crate::{
     body::Client as _,
     config::{Balance, HashBy, Upstream},
     core::{
-        client_address::ClientAddress, expectation::expects_continue, readings::method, refusal::Refusal,
-        target::split_query,
+        http::{
+            client_address::ClientAddress, expectation::expects_continue, readings::method, request_target::split_query,
+        },
+        refusal::Refusal,
     },
     downstream::{
         relay::{Outgoing, relay_interim},

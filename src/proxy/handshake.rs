@@ -12,7 +12,7 @@ use pingora::http::RequestHeader;
 
 use crate::{
     core::{
-        fields::{self, Remover},
+        http::fields::{self, Remover},
         lease::field_names::FENCING_TOKEN,
     },
     routing::{GuardedRequest, Tunnel},

@@ -19,10 +19,12 @@ use crate::{
     config::Route,
     core::{
         policy::{Compare, GuardRules, MethodClass},
-        precondition::{MatchRule, Preconditions},
         refusal::Code,
         resource::ResourceKey,
-        validators::{Representation, Validators},
+        tags::{
+            precondition::{MatchRule, Preconditions},
+            validators::{Representation, Validators},
+        },
         verdict::{Verdict, judge_write},
     },
     telemetry::{Decision, metrics},

@@ -12,9 +12,9 @@ use pingora::{
 use super::{context::Context, handshake};
 use crate::{
     config::Route,
-    core::{
+    core::http::{
         fields::{is_for_guard, is_ours},
-        target::split_authority,
+        request_target::split_authority,
     },
     downstream::session::ClientSession,
     upstream::{

@@ -17,15 +17,13 @@ use crate::{
     clock::BootClock,
     config::{self, Balance, Config, Forwarded, HashBy, HealthCheck, HostHeader, Listen, Queue, Route, Upstream},
     core::{
-        fields::Underscores,
-        path_mapping::PathMapping,
+        http::{fields::Underscores, path_mapping::PathMapping, request_target::KeptInNames},
         policy::{
             Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy,
             ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
-        target::KeptInNames,
         time::StoreTime,
     },
     generation::{Live, Serving},

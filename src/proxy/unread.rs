@@ -13,7 +13,7 @@ use crate::{
     core::{
         policy::Dialect,
         refusal::Refusal,
-        request_line::{ShownLine, shown},
+        wire::request_line::{ShownLine, shown},
     },
     downstream::{
         local_answer::LocalAnswer,

@@ -4,7 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     config::Route,
-    core::{record::Availability, record::Snapshot, resource::ResourceKey, steps::take_over},
+    core::{
+        records::{
+            record::{Availability, Snapshot},
+            steps::take_over,
+        },
+        resource::ResourceKey,
+    },
     store::{Store, StoreError},
 };
 
@@ -75,7 +81,7 @@ mod tests {
         clock::BootClock,
         core::{
             lease::testing::{Resource, acquire, id},
-            record::{Mark, Record, Revision, Stamp},
+            records::record::{Mark, Record, Revision, Stamp},
         },
         proxy::testing::{guard, route},
         store::{

@@ -12,10 +12,12 @@ use super::{
 use crate::{
     config::{Route, Upstream},
     core::{
-        client_address::ClientAddress,
+        http::{
+            client_address::ClientAddress,
+            request_target::{EncodedSlash, KeptInNames, decode_slashes, normalize},
+        },
         refusal::Code,
         resource::KeyTemplate,
-        target::{EncodedSlash, KeptInNames, decode_slashes, normalize},
     },
     proxy::testing::{config, guard, route},
 };

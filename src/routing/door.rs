@@ -26,21 +26,23 @@ use super::{
 use crate::{
     config::Route,
     core::{
-        client_address::ClientAddress,
-        cors::is_preflight,
-        fields::{Fault, fault, fault_of_own, names_path, nominates_upgrade},
-        policy::{GuardRules, LeaseRules, MethodClass},
-        readings::{
-            content_type,
-            method::{self, MethodReadings},
+        http::{
+            client_address::ClientAddress,
+            cors::is_preflight,
+            fields::{Fault, fault, fault_of_own, names_path, nominates_upgrade},
+            readings::{
+                content_type,
+                method::{self, MethodReadings},
+            },
+            request_target::{
+                AmbiguousTarget, EncodedSlash, KeptInNames, NormalPath, decode_slashes, holds_encoded_slash, normalize,
+                split_query,
+            },
         },
+        policy::{GuardRules, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::RouteMatch,
-        target::{
-            AmbiguousTarget, EncodedSlash, KeptInNames, NormalPath, decode_slashes, holds_encoded_slash, normalize,
-            split_query,
-        },
     },
 };
 

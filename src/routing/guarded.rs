@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::{
     config::Route,
     core::{
-        client_address::ClientAddress, readings::method::MethodReadings, record::Revision, resource::ResourceKey,
+        http::{client_address::ClientAddress, readings::method::MethodReadings},
+        records::record::Revision,
+        resource::ResourceKey,
         route::WritesTo,
     },
 };

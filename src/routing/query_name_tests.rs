@@ -11,7 +11,7 @@ use super::{
     table::RoutingTable,
 };
 use crate::{
-    core::{client_address::ClientAddress, refusal::Code, resource::KeyTemplate},
+    core::{http::client_address::ClientAddress, refusal::Code, resource::KeyTemplate},
     proxy::testing::{config, guard, route},
 };
 

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     config::{DEFAULT_LEASE_PREFIX, Route},
     core::{
+        http::request_target::{KeptInNames, NormalPath, normalize},
         policy::LeaseRules,
         route::{HostPattern, PathPattern, RouteMatch, RouteTable},
-        target::{KeptInNames, NormalPath, normalize},
     },
 };
 

@@ -26,8 +26,8 @@ use tokio::{
 use crate::{
     config,
     core::{
-        head::{HeadScan, HeadState},
         refusal::{Code, Refusal},
+        wire::head::{HeadScan, HeadState},
     },
     downstream::read_ahead,
 };

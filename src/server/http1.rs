@@ -11,7 +11,7 @@ use crate::{
     box_future::box_future,
     core::{
         refusal::{Code, Refusal},
-        request_line::fault_of_target,
+        wire::request_line::fault_of_target,
     },
     downstream::session::ClientSession,
     proxy::malformed_request,

@@ -9,7 +9,10 @@ use pingora::http::ResponseHeader;
 use super::{Service, verb};
 use crate::{
     body::Client,
-    core::{description::CONTENT_MD5, idempotency::REPLAYED, policy::GuardRules, validators::Modified},
+    core::{
+        objects::description::CONTENT_MD5, policy::GuardRules, records::idempotency::REPLAYED,
+        tags::validators::Modified,
+    },
     dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, metadata::MetadataUse},
     entropy::number_of_answer,
     guard::{Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, remove_validators},

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::Store;
 use crate::{
-    core::counts::Counts,
+    core::records::counts::Counts,
     telemetry::metrics::{Gauged, watch},
 };
 

@@ -15,12 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
 use crate::core::{
-    bare_tags::BareTags,
-    digits::hexadecimal_text,
+    http::digits::hexadecimal_text,
     lease::{Lease, LeaseMode, LeaseSet},
-    record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
+    records::record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
+    tags::{bare_tags::BareTags, told_dates::FirstDate},
     time::StoreTime,
-    told_dates::FirstDate,
 };
 
 mod attempt;

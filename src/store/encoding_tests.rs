@@ -5,16 +5,20 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
-    bare_tags::{Listed, ShortName},
-    entity_tag::EntityTag,
-    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
-    http_date::HttpDate,
+    http::http_date::HttpDate,
     lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
-    pending_delete::PendingDelete,
     policy::LeaseGuards,
-    recent_tags::RecentTags,
-    record::{Known, VariantName},
-    validators::{Modified, Representation, Validators},
+    records::{
+        first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
+        pending_delete::PendingDelete,
+        record::{Known, VariantName},
+    },
+    tags::{
+        bare_tags::{Listed, ShortName},
+        entity_tag::EntityTag,
+        recent_tags::RecentTags,
+        validators::{Modified, Representation, Validators},
+    },
 };
 
 const BASE: u64 = 1 << 40;

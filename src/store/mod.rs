@@ -17,9 +17,11 @@ use async_trait::async_trait;
 
 use crate::{
     core::{
-        counts::Counts,
-        owed::Owed,
-        record::{Record, Revision, Snapshot},
+        records::{
+            counts::Counts,
+            owed::Owed,
+            record::{Record, Revision, Snapshot},
+        },
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::BootClock,
     config::{Config, StoreKind, Upstream},
-    core::owed::Owed,
+    core::records::owed::Owed,
     entropy::random_u64,
 };
 

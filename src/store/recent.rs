@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::memory::weight::weight;
 use crate::core::{
-    record::{Record, Snapshot},
+    records::record::{Record, Snapshot},
     resource::ResourceKey,
     time::StoreTime,
 };
@@ -115,10 +115,12 @@ mod tests {
 
     use super::*;
     use crate::core::{
-        first_attempt::{FirstAttempt, SentWrite},
         lease::TargetName,
-        pending_delete::PendingDelete,
-        record::{Doubt, Mark, Revision, Stamp, WaitingSign},
+        records::{
+            first_attempt::{FirstAttempt, SentWrite},
+            pending_delete::PendingDelete,
+            record::{Doubt, Mark, Revision, Stamp, WaitingSign},
+        },
     };
 
     const NOW: StoreTime = StoreTime::from_milliseconds(5_000);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -9,7 +9,7 @@ use pingora::{
 };
 
 use super::Pair;
-use crate::core::parts_hash::PartsHasher;
+use crate::core::tags::parts_hash::PartsHasher;
 
 /// The TLS settings for connections to the servers of an upstream. The certificate of a server is always checked.
 pub struct UpstreamTls {

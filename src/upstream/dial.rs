@@ -21,7 +21,8 @@ use super::{
     terms::Terms,
 };
 use crate::{
-    box_future::box_future, config::Upstream, core::response_scan::ResponseScan, telemetry::exchange::ExchangeWatch,
+    box_future::box_future, config::Upstream, core::wire::response_scan::ResponseScan,
+    telemetry::exchange::ExchangeWatch,
 };
 
 /// The number of idle connections kept for reads and for writes, over all upstreams. The longest idle one is closed first.

@@ -11,7 +11,7 @@ use pingora::http::{
 use thiserror::Error;
 
 use super::via::{via, via_of_request};
-use crate::core::{
+use crate::core::http::{
     fields::{ends_at_hop, is_for_guard, nominated},
     own_fields::{PROXY_STATUS, is_own, statuses_of_others},
 };

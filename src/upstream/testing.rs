@@ -14,7 +14,7 @@ use super::{Choice, Exchange, Exchanger, Failure, Purpose, WantedPlace, fields::
 use crate::{
     body::{Body, BodyBudget, Content, MemoryUse, Share},
     config::{Balance, Forwarded, HashBy, HealthCheck, HostHeader, Queue, Upstream},
-    core::client_address::ClientAddress,
+    core::http::client_address::ClientAddress,
 };
 
 /// Long enough for any exchange that is meant to succeed.

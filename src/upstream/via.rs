@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderValue, Version};
 
 use crate::{
     core::{
+        http::via::{PSEUDONYM, goes_round},
         refusal::{Code, Refusal},
-        via::{PSEUDONYM, goes_round},
     },
     entropy::random_u64,
 };

@@ -1,8 +1,10 @@
 //! A client of the resource, and the state of its request.
 
 use ifmatch::core::{
-    record::{Mark, Revision},
-    steps::Outcome,
+    records::{
+        record::{Mark, Revision},
+        steps::Outcome,
+    },
     time::StoreTime,
 };
 

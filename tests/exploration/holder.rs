@@ -2,7 +2,7 @@
 
 use ifmatch::core::{
     lease::{Acquire, Action, Command, Denied, Done, LeaseMode, TargetName},
-    record::Availability,
+    records::record::Availability,
 };
 
 use super::{

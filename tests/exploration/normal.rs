@@ -2,7 +2,7 @@
 
 use ifmatch::core::{
     lease::{Lease, Term},
-    record::Revision,
+    records::record::Revision,
     time::StoreTime,
 };
 
@@ -119,7 +119,7 @@ impl World {
     }
 }
 
-fn shift_record(record: &mut ifmatch::core::record::Record, shift: &impl Fn(&mut StoreTime)) {
+fn shift_record(record: &mut ifmatch::core::records::record::Record, shift: &impl Fn(&mut StoreTime)) {
     for mark in record.claim.iter_mut().chain(&mut record.unclaimed) {
         shift(&mut mark.deadline);
     }

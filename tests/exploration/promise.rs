@@ -1,6 +1,6 @@
 //! The promise that must hold in every world.
 
-use ifmatch::core::record::Snapshot;
+use ifmatch::core::records::record::Snapshot;
 
 use super::{
     client::{Role, Step},

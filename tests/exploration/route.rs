@@ -4,16 +4,18 @@ use std::{sync::LazyLock, time::Duration};
 
 use http::Method;
 use ifmatch::core::{
-    entity_tag::EntityTag,
-    issued_tag::{content_tag, version_tag},
     lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
     policy::{
         AbsentLease, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseAuth, LeaseGuards,
         LeaseRules, MethodOverride, OnWrite, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
     },
-    precondition::{MatchRule, Preconditions, TagCondition},
-    record::{Known, Revision, Snapshot, VariantName},
-    validators::{Representation, Validators},
+    records::record::{Known, Revision, Snapshot, VariantName},
+    tags::{
+        entity_tag::EntityTag,
+        issued_tag::{content_tag, version_tag},
+        precondition::{MatchRule, Preconditions, TagCondition},
+        validators::{Representation, Validators},
+    },
     verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 

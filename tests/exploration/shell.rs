@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use ifmatch::core::{
     lease::{self, Command, Denied, Done},
-    record::{Mark, Record, Snapshot, Stamp},
-    steps::{self, Outcome, Settlement},
+    records::{
+        record::{Mark, Record, Snapshot, Stamp},
+        steps::{self, Outcome, Settlement},
+    },
 };
 
 use super::{route::lease_rules, rules::Rules};

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ifmatch::core::{
-    record::{Record, Revision, Snapshot, Stamp},
+    records::record::{Record, Revision, Snapshot, Stamp},
     time::StoreTime,
 };
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ifmatch::core::{
     lease::{Action, Command, TargetName},
-    record::{Revision, Snapshot},
+    records::record::{Revision, Snapshot},
     time::StoreTime,
 };
 

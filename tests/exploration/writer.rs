@@ -1,8 +1,10 @@
 //! The moves of a client that reads and writes: what the guard does for it, in the same order.
 
 use ifmatch::core::{
-    record::{Availability, Mark, Snapshot},
-    steps::{Outcome, Settlement},
+    records::{
+        record::{Availability, Mark, Snapshot},
+        steps::{Outcome, Settlement},
+    },
     verdict::Verdict,
 };
 

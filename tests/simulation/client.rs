@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
 use ifmatch::{
     body::{BoxFuture, Client},
-    core::{client_address::ClientAddress, refusal::Refusal},
+    core::{http::client_address::ClientAddress, refusal::Refusal},
     guard::{Answer, Relayed, UntoldGrant},
     routing::door::{Door, Head, decide},
     service,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use ifmatch::core::{http_date::HttpDate, policy::TagSource};
+use ifmatch::core::{http::http_date::HttpDate, policy::TagSource};
 use tokio::time::advance;
 
 use crate::{

@@ -11,7 +11,7 @@ use std::{
 
 use ifmatch::core::{
     lease::LeaseId,
-    record::{Mark, Record, Revision, Snapshot, Stamp},
+    records::record::{Mark, Record, Revision, Snapshot, Stamp},
     resource::ResourceKey,
 };
 

@@ -9,7 +9,11 @@ use std::{
 
 use ifmatch::{
     config::Config,
-    core::{owed::Owed, record::Snapshot, resource::ResourceKey, time::StoreTime},
+    core::{
+        records::{owed::Owed, record::Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
     generation::{Live, Serving},
     guard::Guard,
     reload::Reloader,

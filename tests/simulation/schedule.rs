@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use ifmatch::{
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
     },
     store::{StoreError, Swapped},

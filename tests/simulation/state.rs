@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use ifmatch::core::record::Snapshot;
+use ifmatch::core::records::record::Snapshot;
 
 use crate::{
     judge::{Entry, Ledger, Seen},

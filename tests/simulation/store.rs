@@ -12,8 +12,10 @@ use async_trait::async_trait;
 use ifmatch::{
     clock::Clock,
     core::{
-        owed::Owed,
-        record::{Record, Revision, Snapshot},
+        records::{
+            owed::Owed,
+            record::{Record, Revision, Snapshot},
+        },
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -9,7 +9,7 @@ use std::{
 };
 
 use ifmatch::core::{
-    record::{Record, Snapshot, Stamp},
+    records::record::{Record, Snapshot, Stamp},
     resource::ResourceKey,
 };
 use tokio::time::Instant;

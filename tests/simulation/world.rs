@@ -10,7 +10,7 @@ use std::{
 use http::Method;
 use ifmatch::{
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
     },
     store::{StoreError, Swapped},

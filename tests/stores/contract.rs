@@ -8,7 +8,7 @@ use ifmatch::{
     core::{
         lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
         policy::LeaseGuards,
-        record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
+        records::record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
         time::StoreTime,
     },

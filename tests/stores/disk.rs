@@ -5,10 +5,12 @@ use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration
 use ifmatch::{
     clock::Clock,
     core::{
-        bare_tags::BareTags,
         lease::LeaseState,
-        owed::Owed,
-        record::{Record, Snapshot, Stamp},
+        records::{
+            owed::Owed,
+            record::{Record, Snapshot, Stamp},
+        },
+        tags::bare_tags::BareTags,
     },
     store::{
         Store,
@@ -180,7 +182,7 @@ async fn an_ended_lease_that_a_write_takes_does_not_come_back() {
     let disk = Disk::start(10).await;
     let granted = grant(&disk, "a").await;
     disk.pass(MOMENT * 10).await;
-    let mark = ifmatch::core::record::Mark {
+    let mark = ifmatch::core::records::record::Mark {
         leaves_lease: false,
         ..busy(granted.now).claim.expect("a busy record has a claim")
     };
@@ -196,7 +198,7 @@ async fn an_ended_lease_that_a_write_takes_does_not_come_back() {
 async fn a_held_lease_stays_whatever_is_marked_beside_it() {
     let disk = Disk::start(10).await;
     let granted = grant(&disk, "a").await;
-    let mark = ifmatch::core::record::Mark {
+    let mark = ifmatch::core::records::record::Mark {
         leaves_lease: false,
         ..busy(granted.now).claim.expect("a busy record has a claim")
     };
@@ -213,7 +215,7 @@ async fn a_held_lease_stays_whatever_is_marked_beside_it() {
 async fn a_lease_that_ends_beside_a_mark_leaves_the_file_with_the_next_change() {
     let disk = Disk::start(10).await;
     let granted = grant(&disk, "a").await;
-    let mark = ifmatch::core::record::Mark {
+    let mark = ifmatch::core::records::record::Mark {
         leaves_lease: false,
         ..busy(granted.now).claim.expect("a busy record has a claim")
     };

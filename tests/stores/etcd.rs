@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use ifmatch::{
     clock::BootClock,
     config::{self, StoreKind},
-    core::record::{Record, Revision, Snapshot},
+    core::records::record::{Record, Revision, Snapshot},
     store::{OpenError, Store, StoreError, Swapped, etcd::EtcdStore},
 };
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use ifmatch::{
-    core::record::Revision,
+    core::records::record::Revision,
     store::{Store, StoreError, Swapped},
 };
 

@@ -14,7 +14,7 @@ use super::{
     tags::{CodedAnswers, PlainAnswers},
     writes::{RefusedAnswers, WriteAnswers},
 };
-use crate::core::entity_tag::EntityTag;
+use crate::core::tags::entity_tag::EntityTag;
 
 /// A tag that no state has.
 const WRONG_TAG: HeaderValue = HeaderValue::from_static("\"ifmatch-doctor\"");

@@ -1,7 +1,7 @@
 //! Findings about the removal of collections, from the answer to OPTIONS (`collections`).
 
 use super::{finding::Finding, received::ReceivedAnswer};
-use crate::core::readings::collection::{denies_webdav, speaks_webdav};
+use crate::core::http::readings::collection::{denies_webdav, speaks_webdav};
 
 /// Judges whether ifmatch can find out what a DELETE would remove.
 pub(super) fn judge(options: &ReceivedAnswer) -> Finding {

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 
-use crate::core::{entity_tag::EntityTag, http_date::HttpDate, via::PSEUDONYM};
+use crate::core::{
+    http::{http_date::HttpDate, via::PSEUDONYM},
+    tags::entity_tag::EntityTag,
+};
 
 /// Whether the value of a field says that a cache gave the answer.
 type SaysCached = fn(&str) -> bool;

@@ -6,7 +6,7 @@ use super::{
     finding::Finding,
     received::{ReceivedAnswer, shown},
 };
-use crate::core::entity_tag::EntityTag;
+use crate::core::tags::entity_tag::EntityTag;
 
 /// Answers to reads without conditions.
 #[derive(Clone, Debug)]

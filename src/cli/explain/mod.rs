@@ -12,9 +12,11 @@ use super::{Exit, ExplainOptions, give_up, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
-        client_address::ClientAddress,
+        http::{
+            client_address::ClientAddress,
+            request_target::{EncodedSlash, KeptInNames, NormalPath, PathParameters, normalize, split_query},
+        },
         policy::{Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, ProbeAuth},
-        target::{EncodedSlash, KeptInNames, NormalPath, PathParameters, normalize, split_query},
     },
     routing::{
         door::{Door, Head, decide},

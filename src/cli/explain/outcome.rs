@@ -6,12 +6,14 @@ use http::HeaderMap;
 use super::ExplainedRequest;
 use crate::{
     core::{
-        idempotency::{key_of, missing},
         lease::UseDenied,
         policy::{GuardRules, Idempotency, LeaseRules, MethodClass, Require, TagSource},
-        precondition::{Requirement, TagCondition, requirement},
+        records::idempotency::{key_of, missing},
         refusal::{Code, Refusal},
-        validators::Representation,
+        tags::{
+            precondition::{Requirement, TagCondition, requirement},
+            validators::Representation,
+        },
         verdict::required,
     },
     dialect::{Call, Incoming, Intent},

@@ -20,7 +20,7 @@ use std::{
 
 use super::{Config, Route, table::Section as _};
 use crate::core::{
-    path_mapping::PathMapping,
+    http::path_mapping::PathMapping,
     policy::{Idempotency, LeaseGuards},
     resource::KeyTemplate,
     route::{HostPattern, Relation, RouteTable, WritesTo, relation},

@@ -9,8 +9,8 @@ use crate::{
         problem::{Problem, Source},
     },
     core::{
+        http::request_target::{KeptInNames, normalize},
         route::{HostPattern, PathPattern, Relation, RouteTable, relation},
-        target::{KeptInNames, normalize},
     },
 };
 

@@ -4,10 +4,12 @@ use super::{check::Check, keys::RouteLayers};
 use crate::{
     config::{HostHeader, Upstream, raw::Text},
     core::{
-        path_mapping::PathMapping,
+        http::{
+            path_mapping::PathMapping,
+            request_target::{KeptInNames, NormalPath, normalize},
+        },
         policy::{GuardRules, ProbeAuth},
         route::PathPattern,
-        target::{KeptInNames, NormalPath, normalize},
     },
 };
 

@@ -23,10 +23,10 @@ use crate::{
         written::Written,
     },
     core::{
+        http::request_target::{EncodedSlash, KeptInNames, PathParameters},
         policy::{GuardRules, LeaseRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
-        target::{EncodedSlash, KeptInNames, PathParameters},
     },
 };
 

@@ -11,7 +11,7 @@
 
 use super::{Lease, LeaseId, LeaseState, PrincipalName};
 use crate::core::{
-    revision::{Revision, Stamp},
+    records::revision::{Revision, Stamp},
     time::StoreTime,
 };
 

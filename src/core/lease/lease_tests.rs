@@ -6,7 +6,7 @@ use super::{
     testing::{Resource, TARGET, acquire, fixed, id},
     *,
 };
-use crate::core::{
+use crate::core::records::{
     record::{Availability, Record},
     steps::{Outcome, Settlement, settle, take_over, touch},
 };

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use super::{
     policy::{LeaseGuards, LeaseRules},
-    revision::Stamp,
+    records::revision::Stamp,
     time::StoreTime,
 };
 

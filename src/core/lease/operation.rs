@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{HolderLabel, LeaseDuration, LeaseId, LeaseMode, PrincipalName, TargetName};
-use crate::core::record::Availability;
+use crate::core::records::record::Availability;
 
 /// A client's request for an operation on the lease of a resource.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use super::super::{
     testing::{Resource, acquire, fixed, id, share},
 };
 use super::*;
-use crate::core::{
+use crate::core::records::{
     record::{Mark, Record, Revision},
     steps::Outcome,
 };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::core::{
     policy::LeaseGuards,
-    steps::{Outcome, touch},
+    records::steps::{Outcome, touch},
 };
 
 const A: u8 = 0xa;

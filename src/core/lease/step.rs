@@ -16,7 +16,7 @@ use super::{
 };
 use crate::core::{
     policy::LeaseRules,
-    record::{Availability, Record, Revision, Snapshot, Stamp},
+    records::record::{Availability, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
 };
 

@@ -261,7 +261,7 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
                 Ok(standing) => {
                     if usage != Usage::Read {
                         let begun = resource.begin(standing);
-                        resource.end(begun, crate::core::steps::Outcome::Applied, usage == Usage::Delete);
+                        resource.end(begun, crate::core::records::steps::Outcome::Applied, usage == Usage::Delete);
                     }
                     assert_eq!(standing == Standing::Holder, presented.is_some(), "{row:?} in {state}");
                     format!("ok {:?}", resource.snapshot.lease_state())

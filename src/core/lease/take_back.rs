@@ -1,7 +1,7 @@
 //! The removal of a grant that was never reported to its client (DESIGN, section 3, rule 15).
 
 use super::LeaseId;
-use crate::core::record::{Record, Snapshot, Stamp};
+use crate::core::records::record::{Record, Snapshot, Stamp};
 
 /// A grant that may or may not have reached the store.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ mod tests {
         },
         *,
     };
-    use crate::core::steps::Outcome;
+    use crate::core::records::steps::Outcome;
 
     /// Returns a grant whose id the proxy has made.
     fn fresh() -> LostGrant {

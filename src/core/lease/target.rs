@@ -1,8 +1,8 @@
 //! The name of the target that a lease was acquired by, and that a deletion removes.
 
 use crate::core::{
-    parts_hash::half,
-    target::{KeptInNames, normalize, split_query},
+    http::request_target::{KeptInNames, normalize, split_query},
+    tags::parts_hash::half,
 };
 
 /// The first half of the hash of a target whose path is in normal form.

@@ -5,8 +5,10 @@ use std::time::Duration;
 use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, LeaseMode, Standing, TargetName, step};
 use crate::core::{
     policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
-    record::{Mark, Record, Revision, Snapshot},
-    steps::{Outcome, Settlement, claim, settle},
+    records::{
+        record::{Mark, Record, Revision, Snapshot},
+        steps::{Outcome, Settlement, claim, settle},
+    },
     time::StoreTime,
 };
 

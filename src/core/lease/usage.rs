@@ -3,7 +3,7 @@
 use super::{LeaseId, LeaseState, PrincipalName};
 use crate::core::{
     policy::{LeaseGuards, LeaseRules},
-    record::Snapshot,
+    records::record::Snapshot,
 };
 
 /// The kind of use that a request makes of a resource, as far as leases are concerned.
@@ -98,7 +98,7 @@ pub enum Standing {
 impl Standing {
     /// Whether a write with this standing leaves an ended lease unchanged ([`Mark::leaves_lease`]).
     ///
-    /// [`Mark::leaves_lease`]: crate::core::record::Mark::leaves_lease
+    /// [`Mark::leaves_lease`]: crate::core::records::record::Mark::leaves_lease
     pub const fn leaves_lease(self) -> bool {
         !matches!(self, Self::Free)
     }

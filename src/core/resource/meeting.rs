@@ -2,8 +2,8 @@
 
 use super::{
     super::{
+        http::request_target::is_segment_character,
         route::{HostPattern, PathPattern},
-        target::is_segment_character,
     },
     KeyTemplate,
     template::TemplatePart,

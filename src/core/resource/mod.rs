@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::parts_hash::half;
+use super::tags::parts_hash::half;
 
 mod meeting;
 mod origin;

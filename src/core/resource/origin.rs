@@ -2,8 +2,8 @@
 
 use super::{
     super::{
+        http::request_target::{KeptInNames, normalize},
         route::{HostPattern, PathPattern, RouteTable},
-        target::{KeptInNames, normalize},
     },
     KeyTemplate, ResourceKey,
     template::TemplatePart,

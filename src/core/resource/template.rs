@@ -6,8 +6,8 @@ use std::fmt;
 use http::HeaderName;
 
 use super::super::{
+    http::request_target::{fold_normal, is_segment_character},
     route::PatternProblem,
-    target::{fold_normal, is_segment_character},
 };
 
 /// How similar a misspelled placeholder must be to the one that was meant, from 0 to 1.

@@ -4,7 +4,11 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use super::{super::route::*, super::target::*, AmbiguousKey::*, *};
+use super::{
+    super::{http::request_target::*, route::*},
+    AmbiguousKey::*,
+    *,
+};
 
 /// The key of a request to the upstream `docs`, with the route's path pattern, the template, and the target.
 fn key(pattern: &str, template: &str, target: &str, fields: &[(&'static str, &str)]) -> Result<String, AmbiguousKey> {

@@ -17,12 +17,14 @@ use percent_encoding::{AsciiSet, percent_encode};
 
 use super::{
     super::{
-        readings::{
-            json_field::json_field,
-            query_names::{form_decode, is_only_read_as, may_be_read_as},
+        http::{
+            readings::{
+                json_field::json_field,
+                query_names::{form_decode, is_only_read_as, may_be_read_as},
+            },
+            request_target::{ENCODED, NormalPath, fold_normal, has_bad_encoding},
         },
         route::{Captures, host_name},
-        target::{ENCODED, NormalPath, fold_normal, has_bad_encoding},
     },
     AmbiguousKey, KeyTemplate, ResourceKey,
     template::{ABSENT, TemplatePart},

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
-    super::target::{KeptInNames, NormalPath, normal_segment, normalize},
+    super::http::request_target::{KeptInNames, NormalPath, normal_segment, normalize},
     PatternProblem,
     segment::{LiteralText, Segment},
 };
@@ -239,7 +239,7 @@ fn checked_name(name: &str) -> Result<String, PatternProblem> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::super::target::normalize, *};
+    use super::{super::super::http::request_target::normalize, *};
 
     #[test]
     fn patterns_are_shown_in_normal_form() {

@@ -4,7 +4,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{
-    super::target::{KeptInNames, NormalPath, normalize},
+    super::http::request_target::{KeptInNames, NormalPath, normalize},
     *,
 };
 

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::super::target::{fold_normal, has_case};
+use super::super::http::request_target::{fold_normal, has_case};
 
 /// One segment of a pattern, or its open end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -194,7 +194,8 @@ mod tests {
             ("20c", "a%20C", None),
         ] {
             let normal: String =
-                percent_encoding::utf8_percent_encode(suffix, super::super::super::target::ENCODED).collect();
+                percent_encoding::utf8_percent_encode(suffix, crate::core::http::request_target::ENCODED)
+                    .collect();
             let suffix = LiteralText::exact(normal).ignoring_case();
             let folded = fold_normal(segment);
             let found = suffix.is_end_of(segment.as_bytes(), folded.as_bytes()).then(|| suffix.cut_from(segment));

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
-    super::target::{NormalPath, fold_spelled},
+    super::http::request_target::{NormalPath, fold_spelled},
     host::{HostPattern, host_name},
     path::PathPattern,
     segment::Segment,
@@ -151,7 +151,7 @@ impl<'a> Captures<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::target::{KeptInNames, normalize};
+    use crate::core::http::request_target::{KeptInNames, normalize};
 
     fn table(patterns: &[(&str, &str)]) -> RouteTable {
         let parse =

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{super::target::NormalPath, PatternProblem, path::PathPattern, segment::Segment, table::Captures};
+use super::{
+    super::http::request_target::NormalPath, PatternProblem, path::PathPattern, segment::Segment, table::Captures,
+};
 
 /// How close a misspelled name must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -63,7 +65,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
-    use crate::core::target::{KeptInNames, normalize};
+    use crate::core::http::request_target::{KeptInNames, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")

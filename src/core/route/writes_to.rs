@@ -6,8 +6,8 @@ use percent_encoding::utf8_percent_encode;
 
 use super::{
     super::{
-        json::JsonPointer,
-        target::{ENCODED, NormalPath},
+        http::request_target::{ENCODED, NormalPath},
+        tags::json::JsonPointer,
     },
     PatternProblem, TouchTemplate,
     path::PathPattern,
@@ -109,7 +109,7 @@ mod tests {
         super::{HostPattern, RouteTable},
         *,
     };
-    use crate::core::target::{KeptInNames, normalize};
+    use crate::core::http::request_target::{KeptInNames, normalize};
 
     fn pattern(path: &str) -> PathPattern {
         PathPattern::parse(path).expect("a pattern")

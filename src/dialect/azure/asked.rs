@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, header};
 
 use super::LEASE_ACTION;
-use crate::core::target::split_query;
+use crate::core::http::request_target::split_query;
 
 /// A requested lease action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

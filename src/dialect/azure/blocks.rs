@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     core::{
-        blocks::{BlockFault, BlockId},
+        http::request_target::split_query,
+        objects::blocks::{BlockFault, BlockId},
         refusal::{Code, Refusal},
-        target::split_query,
     },
     dialect::{Response, ShownDocument, blocks::BlockGrammar, xml},
 };

@@ -14,13 +14,17 @@ use super::{
 };
 use crate::{
     core::{
-        checksum::Checksum,
+        http::{
+            range::{WantedRange, wanted},
+            request_target::{join_query, split_query},
+        },
         lease::LeaseId,
-        metadata::names_document,
-        precondition::{Preconditions, TagCondition},
-        range::{WantedRange, wanted},
+        objects::metadata::names_document,
         refusal::Refusal,
-        target::{join_query, split_query},
+        tags::{
+            checksum::Checksum,
+            precondition::{Preconditions, TagCondition},
+        },
     },
     dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, metadata::MetadataUse},
 };

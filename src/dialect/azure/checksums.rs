@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     core::{
-        checksum::{Checksum, ChecksumKind},
         refusal::{Code, Refusal},
+        tags::checksum::{Checksum, ChecksumKind},
     },
     dialect::PartChecksum,
 };

@@ -10,10 +10,12 @@ use super::{
     refusals::{bad_field, no_conditions, too_many_conditions, unknown_field, unsatisfiable},
 };
 use crate::core::{
-    entity_tag::EntityTag,
-    http_date::HttpDate,
-    precondition::{Combination, Preconditions, TagCondition},
+    http::http_date::HttpDate,
     refusal::Refusal,
+    tags::{
+        entity_tag::EntityTag,
+        precondition::{Combination, Preconditions, TagCondition},
+    },
 };
 
 /// Returns the conditions of a request.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::core::{
     lease::{LeaseDuration, LeaseState},
-    record::Snapshot,
+    records::record::Snapshot,
     refusal::Refusal,
 };
 

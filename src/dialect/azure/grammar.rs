@@ -12,13 +12,12 @@ use super::{
 };
 use crate::{
     core::{
-        checksum::Checksum,
-        idempotency::IDEMPOTENCY_KEY,
         lease::{Denied, Done, LeaseId, UseDenied},
         policy::{GuardRules, LeaseGuards, LeaseRules},
         quirks::Quirks,
-        record::Snapshot,
+        records::{idempotency::IDEMPOTENCY_KEY, record::Snapshot},
         refusal::Refusal,
+        tags::checksum::Checksum,
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Fresh, Grammar, Incoming, LeaseOperation,

@@ -11,10 +11,12 @@ use super::{
 };
 use crate::{
     core::{
-        description::CONTENT_MD5,
-        folders::{Item, Listing, Page},
+        http::request_target::split_query,
+        objects::{
+            description::CONTENT_MD5,
+            folders::{Item, Listing, Page},
+        },
         refusal::Refusal,
-        target::split_query,
     },
     dialect::{ShownDocument, lists::ListGrammar, xml},
 };
@@ -147,7 +149,7 @@ fn show_blob(body: &mut xml::Writer, item: &Item) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::http_date::HttpDate;
+    use crate::core::http::http_date::HttpDate;
 
     fn listing(query: &str) -> Result<Listing, &'static str> {
         let query = Query::read(query.as_bytes()).map_err(|refusal| refusal.service.unwrap().code)?;

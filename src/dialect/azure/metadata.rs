@@ -9,8 +9,10 @@ use super::{
 };
 use crate::{
     core::{
-        description::{CONTENT_MD5, DescribedPart, Properties, ResourceDescription},
-        metadata::{Metadata, MetadataFault},
+        objects::{
+            description::{CONTENT_MD5, DescribedPart, Properties, ResourceDescription},
+            metadata::{Metadata, MetadataFault},
+        },
         refusal::{Code, Refusal},
     },
     dialect::metadata::{MetadataGrammar, MetadataUse},

@@ -6,9 +6,9 @@ use uuid::Builder;
 use super::{TableOperation, document, error::outcome};
 use crate::{
     core::{
-        idempotency::IDEMPOTENCY_KEY,
         policy::GuardRules,
         quirks::Quirks,
+        records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
     },
     dialect::{

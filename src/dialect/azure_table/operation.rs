@@ -5,8 +5,8 @@ use percent_encoding::percent_decode;
 
 use crate::{
     core::{
+        http::request_target::split_query,
         refusal::{Code, Refusal},
-        target::split_query,
     },
     dialect::Intent,
 };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
 use crate::core::{
     lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, UseDenied},
-    record::Snapshot,
+    records::record::Snapshot,
     refusal::{Code, Refusal},
 };
 

@@ -5,12 +5,12 @@ use http::{HeaderMap, HeaderName};
 use super::presented_id;
 use crate::{
     core::{
-        cors::is_preflight,
-        idempotency::IDEMPOTENCY_KEY,
+        http::cors::is_preflight,
         policy::{GuardRules, MethodClass},
-        precondition::Preconditions,
         quirks::Quirks,
+        records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
+        tags::precondition::Preconditions,
     },
     dialect::{
         Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent,

@@ -5,14 +5,16 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::*;
-use crate::core::{
-    lease::{Acquire, Action, Denied, Done, HolderLabel, LeaseDuration, LeaseId},
-    policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
-    record::{Record, Revision, Snapshot},
-    refusal::Code,
-    time::StoreTime,
+use crate::{
+    core::{
+        lease::{Acquire, Action, Denied, Done, HolderLabel, LeaseDuration, LeaseId},
+        policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
+        records::record::{Record, Revision, Snapshot},
+        refusal::Code,
+        time::StoreTime,
+    },
+    dialect::LeaseOperation,
 };
-use crate::dialect::LeaseOperation;
 
 const RANDOM: &str = "0b6f3a52-93f1-4f7e-8a38-0e9ad9f0a8c4";
 const OTHER: &str = "7d9f6b0c-5a43-4c0e-9d1f-2b8f3f0f6c11";

@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::{
     core::{
+        http::readings::{content_type, query},
         policy::TagSource,
-        readings::{content_type, query},
         refusal::{Code, Refusal},
     },
     dialect::Incoming,

@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::{error_of, object_of, quoted, refuse_unguardable};
 use crate::{
-    core::{idempotency::IDEMPOTENCY_KEY, policy::GuardRules, quirks::Quirks, refusal::Refusal},
+    core::{policy::GuardRules, quirks::Quirks, records::idempotency::IDEMPOTENCY_KEY, refusal::Refusal},
     dialect::{Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, native, xml},
 };
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, header};
 
-use crate::core::{
+use crate::core::http::{
     readings::{query, query_names::may_be_read_as},
-    target::{join_query, split_query},
+    request_target::{join_query, split_query},
 };
 
 /// The prefix of an `Authorization` value: `AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`.

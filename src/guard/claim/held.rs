@@ -21,11 +21,12 @@ use super::{
 };
 use crate::{
     core::{
-        bare_tags::Shown,
         lease::Standing,
-        record::{Availability, Known, Snapshot},
-        steps::Outcome,
-        told_dates::WriteEnd,
+        records::{
+            record::{Availability, Known, Snapshot},
+            steps::Outcome,
+        },
+        tags::{bare_tags::Shown, told_dates::WriteEnd},
     },
     guard::request::Request,
     store::{Sighting, StoreError},

@@ -10,16 +10,17 @@ use tokio::{runtime::Handle, time::Instant};
 use super::pending_mark::{PendingMark, Tried};
 use crate::{
     core::{
-        attempt_end::AttemptEnd,
-        attempt_steps,
-        bare_tags::Shown,
-        first_attempt::SentWrite,
         lease::TargetName,
-        record::{Availability, Known, Mark, Snapshot},
+        records::{
+            attempt_end::AttemptEnd,
+            attempt_steps,
+            first_attempt::SentWrite,
+            record::{Availability, Known, Mark, Snapshot},
+            steps::{Outcome, Settlement, add_touch, add_unclaimed, claim, settle},
+        },
         resource::ResourceKey,
-        steps::{Outcome, Settlement, add_touch, add_unclaimed, claim, settle},
+        tags::{bare_tags::Shown, told_dates::WriteEnd},
         time::StoreTime,
-        told_dates::WriteEnd,
     },
     store::{Records, StoreError, Swapped},
     telemetry::{Step, metrics},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    core::record::Availability,
+    core::records::record::Availability,
     guard::testing::{Fault, FaultyStore, When},
     patience::within,
     store::Store as _,
@@ -131,7 +131,7 @@ async fn a_claim_that_was_taken_over_cannot_be_settled() {
     fixture.store.pass(DEADLINE_MILLISECONDS);
     let snapshot = fixture.store.look(&key()).await;
     assert_eq!(snapshot.availability(), Availability::Orphaned);
-    let doubted = crate::core::steps::take_over(&snapshot).expect("its owner must be dead");
+    let doubted = crate::core::records::steps::take_over(&snapshot).expect("its owner must be dead");
     fixture.store.swap(&key(), snapshot.revision, doubted).await.unwrap();
     assert!(claim.settle(Outcome::Applied, None).await.is_none());
     fixture.in_doubt().await;

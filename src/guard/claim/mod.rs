@@ -14,13 +14,15 @@ use crate::{
     config::Upstream,
     core::{
         cause::Reason,
-        first_attempt::SentWrite,
         lease::Standing,
         policy::GuardRules,
-        record::{Availability, Snapshot},
+        records::{
+            first_attempt::SentWrite,
+            record::{Availability, Snapshot},
+            steps::take_over,
+        },
         refusal::Refusal,
         resource::ResourceKey,
-        steps::take_over,
         time::StoreTime,
     },
     store::{Records, Sighting, StoreError, Updated},

@@ -20,9 +20,11 @@ use tokio::{
 use crate::{
     core::{
         lease::{LeaseDuration, LostGrant, take_back},
-        record::{Mark, Record, Snapshot},
+        records::{
+            record::{Mark, Record, Snapshot},
+            steps::{Outcome, Settlement, settle},
+        },
         resource::ResourceKey,
-        steps::{Outcome, Settlement, settle},
     },
     store::{Records, StoreError, Swapped},
 };
@@ -167,7 +169,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        core::{record::Availability, steps::claim},
+        core::records::{record::Availability, steps::claim},
         guard::testing::{Fault, FaultyStore, When},
         store::Store as _,
     };

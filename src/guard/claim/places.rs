@@ -23,11 +23,13 @@ use super::{
 use crate::{
     core::{
         cause::Reason,
-        line_share::LineClient,
-        record::{Availability, Snapshot},
+        records::{
+            record::{Availability, Snapshot},
+            steps::UNCLAIMED_MARKS_MAX,
+        },
         refusal::Refusal,
         resource::ResourceKey,
-        steps::UNCLAIMED_MARKS_MAX,
+        shares::line_share::LineClient,
     },
     guard::{refusals, request::Request},
     store::{Sighting, StoreError},

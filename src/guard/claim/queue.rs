@@ -14,7 +14,7 @@
 //! The next claim waits in front for its end without a request to the store. Unclaimed writes in between run beside.
 //!
 //! *Whose place does a newcomer get in a full line?* One of a client with more places, if there is such a client
-//! ([`gives_way`](crate::core::line_share::gives_way)). So no client keeps others out by filling the line.
+//! ([`gives_way`](crate::core::shares::line_share::gives_way)). So no client keeps others out by filling the line.
 //!
 //! *Why can no member wait for ever?* A member that waits in front holds no mark, and one that has a mark waits for no
 //! place. A write that stands in several lines joins them in one order. No member waits for a client: the body has
@@ -35,7 +35,7 @@ use tokio::{
 };
 
 use crate::{
-    core::{line_share::LineClient, resource::ResourceKey},
+    core::{resource::ResourceKey, shares::line_share::LineClient},
     counted::Counted,
     telemetry::metrics::Gauged,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, yield_now};
 
 use super::*;
-use crate::core::client_address::ClientAddress;
+use crate::core::http::client_address::ClientAddress;
 
 fn key() -> ResourceKey {
     ResourceKey::from_text("a")

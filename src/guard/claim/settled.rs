@@ -9,9 +9,11 @@ use super::{Claims, queue::NoTurn};
 use crate::{
     core::{
         cause::Reason,
-        record::Snapshot,
+        records::{
+            record::Snapshot,
+            settled::{ReadStep, next_step},
+        },
         refusal::Refusal,
-        settled::{ReadStep, next_step},
     },
     guard::{refusals, request::Request},
     telemetry::stream_info,

@@ -17,13 +17,15 @@ use super::{
 use crate::{
     core::{
         cause::Reason,
-        line_share::LineClient,
         policy::GuardRules,
-        record::{Availability, Revision, Snapshot},
+        records::{
+            record::{Availability, Revision, Snapshot},
+            steps::UNCLAIMED_MARKS_MAX,
+            waiting::{sign, unsign},
+        },
         refusal::Refusal,
         resource::ResourceKey,
-        steps::UNCLAIMED_MARKS_MAX,
-        waiting::{sign, unsign},
+        shares::line_share::LineClient,
     },
     guard::{refusals, request::Request},
     store::{Records, StoreError, Swapped},

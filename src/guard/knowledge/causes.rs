@@ -22,7 +22,7 @@ use crate::{
     core::{
         cause::{LastChange, LeaseInTheWay, Reason, Untagged},
         policy::ProbeAuth,
-        record::{Revision, Snapshot, VariantName},
+        records::record::{Revision, Snapshot, VariantName},
         refusal::{Code, Refusal},
         resource::KeyDigest,
         time::StoreTime,
@@ -180,7 +180,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::core::{record::Record, resource::ResourceKey};
+    use crate::core::{records::record::Record, resource::ResourceKey};
 
     #[test]
     fn a_change_is_told_until_the_record_has_another_version() {

@@ -6,7 +6,7 @@
 //! resource that is written.
 
 use crate::{
-    core::{policy::Require, record::Snapshot, refusal::Refusal, resource::ResourceKey},
+    core::{policy::Require, records::record::Snapshot, refusal::Refusal, resource::ResourceKey},
     guard::{knowledge::Knowledge, refusals::of_store, request::Request},
 };
 

@@ -5,11 +5,13 @@ use http::HeaderMap;
 
 use crate::{
     core::{
-        entity_tag::EntityTag,
-        issued_tag::{content_tag, variant_content_tag},
-        json::{json_without, tag_from_json},
         policy::{GuardRules, TagSource},
-        validators::{Validators, tag_from_field},
+        tags::{
+            entity_tag::EntityTag,
+            issued_tag::{content_tag, variant_content_tag},
+            json::{json_without, tag_from_json},
+            validators::{Validators, tag_from_field},
+        },
     },
     guard::request::Request,
     upstream::BodyPrefix,

@@ -7,13 +7,15 @@ use http::{HeaderName, HeaderValue};
 use super::Knowledge;
 use crate::{
     core::{
-        coarse_tag::Spelling,
-        entity_tag::EntityTag,
-        issued_tag::{is_version_tag, version_tag},
         policy::{Compare, GuardRules, TagSource},
-        precondition::{MatchRule, TagCondition},
-        record::{Revision, Snapshot, VariantName},
-        validators::{Modified, Representation, Validators},
+        records::record::{Revision, Snapshot, VariantName},
+        tags::{
+            coarse_tag::Spelling,
+            entity_tag::EntityTag,
+            issued_tag::{is_version_tag, version_tag},
+            precondition::{MatchRule, TagCondition},
+            validators::{Modified, Representation, Validators},
+        },
         verdict::{Evidence, Verdict, judge_from_memory},
     },
     guard::request::Request,

@@ -15,7 +15,11 @@ use parking_lot::Mutex;
 
 use super::{principal::Principal, selection::Selection};
 use crate::{
-    core::{entity_tag::EntityTag, parts_hash::half, record::Revision, resource::ResourceKey},
+    core::{
+        records::record::Revision,
+        resource::ResourceKey,
+        tags::{entity_tag::EntityTag, parts_hash::half},
+    },
     guard::request::Request,
 };
 

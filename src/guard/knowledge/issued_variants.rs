@@ -6,11 +6,9 @@ use std::sync::Arc;
 use super::{Knowledge, selection::Selection};
 use crate::{
     core::{
-        entity_tag::EntityTag,
-        issued_tag::is_tag_of_version,
         policy::{Compare, TagSource},
-        precondition::TagCondition,
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
+        tags::{entity_tag::EntityTag, issued_tag::is_tag_of_version, precondition::TagCondition},
     },
     guard::request::Request,
 };

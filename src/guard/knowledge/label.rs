@@ -11,11 +11,13 @@ use super::{
 };
 use crate::{
     core::{
-        entity_tag::EntityTag,
         policy::TagSource,
-        record::Snapshot,
-        told_dates::FirstDate,
-        validators::{Modified, Validators},
+        records::record::Snapshot,
+        tags::{
+            entity_tag::EntityTag,
+            told_dates::FirstDate,
+            validators::{Modified, Validators},
+        },
     },
     guard::request::Request,
     upstream::BufferedBody,

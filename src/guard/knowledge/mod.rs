@@ -7,8 +7,10 @@ use http::{HeaderName, HeaderValue};
 use super::{refusals, request::Request};
 use crate::{
     core::{
-        coarse_tag::Spelling, entity_tag::EntityTag, precondition::range_applies, record::Snapshot, refusal::Refusal,
-        resource::ResourceKey, validators::Representation,
+        records::record::Snapshot,
+        refusal::Refusal,
+        resource::ResourceKey,
+        tags::{coarse_tag::Spelling, entity_tag::EntityTag, precondition::range_applies, validators::Representation},
     },
     store::{Records, StoreError},
 };

@@ -9,13 +9,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
 use crate::core::{
-    credentials::{CREDENTIAL_FIELDS, CREDENTIAL_PARAMETERS, parameters, signer, signer_of, signs_url, url_signer},
-    first_attempt::AttemptSender,
+    http::credentials::{
+        CREDENTIAL_FIELDS, CREDENTIAL_PARAMETERS, parameters, signer, signer_of, signs_url, url_signer,
+    },
     lease::PrincipalName,
-    parts_hash::{PartsHasher, half},
     policy::GuardRules,
-    record::{Revision, VariantName},
+    records::{
+        first_attempt::AttemptSender,
+        record::{Revision, VariantName},
+    },
     resource::{KeyDigest, ResourceKey},
+    tags::parts_hash::{PartsHasher, half},
     time::StoreTime,
 };
 

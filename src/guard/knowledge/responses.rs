@@ -10,9 +10,9 @@ use moka::sync::Cache;
 
 use crate::core::{
     policy::GuardRules,
-    record::{Revision, Snapshot, VariantName},
+    records::record::{Revision, Snapshot, VariantName},
+    tags::validators::Validators,
     time::StoreTime,
-    validators::Validators,
 };
 
 /// The approximate limit of all remembered responses, in bytes: enough for 100,000 responses of the usual size.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn snapshot(touched: u64, now: u64) -> Snapshot {
-        let record = crate::core::record::Record::absent(Revision(touched));
+        let record = crate::core::records::record::Record::absent(Revision(touched));
         Snapshot::new(Revision(touched), record, StoreTime::from_milliseconds(now))
     }
 

@@ -6,9 +6,9 @@ use pingora::http::RequestHeader;
 use super::responses::selecting_fields;
 use crate::{
     core::{
-        parts_hash::PartsHasher,
+        http::request_target::{KeptInNames, normalize, split_query},
         policy::GuardRules,
-        target::{KeptInNames, normalize, split_query},
+        tags::parts_hash::PartsHasher,
     },
     guard::request::Request,
 };

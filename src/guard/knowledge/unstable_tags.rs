@@ -14,9 +14,9 @@ use pingora::http::ResponseHeader;
 use super::{Knowledge, responses::selecting_fields};
 use crate::{
     core::{
-        entity_tag::EntityTag,
         policy::{GuardRules, TagSource},
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
+        tags::entity_tag::EntityTag,
     },
     guard::request::Request,
     telemetry::metrics,

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use super::Knowledge;
 use crate::{
     core::{
-        coarse_tag::Spelling, entity_tag::EntityTag, followed_tags::Followed, policy::TagSource,
-        recent_tags::is_hash_of_content,
+        policy::TagSource,
+        tags::{coarse_tag::Spelling, entity_tag::EntityTag, followed_tags::Followed, recent_tags::is_hash_of_content},
     },
     guard::request::Request,
     telemetry::metrics,

@@ -15,13 +15,15 @@ use super::{
 use crate::{
     body::Client,
     core::{
-        head_answer::Aim,
         lease::{Action, Done, LeaseId, PrincipalName},
         policy::{AbsentLease, LeaseAuth, LeaseRules},
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         rights::is_missing_to_lease,
-        validators::{Representation, Validators},
+        tags::{
+            head_answer::Aim,
+            validators::{Representation, Validators},
+        },
     },
     dialect::{Incoming, LeaseOperation},
     entropy::random_bytes,

@@ -8,7 +8,7 @@ use crate::{
     core::{
         lease::Done,
         policy::LeaseRules,
-        record::Snapshot,
+        records::record::Snapshot,
         refusal::{Code, Refusal},
         resource::ResourceKey,
     },

@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 
 use crate::{
     core::{
-        client_address::ClientAddress,
+        http::client_address::ClientAddress,
         lease::Lease,
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -11,9 +11,11 @@ use crate::{
         cause::Reason,
         lease::{Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, step},
         policy::{LeaseRules, TagSource},
-        record::{Record, Snapshot},
+        records::{
+            record::{Record, Snapshot},
+            waiting::served,
+        },
         refusal::Refusal,
-        waiting::served,
     },
     drain::Gate,
     guard::{

@@ -11,18 +11,22 @@ use crate::{
     body::Client,
     core::{
         cause::Reason,
-        delete_steps::judge_late_delete,
-        head_answer::Aim,
         lease::{
             Action, Done, LeaseDuration, LeaseId, LeaseSet, Standing, Usage, UseDenied, field_names::FENCING_TOKEN,
             judge_use,
         },
         policy::{AbsentLease, LeaseAuth, LeaseRules, Require},
-        precondition::{Judgement, TagCondition, judge},
-        record::{Record, Revision, Snapshot},
+        records::{
+            delete_steps::judge_late_delete,
+            record::{Record, Revision, Snapshot},
+        },
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
-        validators::Representation,
+        tags::{
+            head_answer::Aim,
+            precondition::{Judgement, TagCondition, judge},
+            validators::Representation,
+        },
         verdict::failed_read,
     },
     dialect::LeaseOnRead,

@@ -6,8 +6,8 @@ use super::Probes;
 use crate::{
     body::MemoryUse,
     core::{
-        entity_tag::EntityTag,
         policy::{GuardRules, TagSource},
+        tags::entity_tag::EntityTag,
     },
     guard::knowledge::derived_tag::{digest_of, tag_of, tag_of_bytes},
     upstream::{BufferedBody, Exchange, Failure, Hashed, hash_whole, read_whole},

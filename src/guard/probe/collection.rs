@@ -23,11 +23,11 @@ use crate::{
     body::{Body, MemoryUse},
     config::Route,
     core::{
-        lease::Usage,
-        policy::Collections,
-        readings::collection::{
+        http::readings::collection::{
             TYPE_OF_RESOURCE, denies_webdav, is_collection, leads_to_slash, may_be_folder, named_folder, speaks_webdav,
         },
+        lease::Usage,
+        policy::Collections,
         refusal::{Code, Refusal},
     },
     guard::{Halt, refusals, request::Request},

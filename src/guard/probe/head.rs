@@ -4,10 +4,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
 use crate::{
-    core::{
+    core::http::{
         fields::METHOD_FIELDS,
         readings::method,
-        target::{join_query, split_query},
+        request_target::{join_query, split_query},
     },
     guard::request::{Request, remove_conditions},
     upstream::fields::request_head,

@@ -6,16 +6,18 @@ use tokio::time::Instant;
 use super::{Probed, Probes, variants::OpenQuestion};
 use crate::{
     core::{
-        bare_tags::{Before, ShortName},
-        coarse_tag::Spelling,
-        entity_tag::EntityTag,
-        head_answer::Aim,
-        http_date::HttpDate,
+        http::http_date::HttpDate,
         policy::TagSource,
-        precondition::{MatchRule, TagCondition},
-        record::Snapshot,
+        records::record::Snapshot,
         refusal::Refusal,
-        validators::{Representation, Validators},
+        tags::{
+            bare_tags::{Before, ShortName},
+            coarse_tag::Spelling,
+            entity_tag::EntityTag,
+            head_answer::Aim,
+            precondition::{MatchRule, TagCondition},
+            validators::{Representation, Validators},
+        },
         verdict::{Verdict, excluded, judge_write},
     },
     dialect::metadata::MetadataGrammar,

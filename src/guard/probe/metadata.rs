@@ -8,10 +8,12 @@ use super::{Probes, head::probe_head, unreadable::timed_out};
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        description::{DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription},
-        metadata::document_target,
+        objects::{
+            description::{DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription},
+            metadata::document_target,
+        },
         refusal::{Code, Refusal},
-        validators::{Modified, tells_absence},
+        tags::validators::{Modified, tells_absence},
     },
     guard::{refusals, request::Request},
     upstream::{BufferedBody, read_whole},

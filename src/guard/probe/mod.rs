@@ -17,14 +17,16 @@ use super::{
 use crate::{
     body::{Body, BodyBudget, MemoryUse},
     core::{
-        credentials::are_bound_to_request,
-        entity_tag::EntityTag,
-        head_answer::{Aim, first_method, head_decides},
+        http::credentials::are_bound_to_request,
         policy::{GuardRules, ProbeAuth, TagSource},
-        precondition::{MatchRule, Preconditions, TagCondition},
-        record::Snapshot,
+        records::record::Snapshot,
         refusal::Refusal,
-        validators::{Modified, Representation, Validators},
+        tags::{
+            entity_tag::EntityTag,
+            head_answer::{Aim, first_method, head_decides},
+            precondition::{MatchRule, Preconditions, TagCondition},
+            validators::{Modified, Representation, Validators},
+        },
     },
     telemetry::{Step, metrics},
     upstream::{Exchange, Failure, Signer, Transport, fields::response_head, read_whole},

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     core::{
-        head_answer::Aim,
-        record::Snapshot,
+        records::record::Snapshot,
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
+        tags::head_answer::Aim,
     },
     guard::{Halt, request::Request},
     upstream::Exchange,

@@ -19,12 +19,14 @@ use tokio::time::Instant;
 use super::{Probed, Probes};
 use crate::{
     core::{
-        entity_tag::EntityTag,
-        head_answer::Aim,
-        precondition::{ConditionField, Judgement, Preconditions, TagCondition, judge},
-        record::Snapshot,
+        records::record::Snapshot,
         refusal::Refusal,
-        validators::{Representation, Validators},
+        tags::{
+            entity_tag::EntityTag,
+            head_answer::Aim,
+            precondition::{ConditionField, Judgement, Preconditions, TagCondition, judge},
+            validators::{Representation, Validators},
+        },
     },
     guard::{
         knowledge::issued_variants::{names_variant, tags_of},

@@ -8,13 +8,15 @@ use crate::{
     body::MemoryUse,
     core::{
         cause::Untagged,
-        entity_tag::EntityTag,
         policy::{GuardRules, TagSource},
-        precondition::{Judgement, TagCondition, judge},
-        record::Snapshot,
+        records::record::Snapshot,
         refusal::Refusal,
-        told_dates::FirstDate,
-        validators::Representation,
+        tags::{
+            entity_tag::EntityTag,
+            precondition::{Judgement, TagCondition, judge},
+            told_dates::FirstDate,
+            validators::Representation,
+        },
         verdict::failed_read,
     },
     guard::{

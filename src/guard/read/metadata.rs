@@ -16,10 +16,12 @@ use super::Reads;
 use crate::{
     body::Client,
     core::{
-        record::{Availability, Snapshot},
+        records::{
+            record::{Availability, Snapshot},
+            settled::shows_settled_state,
+        },
         refusal::Refusal,
-        settled::shows_settled_state,
-        validators::Modified,
+        tags::validators::Modified,
     },
     dialect::metadata::MetadataUse,
     guard::{Answer, Halt, answer::remove_validators, probe::metadata::Described, refusals, request::Request},

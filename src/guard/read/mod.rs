@@ -23,11 +23,13 @@ use crate::{
     core::{
         lease::field_names::FENCING_TOKEN,
         policy::{ReadConsistency, TagSource},
-        precondition::{Judgement, RangeCondition, judge},
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         rights::WordOfBackend,
-        validators::Representation,
+        tags::{
+            precondition::{Judgement, RangeCondition, judge},
+            validators::Representation,
+        },
         verdict::failed_read,
     },
     dialect::metadata::MetadataUse,

@@ -26,11 +26,13 @@ use super::Reads;
 use crate::{
     body::content_length,
     core::{
+        http::range::{WantedRange, wanted},
         policy::{GuardRules, TagSource},
-        precondition::{RangeCondition, range_applies},
-        range::{WantedRange, wanted},
-        record::Snapshot,
-        validators::{Modified, Representation, Validators, tag_from_field},
+        records::record::Snapshot,
+        tags::{
+            precondition::{RangeCondition, range_applies},
+            validators::{Modified, Representation, Validators, tag_from_field},
+        },
     },
     guard::{Answer, Halt, Relayed, knowledge::label::first_date, request::Request},
     upstream::{BufferedBody, Exchange},

@@ -6,7 +6,10 @@ use tokio::time::Instant;
 use super::{Reads, Sending};
 use crate::{
     body::Client,
-    core::{cause::Reason, record::Snapshot, settled::shows_settled_state},
+    core::{
+        cause::Reason,
+        records::{record::Snapshot, settled::shows_settled_state},
+    },
     guard::{
         Answer, Halt,
         answer::while_client_waits,

@@ -19,9 +19,8 @@ use super::{Asked, Fault, FaultyStore, When, transport::NotingTransport};
 use crate::{
     config::Config,
     core::{
-        client_address::ClientAddress,
+        http::{client_address::ClientAddress, readings::method::MethodReadings},
         policy::{GuardRules, TagSource},
-        readings::method::MethodReadings,
         resource::ResourceKey,
     },
     downstream::{

@@ -6,10 +6,12 @@ use super::Writes;
 use crate::{
     core::{
         cause::Reason,
-        coarse_tag::Spelling,
         lease,
-        record::{Availability, Revision, Snapshot},
-        steps::Outcome,
+        records::{
+            record::{Availability, Revision, Snapshot},
+            steps::Outcome,
+        },
+        tags::coarse_tag::Spelling,
     },
     guard::{
         Answer, Halt,

@@ -2,7 +2,7 @@
 
 use crate::{
     body::Body,
-    core::checksum::{Checksum, RunningChecksum},
+    core::tags::checksum::{Checksum, RunningChecksum},
     guard::{Halt, refusals, request::Request},
 };
 

@@ -6,13 +6,14 @@ use super::{Writes, admit::Deferral, touches::client_target};
 use crate::{
     core::{
         cause::Reason,
-        credentials::has_credentials,
-        delete_steps::{Deletion, defer, deletion},
+        http::{credentials::has_credentials, request_target::split_query},
         lease::{Done, Standing},
-        pending_delete::PendingDelete,
-        record::Snapshot,
+        records::{
+            delete_steps::{Deletion, defer, deletion},
+            pending_delete::PendingDelete,
+            record::Snapshot,
+        },
         refusal::{Code, Refusal},
-        target::split_query,
     },
     dialect::Response,
     guard::{Answer, refusals, request::Request},

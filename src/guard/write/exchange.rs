@@ -16,15 +16,15 @@ use super::{
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        attempt_end::Reached,
-        bare_tags::{ShortName, Shown},
-        coarse_tag::Spelling,
-        delete_steps::outcome_of_late_delete,
         lease::Standing,
-        precondition::TagCondition,
-        steps::Outcome,
-        told_dates::WriteEnd,
-        validators::{Validators, judges_preconditions},
+        records::{attempt_end::Reached, delete_steps::outcome_of_late_delete, steps::Outcome},
+        tags::{
+            bare_tags::{ShortName, Shown},
+            coarse_tag::Spelling,
+            precondition::TagCondition,
+            told_dates::WriteEnd,
+            validators::{Validators, judges_preconditions},
+        },
     },
     dialect::s3::Signature,
     guard::{

@@ -9,7 +9,7 @@ use super::{Writes, idempotency::WriteKey};
 use crate::{
     core::{
         lease::Standing,
-        record::{Availability, Snapshot},
+        records::record::{Availability, Snapshot},
         refusal::Refusal,
         verdict::Verdict,
     },

@@ -22,11 +22,9 @@ use super::{
 };
 use crate::{
     core::{
-        attempt_end::Reached,
+        records::{attempt_end::Reached, steps::Outcome},
         refusal::{Code, Refusal},
-        steps::Outcome,
-        told_dates::WriteEnd,
-        validators::tells_absence,
+        tags::{told_dates::WriteEnd, validators::tells_absence},
     },
     guard::{Halt, Relayed, claim::Held, request::Request},
     upstream::{BufferedBody, fields::response_head},

@@ -9,11 +9,11 @@ use super::Writes;
 use crate::{
     body::Client,
     core::{
-        policy::{GuardRules, MethodClass, MethodOverride},
-        readings::{
+        http::readings::{
             form::{NamedMethod, may_be_form, named_method},
             method::MethodReadings,
         },
+        policy::{GuardRules, MethodClass, MethodOverride},
         refusal::{Code, Refusal},
     },
     guard::{Halt, received_client::ReceivedClient, refusals},

@@ -13,7 +13,7 @@ use crate::{
     body::{Bodies, Body, BoxFuture, Client},
     box_future::box_future,
     config::Config,
-    core::client_address::ClientAddress,
+    core::http::client_address::ClientAddress,
     routing::{door::Door, table::RoutingTable},
     store::Sighting,
     telemetry::Step,

@@ -21,10 +21,10 @@ use super::Writes;
 use crate::{
     body::{Body, Client},
     core::{
-        json::JsonPointer,
-        readings::{body_name::name_from_json, declared_json::is_declared_json},
+        http::readings::{body_name::name_from_json, declared_json::is_declared_json},
         refusal::{Code, Refusal},
         route::WritesTo,
+        tags::json::JsonPointer,
     },
     guard::{Halt, received_client::ReceivedClient, refusals, request::name_resource},
     routing::{GuardedRequest, door::Door},

@@ -8,11 +8,13 @@ use super::Writes;
 use crate::{
     body::Body,
     core::{
-        bare_tags::ShortName,
-        entity_tag::EntityTag,
         policy::{OnWrite, TagAfterWrite, TagSource},
-        record::Known,
-        validators::{Modified, Representation, Validators, tells_absence},
+        records::record::Known,
+        tags::{
+            bare_tags::ShortName,
+            entity_tag::EntityTag,
+            validators::{Modified, Representation, Validators, tells_absence},
+        },
     },
     guard::{
         claim::Settled,

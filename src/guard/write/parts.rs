@@ -7,9 +7,9 @@ use super::send::head_of_write;
 use crate::{
     body::Body,
     core::{
-        description::{DOCUMENT_TYPE, DocumentChange, KeptDocument, ResourceDescription},
         lease::Standing,
-        record::Revision,
+        objects::description::{DOCUMENT_TYPE, DocumentChange, KeptDocument, ResourceDescription},
+        records::record::Revision,
     },
     dialect::metadata::MetadataUse,
     guard::{Halt, lease::usage::send_fence, probe::metadata::document_head, request::Request},

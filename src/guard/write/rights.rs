@@ -2,7 +2,7 @@
 
 use super::Writes;
 use crate::{
-    core::{record::Snapshot, resource::ResourceKey, rights::Obstacle, verdict::Verdict},
+    core::{records::record::Snapshot, resource::ResourceKey, rights::Obstacle, verdict::Verdict},
     guard::{
         Halt,
         lease::usage::{conditions_go_first, is_open_to_all, judge_write_by_lease, lease_obstacle},

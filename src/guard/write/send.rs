@@ -5,7 +5,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::Writes;
 use crate::{
     body::Body,
-    core::{http_date::HttpDate, policy::TagSource, refusal::Refusal, steps::Outcome, told_dates::WriteEnd},
+    core::{
+        http::http_date::HttpDate, policy::TagSource, records::steps::Outcome, refusal::Refusal,
+        tags::told_dates::WriteEnd,
+    },
     guard::{Halt, claim::Held, refusals, request::Request},
     upstream::{Exchange, Failure, Purpose, fields::request_head},
 };

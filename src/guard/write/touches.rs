@@ -19,12 +19,14 @@ use super::{Writes, send::end_of};
 use crate::{
     config::Config,
     core::{
-        client_address::ClientAddress,
+        http::{
+            client_address::ClientAddress,
+            request_target::{KeptInNames, join_query, normalize, same_origin_target, split_query},
+        },
+        records::steps::touch,
         resource::{KeyParts, ResourceKey},
         route::WritesTo,
-        steps::touch,
-        target::{KeptInNames, join_query, normalize, same_origin_target, split_query},
-        told_dates::WriteEnd,
+        tags::told_dates::WriteEnd,
     },
     guard::request::Request,
     routing::{

@@ -9,7 +9,11 @@ use super::{
 };
 use crate::{
     body::{Body, Client, MemoryUse},
-    core::{cause::Reason, record::Availability, rights::Obstacle, steps::Outcome},
+    core::{
+        cause::Reason,
+        records::{record::Availability, steps::Outcome},
+        rights::Obstacle,
+    },
     guard::{
         Answer, Halt,
         answer::withhold_foreign_tag,

@@ -29,7 +29,7 @@ use tokio::{sync::Notify, time::timeout};
 
 use super::{connections::Connections, places::ConnectionPlace};
 use crate::{
-    core::request_body::declared_length,
+    core::wire::request_body::declared_length,
     downstream::{peer::ClientPeer, session::ClientSession, unread::UNREAD},
     upstream::tapped::Tapped,
 };

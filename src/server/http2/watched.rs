@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    core::http2_frames::{Excess, FrameBudget, FrameScan},
+    core::wire::http2_frames::{Excess, FrameBudget, FrameScan},
     downstream::unread::Unread,
     upstream::tapped::Tap,
 };

@@ -13,17 +13,16 @@
 //! *Why is it asked again for each block of some clients?* A client that signs each request is known by a name that
 //! others can write too, and so is one without credentials. Nothing but each request itself can show who sent it.
 //!
-//! [`upload_room`]: crate::core::upload_room
+//! [`upload_room`]: crate::core::shares::upload_room
 
 use crate::{
     body::{Body, BoxFuture, Client, MemoryUse, ReceiveError, Share, StageError, UploadName, UploadOf, UploadOwner},
     core::{
-        blocks::{BlockFault, BlockId},
         cause::Reason,
-        record::Revision,
+        objects::blocks::{BlockFault, BlockId},
+        records::{record::Revision, upload_turn::take_turn},
         refusal::{Code, Refusal},
         resource::ResourceKey,
-        upload_turn::take_turn,
     },
     dialect::{
         ShownDocument,

@@ -7,10 +7,10 @@ use pingora::http::RequestHeader;
 use crate::{
     body::MemoryUse,
     core::{
-        folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index, without_documents},
+        http::request_target::{join_query, split_query},
+        objects::folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index, without_documents},
         refusal::{Code, Refusal},
-        target::{join_query, split_query},
-        validators::tells_absence,
+        tags::validators::tells_absence,
     },
     guard::{Halt, Request, ask_for_identity, refusals, remove_conditions},
     service::Service,

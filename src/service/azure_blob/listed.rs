@@ -13,9 +13,9 @@ use super::folders::target_in;
 use crate::{
     body::{Body, Client},
     core::{
-        folders::{Item, Page},
+        http::request_target::split_query,
+        objects::folders::{Item, Page},
         refusal::{Code, Refusal},
-        target::split_query,
     },
     guard::{Answer, Halt, ReceivedClient, Request, incoming},
     routing::{GuardedRequest, door::Door},

@@ -9,10 +9,10 @@ use pingora::http::ResponseHeader;
 use crate::{
     body::{MemoryUse, content_length},
     core::{
+        http::range::{WantedRange, wanted},
         policy::TagSource,
-        range::{WantedRange, wanted},
         refusal::{Code, Refusal},
-        validators::Validators,
+        tags::validators::Validators,
     },
     dialect::PartChecksum,
     guard::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::core::{owed::Owed, time::StoreTime};
+use crate::core::{records::owed::Owed, time::StoreTime};
 
 /// What the process owes: for its own writes, and for those of earlier processes that it holds its own back for.
 #[derive(Debug)]

@@ -20,11 +20,10 @@ use super::log::{self, Log, Medium, REGION_BYTES};
 use crate::{
     clock::boot,
     core::{
-        bare_tags::BareTags,
-        record::{Record, Revision, Stamp},
+        records::record::{Record, Revision, Stamp},
         resource::ResourceKey,
+        tags::{bare_tags::BareTags, told_dates::FirstDate},
         time::StoreTime,
-        told_dates::FirstDate,
     },
     entropy::random_u64,
     store::{Incarnation, encoding},

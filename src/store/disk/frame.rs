@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use crate::core::{owed::Owed, time::StoreTime};
+use crate::core::{records::owed::Owed, time::StoreTime};
 
 /// The offset of the entries. The length of a frame is a multiple of it.
 pub(super) const HEAD_BYTES: usize = 64;

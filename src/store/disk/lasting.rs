@@ -5,12 +5,11 @@ use std::sync::Arc;
 use super::frame::Entries;
 use crate::{
     core::{
-        bare_tags::BareTags,
         lease::Lease,
-        record::{Record, Revision},
+        records::record::{Record, Revision},
         resource::ResourceKey,
+        tags::{bare_tags::BareTags, told_dates::FirstDate},
         time::StoreTime,
-        told_dates::FirstDate,
     },
     store::encoding,
 };

@@ -20,7 +20,7 @@
 use std::{collections::HashMap, io};
 
 use super::frame::{self, Entries, HEAD_BYTES, LogFrame, Numbers};
-use crate::core::owed::Owed;
+use crate::core::records::owed::Owed;
 
 /// The number of this file layout. Each layout has a different one.
 const FORMAT: u32 = 1;

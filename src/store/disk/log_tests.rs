@@ -7,7 +7,7 @@ use super::{
     log::{Log, new, read},
     testing::{Disk, REGION_BYTES, Random, place},
 };
-use crate::core::owed::Owed;
+use crate::core::records::owed::Owed;
 
 const OWED: Owed = Owed::by_writes(Duration::from_secs(30), Duration::from_secs(5));
 

@@ -28,7 +28,7 @@
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use super::memory::{Inheritance, MemoryStore, Room};
-use crate::{clock::Clock, core::owed::Owed};
+use crate::{clock::Clock, core::records::owed::Owed};
 
 mod debt;
 mod file;

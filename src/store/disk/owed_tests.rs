@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     core::{
-        record::{Doubt, Record, Revision, Stamp},
+        records::record::{Doubt, Record, Revision, Stamp},
         resource::ResourceKey,
         time::StoreTime,
     },

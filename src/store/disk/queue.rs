@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use super::{frame::Entries, lasting::EarlierRecord};
-use crate::core::owed::Owed;
+use crate::core::records::owed::Owed;
 
 /// The words to be written.
 #[derive(Debug, Default)]

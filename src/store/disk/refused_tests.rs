@@ -14,7 +14,7 @@ use crate::{
     clock::BootClock,
     core::{
         lease::LeaseSet,
-        record::{Record, Revision},
+        records::record::{Record, Revision},
         resource::ResourceKey,
     },
     store::{Store as _, StoreError, Swapped},

@@ -11,7 +11,7 @@ use crate::{
     core::{
         lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
         policy::LeaseGuards,
-        record::{Record, Revision, Stamp},
+        records::record::{Record, Revision, Stamp},
         time::StoreTime,
     },
     store::memory::Room,

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::BootClock,
     core::{
-        record::{Revision, Stamp},
+        records::record::{Revision, Stamp},
         resource::ResourceKey,
     },
     store::{Incarnation, Store as _, Swapped},

@@ -21,8 +21,10 @@ use super::{
 };
 use crate::{
     core::{
-        owed::Owed,
-        record::{Record, Snapshot},
+        records::{
+            owed::Owed,
+            record::{Record, Snapshot},
+        },
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DamagedRecord, bytes, damaged, latin, moment, since};
 use crate::core::{
-    first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
+    records::first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
     time::StoreTime,
 };
 

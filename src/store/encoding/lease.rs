@@ -8,7 +8,7 @@ use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWr
 use crate::core::{
     lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
     policy::LeaseGuards,
-    record::{Revision, Stamp},
+    records::record::{Revision, Stamp},
     time::StoreTime,
 };
 

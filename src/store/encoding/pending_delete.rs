@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{DamagedRecord, bytes, hex, latin, name};
 use crate::core::{
     lease::TargetName,
-    pending_delete::{Condition, PendingDelete},
+    records::pending_delete::{Condition, PendingDelete},
 };
 
 #[derive(Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::room::RecordPlaces;
 use crate::core::{
-    record::{Record, Revision, Snapshot},
+    records::record::{Record, Revision, Snapshot},
     time::StoreTime,
 };
 

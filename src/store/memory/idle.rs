@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use super::entry::MemoryEntry;
 use crate::core::{
-    bare_tags::BareTags,
-    http_date::HttpDate,
-    record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
+    http::http_date::HttpDate,
+    records::record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
+    tags::{
+        bare_tags::BareTags,
+        told_dates::FirstDate,
+        validators::{Modified, Representation, Validators},
+    },
     time::StoreTime,
-    told_dates::FirstDate,
-    validators::{Modified, Representation, Validators},
 };
 
 /// An idle record in its place.
@@ -179,7 +181,7 @@ pub(super) fn has_other_known(record: &Record) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{entity_tag::EntityTag, resource::ResourceKey};
+    use crate::core::{resource::ResourceKey, tags::entity_tag::EntityTag};
 
     fn known(representation: Representation) -> Known {
         Known { variant: VariantName([7; 16]), representation }

@@ -3,8 +3,10 @@
 use std::{convert::Infallible, sync::Arc};
 
 use crate::core::{
-    owed::Owed,
-    record::{Record, Snapshot},
+    records::{
+        owed::Owed,
+        record::{Record, Snapshot},
+    },
     resource::ResourceKey,
     time::StoreTime,
 };

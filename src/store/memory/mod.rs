@@ -46,8 +46,10 @@ use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};
 use crate::{
     clock::Clock,
     core::{
-        owed::Owed,
-        record::{Record, Revision, Snapshot, Stamp},
+        records::{
+            owed::Owed,
+            record::{Record, Revision, Snapshot, Stamp},
+        },
         resource::ResourceKey,
         time::StoreTime,
     },

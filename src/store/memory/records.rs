@@ -17,7 +17,7 @@ use super::{
     room::RecordPlaces,
 };
 use crate::core::{
-    record::{Floor, Record, Revision, Snapshot},
+    records::record::{Floor, Record, Revision, Snapshot},
     resource::ResourceKey,
     time::StoreTime,
 };

@@ -4,8 +4,10 @@ use super::*;
 use crate::core::{
     lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
-    record::{Doubt, Mark, Stamp},
-    steps::{Outcome, Settlement, claim, settle},
+    records::{
+        record::{Doubt, Mark, Stamp},
+        steps::{Outcome, Settlement, claim, settle},
+    },
 };
 
 /// A clock that stands still until a test advances it.
@@ -157,11 +159,11 @@ async fn busy_records_are_pinned_whatever_they_weigh_and_their_writes_can_end() 
     assert_eq!(fixture.write(&long("c"), claimed()).await, Err(StoreError::Full));
     let full = RecordPlaces { records: 0, bytes: 25_000 }.less(fixture.store.account.taken());
     assert!(fixture.store.account.take(full), "not a byte is left");
-    let variant = crate::core::record::VariantName([0; 16]);
-    let tag = crate::core::entity_tag::EntityTag::strong("t".repeat(1_000)).ok();
-    let validators = crate::core::validators::Validators { tag, modified: None };
-    let representation = crate::core::validators::Representation::Present(validators);
-    let known = Record { known: Some(crate::core::record::Known { variant, representation }), ..idle() };
+    let variant = crate::core::records::record::VariantName([0; 16]);
+    let tag = crate::core::tags::entity_tag::EntityTag::strong("t".repeat(1_000)).ok();
+    let validators = crate::core::tags::validators::Validators { tag, modified: None };
+    let representation = crate::core::tags::validators::Representation::Present(validators);
+    let known = Record { known: Some(crate::core::records::record::Known { variant, representation }), ..idle() };
     assert!(matches!(fixture.write(&long("a"), known).await, Ok(Swapped::Done(_))), "the end of a write is recorded");
     assert!(fixture.store.account.taken().bytes > 25_000);
     assert!(matches!(fixture.write("c", claimed()).await, Ok(Swapped::Done(_))), "the idle one made room");

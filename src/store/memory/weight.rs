@@ -7,15 +7,19 @@ use super::{
     idle::{IdleEntry, has_other_known, is_plain},
 };
 use crate::core::{
-    bare_tags::{BareTags, ShortName},
-    first_attempt::{FirstAttempt, KeptAnswer},
     lease::Lease,
-    pending_delete::{Condition, PendingDelete},
-    recent_tags::RecentTags,
-    record::{Known, Mark, Record, Revision, WaitingSign},
+    records::{
+        first_attempt::{FirstAttempt, KeptAnswer},
+        pending_delete::{Condition, PendingDelete},
+        record::{Known, Mark, Record, Revision, WaitingSign},
+    },
     resource::ResourceKey,
+    tags::{
+        bare_tags::{BareTags, ShortName},
+        recent_tags::RecentTags,
+        validators::Representation,
+    },
     time::StoreTime,
-    validators::Representation,
 };
 
 /// The bytes that a record takes in the tables, apart from the record itself: a slot of a hash table that is half full
@@ -93,12 +97,12 @@ mod tests {
 
     use super::*;
     use crate::core::{
-        bare_tags::Listed,
-        entity_tag::EntityTag,
-        first_attempt::SentWrite,
         lease::testing::{Resource, TARGET, fixed, id, share},
-        record::{Doubt, Stamp, VariantName},
-        validators::Validators,
+        records::{
+            first_attempt::SentWrite,
+            record::{Doubt, Stamp, VariantName},
+        },
+        tags::{bare_tags::Listed, entity_tag::EntityTag, validators::Validators},
     };
 
     fn in_doubt() -> Record {

@@ -32,7 +32,7 @@ use tokio::{
 
 use crate::{
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },
@@ -295,7 +295,7 @@ mod tests {
         let _ = breaker.read(&key()).await;
         store.fail(None);
         assert!(breaker.now().await.is_ok());
-        let absent = Record { touched: crate::core::record::Stamp::Itself, ..Record::absent(Revision(0)) };
+        let absent = Record { touched: crate::core::records::record::Stamp::Itself, ..Record::absent(Revision(0)) };
         let found = store.inner.read(&key()).await.unwrap();
         assert!(matches!(breaker.swap(&key(), found.revision, absent).await, Ok(Swapped::Done(_))));
     }

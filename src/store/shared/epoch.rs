@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{core::record::Revision, store::StoreError};
+use crate::{core::records::record::Revision, store::StoreError};
 
 /// The greatest revision that this process has seen, and whether a smaller one followed.
 #[derive(Default)]

@@ -23,7 +23,7 @@ use crate::{
     clock::Clock,
     config::{self, StoreSettings},
     core::{
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -15,7 +15,7 @@ use super::{
     requests::server_attributes,
 };
 use crate::{
-    core::counts::Counts,
+    core::records::counts::Counts,
     telemetry::lines,
     tls::{CertificateExpiry, Downstream},
 };

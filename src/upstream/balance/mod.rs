@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     config::{Config, HealthProbe, TrustedProxies, Upstream},
-    core::client_address::ClientAddress,
+    core::http::client_address::ClientAddress,
     telemetry::metrics::{Gauged, ServerState},
 };
 

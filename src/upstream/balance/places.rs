@@ -11,8 +11,8 @@ use tokio::{sync::oneshot, time::timeout};
 use crate::{
     config::Queue,
     core::{
-        client_address::ClientAddress,
-        places::{PlaceCounts, PlaceFor},
+        http::client_address::ClientAddress,
+        shares::places::{PlaceCounts, PlaceFor},
     },
 };
 

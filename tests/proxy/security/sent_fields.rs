@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ifmatch::core::fields::{FieldWriter, Remover, TABLE, of};
+use ifmatch::core::http::fields::{FieldWriter, Remover, TABLE, of};
 
 use crate::support::{
     backend::{Backend, Request},

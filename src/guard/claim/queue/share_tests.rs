@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::{
-    core::{client_address::ClientAddress, line_share::LineClient, resource::ResourceKey},
+    core::{http::client_address::ClientAddress, resource::ResourceKey, shares::line_share::LineClient},
     guard::claim::queue::{Member, NoTurn, Queues, Turn},
 };
 

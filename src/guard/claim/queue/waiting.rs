@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::Member;
-use crate::core::line_share::{LineClient, gives_way};
+use crate::core::shares::line_share::{LineClient, gives_way};
 
 /// The members that wait, in order of arrival.
 #[derive(Default)]

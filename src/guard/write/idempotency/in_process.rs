@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::KeyName;
-use crate::core::{
+use crate::core::records::{
     attempt_end::AttemptEnd,
     first_attempt::{KeptAnswer, SentWrite},
     idempotency::Progress,

@@ -2,7 +2,7 @@
 //! `idempotency`).
 //!
 //! A store that proxies share also remembers the writes that came with a key, each in a record of its own
-//! ([`attempt_steps`](crate::core::attempt_steps)). With any other store this process remembers them (`in_process`).
+//! ([`attempt_steps`](crate::core::records::attempt_steps)). With any other store this process remembers them (`in_process`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,17 +15,19 @@ use super::Writes;
 use crate::{
     body::{Body, Client},
     core::{
-        attempt_end::{AttemptEnd, End, Reached},
-        attempt_steps::progress,
-        first_attempt::{AttemptSender, Fingerprint, KeptAnswer, SentWrite},
-        idempotency::{Progress, REPLAYED, Replay, in_use, key_of, missing, recognise},
-        parts_hash::PartsHasher,
+        http::request_target::split_query,
         policy::Idempotency,
+        records::{
+            attempt_end::{AttemptEnd, End, Reached},
+            attempt_steps::progress,
+            first_attempt::{AttemptSender, Fingerprint, KeptAnswer, SentWrite},
+            idempotency::{Progress, REPLAYED, Replay, in_use, key_of, missing, recognise},
+            steps::take_over,
+        },
         refusal::{Code, Refusal},
         resource::ResourceKey,
         rights::Obstacle,
-        steps::take_over,
-        target::split_query,
+        tags::parts_hash::PartsHasher,
     },
     guard::{
         Answer, Halt, Relayed,

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::txn;
 use crate::{
     config,
-    core::record::Revision,
+    core::records::record::Revision,
     store::{
         OpenError, StoreError,
         shared::{epoch::Epoch, health::EngineHealth, secret},

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::{EtcdShared, encoding::Label, txn};
 use crate::{
     core::{
-        record::{Revision, Snapshot},
+        records::record::{Revision, Snapshot},
         resource::ResourceKey,
     },
     store::{

@@ -10,7 +10,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 
 use crate::core::{
-    record::{Record, Revision},
+    records::record::{Record, Revision},
     resource::ResourceKey,
     time::StoreTime,
 };
@@ -67,7 +67,7 @@ impl FirstSeen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::record::{Doubt, Stamp};
+    use crate::core::records::record::{Doubt, Stamp};
 
     fn at(milliseconds: u64) -> StoreTime {
         StoreTime::from_milliseconds(milliseconds)

@@ -49,7 +49,7 @@ use crate::{
     clock::Clock,
     config,
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },

@@ -13,7 +13,7 @@
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
 use super::keys::EtcdKeys;
-use crate::core::{record::Revision, resource::ResourceKey};
+use crate::core::{records::record::Revision, resource::ResourceKey};
 
 /// The record of a key and the floor of its bucket, as they were found.
 pub(super) struct FoundKey {

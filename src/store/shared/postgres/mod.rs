@@ -56,12 +56,15 @@ use super::{
 use crate::{
     config,
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },
     entropy::random_u64,
-    store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label},
+    store::{
+        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
+        encoding::{self, Label},
+    },
 };
 
 /// Records in PostgreSQL.

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Row;
 
-use crate::core::{record::Revision, resource::ResourceKey, time::StoreTime};
+use crate::core::{records::record::Revision, resource::ResourceKey, time::StoreTime};
 
 /// The time of an answer, and the last number of the sequence at that time.
 #[derive(Clone, Copy)]

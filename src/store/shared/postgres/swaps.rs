@@ -14,7 +14,7 @@ use super::{
     statements::Ask,
 };
 use crate::{
-    core::{record::Revision, resource::KeyDigest, time::StoreTime},
+    core::{records::record::Revision, resource::KeyDigest, time::StoreTime},
     store::{StoreError, shared::batch::Carrier},
 };
 

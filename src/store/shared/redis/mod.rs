@@ -43,12 +43,15 @@ use super::{
 use crate::{
     config,
     core::{
-        record::{Record, Revision, Snapshot},
+        records::record::{Record, Revision, Snapshot},
         resource::ResourceKey,
         time::StoreTime,
     },
     entropy::random_u64,
-    store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label},
+    store::{
+        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
+        encoding::{self, Label},
+    },
 };
 
 /// The time for the question whether Redis evicts keys, at the start.

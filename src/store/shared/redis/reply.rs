@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use redis::Script;
 
-use crate::core::{record::Revision, time::StoreTime};
+use crate::core::{records::record::Revision, time::StoreTime};
 
 macro_rules! script {
     ($name:ident, $file:literal) => {

@@ -1,0 +1,17 @@
+//! What both sides of a connection say in heads: fields, credentials, ranges, dates, and the readings of a request
+//! (DESIGN, section 3, rules 14 and 18).
+
+pub mod client_address;
+pub mod cors;
+pub mod credentials;
+pub mod digits;
+pub mod expectation;
+pub mod fields;
+pub mod forwarded;
+pub mod http_date;
+pub mod own_fields;
+pub mod path_mapping;
+pub mod range;
+pub mod readings;
+pub mod request_target;
+pub mod via;

@@ -1,0 +1,15 @@
+//! Tags and dates: where they come from, how they are spelled, compared and judged (DESIGN, section 6).
+
+pub mod bare_tags;
+pub mod checksum;
+pub mod coarse_tag;
+pub mod entity_tag;
+pub mod followed_tags;
+pub mod head_answer;
+pub mod issued_tag;
+pub mod json;
+pub mod parts_hash;
+pub mod precondition;
+pub mod recent_tags;
+pub mod told_dates;
+pub mod validators;

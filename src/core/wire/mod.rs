@@ -1,0 +1,8 @@
+//! Scanners of the bytes on a connection, which read each byte once.
+
+pub mod chunks;
+pub mod head;
+pub mod http2_frames;
+pub mod request_body;
+pub mod request_line;
+pub mod response_scan;
