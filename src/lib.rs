@@ -2,34 +2,35 @@
 //!
 //! # The crate's map: the request path in ten steps
 //!
-//! 1. A connection is accepted ([`server`]), and pingora parses a request. `proxy/serve.rs` is the way of each request,
-//!    over either protocol: `proxy/entry.rs` sets limits on the connection, `proxy/target.rs` brings the target into
-//!    origin-form, and `proxy/arrival.rs` asks the door.
-//! 2. The door ([`routing::door`]), a pure function, finds the route by the normal form of the path ([`core::http::request_target`],
-//!    [`core::route`]). It refuses any target that can be read in two ways, and makes the resource key
-//!    ([`core::resource`]).
+//! 1. A connection is accepted ([`server`]), and `downstream/session.rs` reads a request. `proxy/serve.rs` is the way
+//!    of each request, over either protocol: `proxy/entry.rs` sets limits on the connection, `proxy/target.rs` brings
+//!    the target into origin-form, and `proxy/arrival.rs` asks the door.
+//! 2. The door ([`routing::door`]), a pure function, finds the route by the normal form of the path
+//!    ([`core::http::request_target`], [`core::route`]). It refuses any target that can be read in two ways, and makes
+//!    the resource key ([`core::resource`]).
 //! 3. An unguarded request goes straight to a server (`proxy/forward.rs`), and both bodies flow at a time
 //!    (`downstream/relay.rs`). So does a request on a route that only observes, with a verdict computed alongside
 //!    (`proxy/observe.rs`). Their path ends here.
 //! 4. A guarded request ([`routing::GuardedRequest`]) goes to [`service::handle`], which reads it as the route's
-//!    [`dialect`] spells it, with its preconditions ([`core::tags::precondition`]). [`guard::Guard`] takes one of four paths:
-//!    `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or `guard/lease/mod.rs` for an operation on
-//!    a lease ([`core::lease`]). `guard/lease/usage.rs` judges what a lease means for reads and writes. If the dialect
-//!    is a list of operations, `service/operation.rs` takes one path or several, and brings the answers into its words.
-//! 5. The guard first looks in memory: at the record ([`core::records::record`], from the [`store`]) and at the remembered
-//!    responses (`guard/knowledge/responses.rs`), as far as the principal may see them
+//!    [`dialect`] spells it, with its preconditions ([`core::tags::precondition`]). [`guard::Guard`] takes one of four
+//!    paths: `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or `guard/lease/mod.rs` for an
+//!    operation on a lease ([`core::lease`]). `guard/lease/usage.rs` judges what a lease means for reads and writes. If
+//!    the dialect is a list of operations, `service/operation.rs` takes one path or several, and brings the answers
+//!    into its words.
+//! 5. The guard first looks in memory: at the record ([`core::records::record`], from the [`store`]) and at the
+//!    remembered responses (`guard/knowledge/responses.rs`), as far as the principal may see them
 //!    (`guard/knowledge/principal.rs`). A read may end here with 304 or 412, and a write with a refusal
 //!    ([`core::verdict`]).
 //! 6. The body of a write is received completely, in memory and then in a spool file (`body/receive.rs`). The write
 //!    then waits for its turn among those on the same resource (`guard/claim/queue.rs`).
-//! 7. The write is judged from memory or by a probe of the upstream (`guard/write/admit.rs`, `guard/probe/judge.rs`). Its
-//!    mark is swapped in against the exact revision that it was judged at (`guard/claim/mark.rs`, [`core::records::steps`]). The
-//!    write now holds the claim.
+//! 7. The write is judged from memory or by a probe of the upstream (`guard/write/admit.rs`, `guard/probe/judge.rs`).
+//!    Its mark is swapped in against the exact revision that it was judged at (`guard/claim/mark.rs`,
+//!    [`core::records::steps`]). The write now holds the claim.
 //! 8. The proxy makes one exchange with the upstream ([`upstream`]). The exchange of a write (`guard/write/send.rs`) is
 //!    never repeated once a byte of it was sent.
 //! 9. The response to a read gets its tag (`guard/read/label.rs`), spelled so that it names one state
-//!    ([`core::tags::coarse_tag`]). After a write the proxy learns the new state (`guard/write/new_state.rs`) and settles the
-//!    claim as applied, not applied, unclear, or in doubt.
+//!    ([`core::tags::coarse_tag`]). After a write the proxy learns the new state (`guard/write/new_state.rs`) and
+//!    settles the claim as applied, not applied, unclear, or in doubt.
 //! 10. The answer goes out through `downstream/relay.rs`. A refusal ([`core::refusal`]) becomes a
 //!     `downstream/local_answer.rs`. [`downstream::respond`] is the only writer of those. The access log gets its line
 //!     ([`telemetry::access`]).

@@ -165,7 +165,7 @@ impl ValueKind<Option<Box<str>>> for Suffix {
             check.hinted(text.span(), message, hint);
             return None;
         }
-        dialect.grammar().metadata().map(|_grammar| text.get_ref().as_str().into())
+        dialect.grammar().description().map(|_grammar| text.get_ref().as_str().into())
     }
 }
 

@@ -29,8 +29,8 @@ use crate::core::{
 pub mod azure;
 pub mod azure_table;
 pub mod blocks;
+pub mod description;
 pub mod lists;
-pub mod metadata;
 pub mod native;
 pub mod s3;
 pub mod settings;
@@ -39,8 +39,8 @@ mod toy;
 pub mod xml;
 
 use blocks::{BlockGrammar, SentContent};
+use description::{DescriptionGrammar, DescriptionUse};
 use lists::ListGrammar;
-use metadata::{MetadataGrammar, MetadataUse};
 use settings::{Defaults, Demands, DialectFacts};
 
 impl Dialect {
@@ -127,8 +127,8 @@ pub struct Call {
     pub content: SentContent,
     /// The resources that a list shows.
     pub listing: Option<Listing>,
-    /// The use that it makes of the metadata of its resource.
-    pub metadata: MetadataUse,
+    /// The use that it makes of the description of its resource.
+    pub description: DescriptionUse,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
@@ -333,8 +333,8 @@ pub trait Grammar: Sync {
         None
     }
 
-    /// Returns the grammar of metadata, if the dialect has them.
-    fn metadata(&self) -> Option<&'static dyn MetadataGrammar> {
+    /// Returns the grammar of descriptions, if the dialect has them.
+    fn description(&self) -> Option<&'static dyn DescriptionGrammar> {
         None
     }
 

@@ -8,7 +8,7 @@ use http::{HeaderName, Method};
 use crate::{
     core::{lease::LeaseId, policy::GuardRules, quirks::Quirks, refusal::Refusal, tags::precondition::Preconditions},
     dialect::{
-        Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse,
+        Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, description::DescriptionUse,
         native,
     },
 };
@@ -39,7 +39,7 @@ impl Grammar for Toy {
             checksums: Vec::new(),
             content: SentContent::default(),
             listing: None,
-            metadata: MetadataUse::None,
+            description: DescriptionUse::None,
             forwarded: None,
             cuts_parts: false,
             part_checksum: None,

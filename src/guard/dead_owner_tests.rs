@@ -77,7 +77,7 @@ async fn a_mark_is_taken_over_by_a_client_that_was_shown_nothing() {
 
 /// No write may ever come that takes the mark over, and readers need the tag for a write of their own.
 #[tokio::test]
-async fn a_read_with_metadata_has_its_tag_again_when_the_write_of_a_dead_owner_can_come_no_more() {
+async fn a_read_with_a_description_has_its_tag_again_when_the_write_of_a_dead_owner_can_come_no_more() {
     let azure = dialect("azure");
     let rules = GuardRules {
         dialect: azure,

@@ -36,6 +36,7 @@ mod read;
 mod received_client;
 pub(crate) mod refusals;
 mod request;
+mod services;
 #[cfg(test)]
 mod testing;
 mod write;
@@ -77,11 +78,11 @@ pub(crate) enum Verb<'a> {
 
 /// The handler of guarded requests under one configuration.
 pub struct Guard {
-    pub(crate) knowledge: Arc<Knowledge>,
-    pub(crate) claims: Arc<Claims>,
-    pub(crate) leases: Arc<Leases>,
-    pub(crate) writes: Writes,
-    pub(crate) reads: Reads,
+    knowledge: Arc<Knowledge>,
+    claims: Arc<Claims>,
+    leases: Arc<Leases>,
+    writes: Writes,
+    reads: Reads,
     cors: Cors,
     exchanger: Arc<Exchanger>,
     gates: Gates,

@@ -30,9 +30,7 @@ use crate::{
             precondition::{Preconditions, RangeCondition, TagCondition},
         },
     },
-    dialect::{
-        Call, ForwardedHead, Grammar, Incoming, Intent, blocks::SentContent, metadata::MetadataUse, s3::Signature,
-    },
+    dialect::{Call, ForwardedHead, Grammar, Incoming, Intent, description::DescriptionUse, s3::Signature},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{WantedPlace, fields::FieldsOfHead as _},
@@ -68,10 +66,8 @@ pub(crate) struct AnnouncedContent {
     pub(crate) follows: bool,
     /// The checksums that it should have.
     pub(crate) checksums: Vec<Checksum>,
-    /// Its meaning.
-    pub(crate) kind: SentContent,
-    /// The use that the request makes of the metadata of its resource.
-    pub(crate) metadata: MetadataUse,
+    /// The use that the request makes of the description of its resource.
+    pub(crate) description: DescriptionUse,
 }
 
 /// A route that enforces its guard, and what the request does there.
@@ -113,12 +109,10 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { intent, mut conditions, checksums, content, mut metadata, lease_id, needs_lease, forwarded, .. } =
-            call;
+        let Call { intent, mut conditions, checksums, mut description, lease_id, needs_lease, forwarded, .. } = call;
         let mut head = client.head().clone();
-        if let (Some(metadata), Some(grammar)) = (metadata.new_metadata(), rules.dialect.grammar().metadata()) {
-            let names = head.spelled_fields().filter_map(|(field, _)| grammar.name_in(field));
-            names.for_each(|name| metadata.spell(name));
+        if let Some(grammar) = rules.dialect.grammar().description() {
+            description.spell(grammar, head.spelled_fields().map(|(field, _)| field));
         }
         if let Some(forwarded) = forwarded {
             replace_head(&mut head, forwarded)?;
@@ -144,7 +138,7 @@ impl Request {
             key,
             method: guarded.methods.judged.clone(),
             head,
-            content: AnnouncedContent { follows: client.has_content(), checksums, kind: content, metadata },
+            content: AnnouncedContent { follows: client.has_content(), checksums, description },
             conditions,
             sender: Sender {
                 principal,
@@ -209,8 +203,8 @@ impl Request {
         self.is_get_or_head() && !self.content.follows
     }
 
-    /// Returns the name of the target among those that share the key. In the azure dialect the query names no other
-    /// target: it names the operation and the right to it.
+    /// Returns the name of the target among those that share the key. In some dialects the query names no
+    /// other target: it names the operation and the right to it.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
         let target = if self.rules().quirks.query_names_target { target } else { split_query(target).0 };

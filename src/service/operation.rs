@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::{Service, verb};
+use super::{Service, azure_blob::blocks::ListedBlocks, verb};
 use crate::{
     body::Client,
     core::{
         objects::description::CONTENT_MD5, policy::GuardRules, records::idempotency::REPLAYED,
         tags::validators::Modified,
     },
-    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, metadata::MetadataUse},
+    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, description::DescriptionUse},
     entropy::number_of_answer,
     guard::{Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, remove_validators},
     routing::GuardedRequest,
@@ -31,8 +31,8 @@ impl Service<'_> {
     ) -> Result<Answer, Halt> {
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.guard.request(client, guarded, rules, call.clone())?;
-        let answer = self.carry_out(client, &request, call.intent, guarded.is_lease).await;
-        if is_applied(&answer) && call.intent == Intent::Write && !request.content.metadata.is_alone() {
+        let answer = self.carry_out(client, &request, &call, guarded.is_lease).await;
+        if is_applied(&answer) && call.intent == Intent::Write && !request.content.description.is_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
             self.end_upload(&request);
         }
@@ -55,27 +55,30 @@ impl Service<'_> {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        intent: Intent,
+        call: &Call,
         is_lease: bool,
     ) -> Result<Answer, Halt> {
-        match intent {
+        match call.intent {
             Intent::StageBlock => {
                 self.guard.finish_expected_delete(client, request).await;
-                let answer = Box::pin(self.stage_block(client, request)).await;
+                let answer = Box::pin(self.stage_block(client, request, &call.content)).await;
                 self.guard.finish_delete_after(client, request, false, answer).await
             }
             Intent::RemoveTree => Box::pin(self.remove_tree(client, request)).await,
-            Intent::Write => self.guard.serve(client, request, Verb::Write(Some(self))).await,
+            Intent::Write => {
+                let blocks = ListedBlocks { service: self, content: &call.content };
+                self.guard.serve(client, request, Verb::Write(Some(&blocks))).await
+            }
             intent => self.guard.serve(client, request, verb(intent, is_lease)).await,
         }
     }
 
     /// Removes a collection, and drops the knowledge of the resources in it.
     async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
-        self.guard.knowledge.note_removal(request).await?;
+        self.guard.note_removal(request).await?;
         let answer = self.guard.serve(client, request, Verb::Write(None)).await;
         if !has_removed_nothing(&answer) {
-            self.guard.knowledge.note_removal(request).await?;
+            self.guard.note_removal(request).await?;
         }
         answer
     }
@@ -169,7 +172,7 @@ impl Service<'_> {
         };
         if matches!(call.intent, Intent::Read | Intent::ReadBlocks) && head.status.is_success() {
             // Without the store the state of the lease is unknown, and the answer omits it.
-            if let Ok(snapshot) = self.guard.knowledge.snapshot(&request.key).await {
+            if let Ok(snapshot) = self.guard.record_of(request).await {
                 insert(&mut head, &request.grammar().state_fields(&snapshot))?;
             }
         }
@@ -255,8 +258,8 @@ fn has_removed_nothing(answer: &Result<Answer, Halt>) -> bool {
 
 /// Names the checksum of the whole as that of the content, if an answer has the whole. That of a part is another one.
 fn label_checksum(head: &mut ResponseHeader, request: &Request) -> pingora::Result<()> {
-    let is_shown = request.content.metadata == MetadataUse::Shown && head.status == StatusCode::OK;
-    let Some(grammar) = request.grammar().metadata().filter(|_| is_shown) else { return Ok(()) };
+    let is_shown = request.content.description == DescriptionUse::Shown && head.status == StatusCode::OK;
+    let Some(grammar) = request.grammar().description().filter(|_| is_shown) else { return Ok(()) };
     match head.remove_header(&grammar.checksum_of_whole()) {
         Some(checksum) => head.insert_header(CONTENT_MD5, checksum),
         None => Ok(()),

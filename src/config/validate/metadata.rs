@@ -10,7 +10,7 @@ use crate::{
 pub(super) fn suits_route(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
     check.refuse(
         keys.own.metadata_suffix.as_ref().filter(|text| !text.get_ref().is_empty()),
-        guard.dialect.grammar().metadata().is_none(),
+        guard.dialect.grammar().description().is_none(),
         format!("metadata_suffix has no effect with dialect = {:?}", guard.dialect.word()),
         "leave it out: only clients of dialect = \"azure\" send metadata",
     );

@@ -13,7 +13,10 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode;
 
-use crate::core::http::request_target::{join_query, split_query};
+use crate::core::{
+    http::request_target::{join_query, split_query},
+    policy::GuardRules,
+};
 
 /// The largest size of all names and values together, in bytes. It is that of Azure Blob Storage.
 pub const BYTES_MAX: usize = 8 * 1024;
@@ -95,8 +98,19 @@ pub(super) fn is_field_value(value: &str) -> bool {
         && value.bytes().all(|octet| octet == b'\t' || (b' '..=b'~').contains(&octet))
 }
 
-/// Returns the target of the document for the resource with this target: the suffix stands at the end of the path.
-pub fn document_target(target: &[u8], suffix: &str) -> Vec<u8> {
+impl GuardRules {
+    /// Whether documents beside the resources of the route describe them.
+    pub const fn keeps_descriptions(&self) -> bool {
+        self.metadata_suffix.is_some()
+    }
+
+    /// Returns the target of the document for the resource with this target: its suffix stands at the end of the path.
+    pub fn document_target(&self, target: &[u8]) -> Vec<u8> {
+        document_target(target, self.metadata_suffix.as_deref().unwrap_or_default())
+    }
+}
+
+fn document_target(target: &[u8], suffix: &str) -> Vec<u8> {
     let (path, query) = split_query(target);
     join_query(&[path, suffix.as_bytes()].concat(), query)
 }

@@ -194,8 +194,7 @@ mod tests {
             ("20c", "a%20C", None),
         ] {
             let normal: String =
-                percent_encoding::utf8_percent_encode(suffix, crate::core::http::request_target::ENCODED)
-                    .collect();
+                percent_encoding::utf8_percent_encode(suffix, crate::core::http::request_target::ENCODED).collect();
             let suffix = LiteralText::exact(normal).ignoring_case();
             let folded = fold_normal(segment);
             let found = suffix.is_end_of(segment.as_bytes(), folded.as_bytes()).then(|| suffix.cut_from(segment));

@@ -26,7 +26,7 @@ use crate::{
             precondition::{Preconditions, TagCondition},
         },
     },
-    dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, metadata::MetadataUse},
+    dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, description::DescriptionUse},
 };
 
 /// The refusal of an operation on a container by a route of blobs.
@@ -97,9 +97,9 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
             AzureOperation::ListBlobs => Some(list::read(&query, metadata_suffix.is_some())?),
             _ => None,
         },
-        metadata: match metadata_suffix {
+        description: match metadata_suffix {
             Some(_) => metadata::used(operation, headers)?,
-            None => MetadataUse::None,
+            None => DescriptionUse::None,
         },
         forwarded: Some(ForwardedHead { method, target, fields }),
         cuts_parts: operation == AzureOperation::ReadBlob,

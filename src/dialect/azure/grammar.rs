@@ -21,7 +21,7 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Fresh, Grammar, Incoming, LeaseOperation,
-        Random, Response, blocks::BlockGrammar, lists::ListGrammar, metadata::MetadataGrammar,
+        Random, Response, blocks::BlockGrammar, description::DescriptionGrammar, lists::ListGrammar,
     },
 };
 
@@ -107,7 +107,7 @@ impl Grammar for Azure {
         Some(&AzureLists)
     }
 
-    fn metadata(&self) -> Option<&'static dyn MetadataGrammar> {
+    fn description(&self) -> Option<&'static dyn DescriptionGrammar> {
         Some(&AzureMetadata)
     }
 

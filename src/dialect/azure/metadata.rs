@@ -15,7 +15,7 @@ use crate::{
         },
         refusal::{Code, Refusal},
     },
-    dialect::metadata::{MetadataGrammar, MetadataUse},
+    dialect::description::{DescriptionGrammar, DescriptionUse},
 };
 
 /// Metadata and properties of Azure Blob Storage.
@@ -27,23 +27,23 @@ pub(super) struct AzureMetadata;
 /// # Errors
 ///
 /// The description in its fields cannot be kept, or it has content that would be dropped.
-pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<MetadataUse, Refusal> {
+pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<DescriptionUse, Refusal> {
     Ok(match operation {
-        AzureOperation::ReadBlob | AzureOperation::ReadMetadata => MetadataUse::Shown,
+        AzureOperation::ReadBlob | AzureOperation::ReadMetadata => DescriptionUse::Shown,
         AzureOperation::PutBlob | AzureOperation::PutBlockList => {
             let properties = properties(operation, headers)?;
-            MetadataUse::ReplacedWithContent(ResourceDescription { metadata: read(headers)?, properties })
+            DescriptionUse::ReplacedWithContent(ResourceDescription { metadata: read(headers)?, properties })
         }
         AzureOperation::SetMetadata => {
             check_empty(headers)?;
-            MetadataUse::ReplacedAlone(DescribedPart::Metadata(read(headers)?))
+            DescriptionUse::ReplacedAlone(DescribedPart::Metadata(read(headers)?))
         }
         AzureOperation::SetProperties => {
             check_empty(headers)?;
-            MetadataUse::ReplacedAlone(DescribedPart::Properties(properties(operation, headers)?))
+            DescriptionUse::ReplacedAlone(DescribedPart::Properties(properties(operation, headers)?))
         }
-        AzureOperation::DeleteBlob => MetadataUse::Removed,
-        _ => MetadataUse::None,
+        AzureOperation::DeleteBlob => DescriptionUse::Removed,
+        _ => DescriptionUse::None,
     })
 }
 
@@ -105,7 +105,7 @@ fn refusal_of(fault: MetadataFault) -> Refusal {
     }
 }
 
-impl MetadataGrammar for AzureMetadata {
+impl DescriptionGrammar for AzureMetadata {
     fn fields(&self, description: &ResourceDescription) -> Vec<(String, HeaderValue)> {
         let metadata = description.metadata.iter().map(|(name, value)| ([METADATA_PREFIX, name].concat(), value));
         let properties = description
@@ -134,7 +134,7 @@ impl MetadataGrammar for AzureMetadata {
 mod tests {
     use super::*;
 
-    fn of(operation: AzureOperation, fields: &[(&'static str, &str)]) -> Result<MetadataUse, &'static str> {
+    fn of(operation: AzureOperation, fields: &[(&'static str, &str)]) -> Result<DescriptionUse, &'static str> {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
@@ -147,7 +147,7 @@ mod tests {
         let fields =
             [("x-ms-meta-owner", "a b"), ("x-ms-meta-_x", ""), ("x-ms-date", "today"), ("content-length", "0")];
         let set = of(AzureOperation::SetMetadata, &fields);
-        let Ok(MetadataUse::ReplacedAlone(DescribedPart::Metadata(mut metadata))) = set else {
+        let Ok(DescriptionUse::ReplacedAlone(DescribedPart::Metadata(mut metadata))) = set else {
             panic!("{:?}", of(AzureOperation::SetMetadata, &fields))
         };
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x", ""), ("owner", "a b")]);
@@ -161,7 +161,7 @@ mod tests {
         metadata.spell("owner");
         let uploads = [AzureOperation::PutBlob, AzureOperation::PutBlockList];
         assert!(uploads.iter().all(|upload| of(*upload, &fields)
-            == Ok(MetadataUse::ReplacedWithContent(ResourceDescription {
+            == Ok(DescriptionUse::ReplacedWithContent(ResourceDescription {
                 metadata: metadata.clone(),
                 ..ResourceDescription::default()
             }))));
@@ -188,13 +188,17 @@ mod tests {
             "content-type: text/x".to_owned(),
         ];
         for upload in [AzureOperation::PutBlob, AzureOperation::PutBlockList] {
-            let Ok(MetadataUse::ReplacedWithContent(description)) = of(upload, &fields) else { panic!("{upload:?}") };
+            let Ok(DescriptionUse::ReplacedWithContent(description)) = of(upload, &fields) else {
+                panic!("{upload:?}")
+            };
             assert_eq!(shown(&description), kept, "{upload:?}");
         }
-        let Ok(MetadataUse::ReplacedAlone(set)) = of(AzureOperation::SetProperties, &fields) else { panic!("no set") };
+        let Ok(DescriptionUse::ReplacedAlone(set)) = of(AzureOperation::SetProperties, &fields) else {
+            panic!("no set")
+        };
         assert_eq!(shown(&ResourceDescription::default().with(set)), kept);
         for (operation, is_kept) in [(AzureOperation::PutBlob, true), (AzureOperation::PutBlockList, false)] {
-            let Ok(MetadataUse::ReplacedWithContent(description)) = of(operation, &[("content-md5", MD5)]) else {
+            let Ok(DescriptionUse::ReplacedWithContent(description)) = of(operation, &[("content-md5", MD5)]) else {
                 panic!("{operation:?}")
             };
             assert_eq!(!description.is_empty(), is_kept, "{operation:?}");
@@ -230,9 +234,9 @@ mod tests {
     #[test]
     fn only_operations_on_whole_blobs_use_metadata() {
         for operation in [AzureOperation::PutBlock, AzureOperation::LeaseBlob, AzureOperation::CreateContainer] {
-            assert_eq!(of(operation, &[]), Ok(MetadataUse::None), "{operation:?}");
+            assert_eq!(of(operation, &[]), Ok(DescriptionUse::None), "{operation:?}");
         }
-        assert_eq!(of(AzureOperation::DeleteBlob, &[]), Ok(MetadataUse::Removed));
-        assert_eq!(of(AzureOperation::ReadMetadata, &[]), Ok(MetadataUse::Shown));
+        assert_eq!(of(AzureOperation::DeleteBlob, &[]), Ok(DescriptionUse::Removed));
+        assert_eq!(of(AzureOperation::ReadMetadata, &[]), Ok(DescriptionUse::Shown));
     }
 }

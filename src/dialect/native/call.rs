@@ -14,7 +14,7 @@ use crate::{
     },
     dialect::{
         Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent,
-        metadata::MetadataUse,
+        description::DescriptionUse,
     },
 };
 
@@ -91,7 +91,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         checksums: Vec::new(),
         content: SentContent::default(),
         listing: None,
-        metadata: MetadataUse::None,
+        description: DescriptionUse::None,
         forwarded: None,
         cuts_parts: false,
         part_checksum: None,

@@ -196,9 +196,9 @@ fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTim
     // The exchanges that change the document before and after the content, and the read of the document.
     let change = upstream.connect_timeout.saturating_mul(servers).saturating_add(upstream.timeout);
     let change = change.saturating_add(upstream.queue.max_wait);
-    let metadata = change.saturating_mul(2).saturating_add(rules.probe_timeout);
-    let metadata = if rules.metadata_suffix.is_some() { metadata } else { Duration::ZERO };
-    let exchange = exchange.saturating_add(metadata);
+    let description = change.saturating_mul(2).saturating_add(rules.probe_timeout);
+    let description = if rules.keeps_descriptions() { description } else { Duration::ZERO };
+    let exchange = exchange.saturating_add(description);
     // The probe before the write, for its verdict, and the one after it.
     let probes = rules.probe_timeout.saturating_mul(2);
     now.plus(connecting.saturating_add(exchange).saturating_add(probes).saturating_add(DEADLINE_GRACE))

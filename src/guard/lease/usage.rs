@@ -216,7 +216,7 @@ pub(crate) fn lease_obstacle(request: &Request) -> Obstacle {
     Obstacle::Lease(request.rules().lease.as_ref().map_or(AbsentLease::Refuse, |rules| rules.absent))
 }
 
-/// Whether the conditions of a request are judged before the lease. In Azure all are, except `If-None-Match: *`.
+/// Whether the conditions of a request are judged before the lease: all but `If-None-Match: *`, in some dialects.
 pub(crate) fn conditions_go_first(request: &Request) -> bool {
     let conditions = &request.conditions;
     request.rules().quirks.conditions_before_lease
@@ -224,8 +224,8 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
         && conditions.if_none_match != Some(TagCondition::Any)
 }
 
-/// Whether the upstream is probed before a request is refused by its lease. In Azure the conditions of a read are
-/// judged first. A read or removal of a missing resource gets 404, whatever lease it names, since a missing resource
+/// Whether the upstream is probed before a request is refused by its lease. Some dialects judge the conditions of a
+/// read first. A read or removal of a missing resource gets 404, whatever lease it names, since a missing resource
 /// has no lease.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;

@@ -20,7 +20,7 @@ use crate::{
         },
         verdict::{Verdict, excluded, judge_write},
     },
-    dialect::metadata::MetadataGrammar,
+    dialect::description::DescriptionGrammar,
     guard::{Halt, knowledge::evidence::match_rule, refusals, request::Request},
 };
 
@@ -49,8 +49,8 @@ impl Probes {
     /// The verdict on the preconditions. If the request passes, this function returns what the request was judged by.
     pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
         request.affinity.judge_anew();
-        // What has metadata must exist, and memory does not tell.
-        if request.content.metadata.is_alone() {
+        // What is described must exist, and memory does not tell.
+        if request.content.description.is_alone() {
             return self.judge_by_probe(request, snapshot).await;
         }
         match self.knowledge.verdict(request, snapshot).await {
@@ -135,10 +135,10 @@ fn before(tag: &EntityTag, spelling: &Spelling) -> Before {
     Before::Tag(ShortName::of_tag(&spelling.at_backend(tag)))
 }
 
-/// Returns the refusal of metadata for a resource that does not exist, if the request has nothing else.
+/// Returns the refusal of a description for a resource that does not exist, if the request has nothing else.
 fn nothing_to_describe(request: &Request) -> Option<Refusal> {
-    let grammar = request.grammar().metadata().filter(|_| request.content.metadata.is_alone());
-    grammar.map(MetadataGrammar::nothing_to_describe)
+    let grammar = request.grammar().description().filter(|_| request.content.description.is_alone());
+    grammar.map(DescriptionGrammar::nothing_to_describe)
 }
 
 impl Judged {

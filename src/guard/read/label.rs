@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, StatusCode, header};
 
-use super::{Reads, metadata::describe, ranges::whole_or_part};
+use super::{Reads, described::describe, ranges::whole_or_part};
 use crate::{
     body::MemoryUse,
     core::{
@@ -27,7 +27,7 @@ use crate::{
             label::first_date,
             responses::{not_modified_fields, selecting_fields},
         },
-        probe::metadata::Described,
+        probe::description::Described,
         refusals,
         request::Request,
     },
@@ -36,7 +36,7 @@ use crate::{
 
 impl Reads {
     /// Labels the upstream's response, and judges the client's conditions by that label. The response represents the
-    /// resource together with its metadata, if the read shows them.
+    /// resource together with its description, if the read shows them.
     pub(super) async fn answer_read(
         &self,
         request: &Request,

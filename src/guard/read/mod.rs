@@ -32,15 +32,15 @@ use crate::{
         },
         verdict::failed_read,
     },
-    dialect::metadata::MetadataUse,
+    dialect::description::DescriptionUse,
     store::StoreError,
     upstream::{Exchange, Failure, Purpose, Transport, fields::request_head},
 };
 use label::confirm;
 use ranges::whole_head;
 
+mod described;
 pub(crate) mod label;
-pub(crate) mod metadata;
 pub(crate) mod ranges;
 mod settled;
 
@@ -95,9 +95,9 @@ impl Reads {
             // Boxed, so that the futures of other reads stay small.
             return box_future(|| self.read_settled(client, request)).await;
         }
-        if request.content.metadata == MetadataUse::Shown {
+        if request.content.description == DescriptionUse::Shown {
             // Boxed, so that the futures of other reads stay small.
-            return box_future(|| self.read_with_metadata(client, request)).await;
+            return box_future(|| self.read_described(client, request)).await;
         }
         // The version is read first, so that content requested afterwards is never older.
         let snapshot = self.knowledge.snapshot(&request.key).await;
@@ -247,7 +247,7 @@ impl Reads {
             head.remove_header(&header::RANGE);
         }
         let whole = if purpose == Purpose::Read { whole_head(request, &head) } else { None };
-        let described = self.metadata_of(request).await;
+        let described = self.description_of(request).await;
         let mut exchange = ask(head).await?;
         if let Some(whole) = whole {
             if let Some(part) = self.part_instead(request, snapshot, &whole, exchange.head()) {

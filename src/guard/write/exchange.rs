@@ -7,8 +7,8 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::{
     Writes,
     admit::{Admitted, Basis},
+    description::{after_change, half_changed},
     idempotency::KeyedWrite,
-    metadata::{after_change, half_changed},
     new_state::{NewState, describes_target},
     parts::Parts,
     send::end_of,

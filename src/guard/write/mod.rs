@@ -27,10 +27,10 @@ use touches::Related;
 pub(crate) mod admit;
 pub(crate) mod checksums;
 mod deferred;
+mod description;
 mod exchange;
 pub(crate) mod idempotency;
 mod judge;
-mod metadata;
 pub(crate) mod method_in_form;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
@@ -107,7 +107,7 @@ impl Writes {
     ) -> Result<Answer, Halt> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         checksums::check(request, &request.content.checksums, &body).await?;
-        // The retry of a list is recognised by the list itself: its blocks may be gone.
+        // A retry is recognised by what its request has brought: what that stands for may be gone.
         let mut attempt = match self.begin(key, client.head(), request, &body).await? {
             Beginning::First(attempt) => attempt,
             Beginning::Replayed(answer) => return Ok(answer),

@@ -125,7 +125,7 @@ impl Writes {
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
         let must_be_verbatim = request.method == Method::PUT
             && request.rules().tag_after_write == TagAfterWrite::Verbatim
-            && !request.content.metadata.is_alone();
+            && !request.content.description.is_alone();
         let needs_body = must_be_verbatim || request.rules().etag.needs_body();
         let end = Instant::now() + request.rules().probe_timeout;
         let asked = timeout_at(end, self.probes.ask(request, Method::GET, needs_body, None)).await.ok()?.ok()?;
@@ -167,7 +167,7 @@ impl Writes {
         } else {
             exchange.discard().await;
         }
-        if !request.content.metadata.leaves_none() {
+        if !request.content.description.leaves_none() {
             validators.modified = self.probes.last_change(request, validators.modified, end).await.ok()?;
         }
         if validators.tag.is_some() {

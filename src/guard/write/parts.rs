@@ -11,8 +11,8 @@ use crate::{
         objects::description::{DOCUMENT_TYPE, DocumentChange, KeptDocument, ResourceDescription},
         records::record::Revision,
     },
-    dialect::metadata::MetadataUse,
-    guard::{Halt, lease::usage::send_fence, probe::metadata::document_head, request::Request},
+    dialect::description::DescriptionUse,
+    guard::{Halt, lease::usage::send_fence, probe::description::document_head, request::Request},
 };
 
 /// The parts of a write, in their order.
@@ -38,8 +38,8 @@ pub(super) struct Part {
 impl Parts {
     /// Returns the parts of a write with this body, as far as they are known before the claim.
     pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Halt> {
-        let before = match &request.content.metadata {
-            MetadataUse::Removed => Some(part(request, &DocumentChange::Removed)?),
+        let before = match &request.content.description {
+            DescriptionUse::Removed => Some(part(request, &DocumentChange::Removed)?),
             _ => None,
         };
         Ok(Self { before, main: head_of_write(request, body)?, document: None, after: None })
@@ -47,17 +47,17 @@ impl Parts {
 
     /// Adds the parts that depend on the document beside the resource.
     pub(super) fn complete(&mut self, request: &Request, kept: KeptDocument) -> Result<(), Halt> {
-        match &request.content.metadata {
-            MetadataUse::ReplacedAlone(new) => {
+        match &request.content.description {
+            DescriptionUse::ReplacedAlone(new) => {
                 let Part { head, body } = put(request, &kept.into_description().with(new.clone()))?;
                 (self.main, self.document) = (head, Some(body));
             }
-            MetadataUse::ReplacedWithContent(new) => {
+            DescriptionUse::ReplacedWithContent(new) => {
                 let (before, after) = kept.around_new_content(new);
                 self.before = before.map(|change| part(request, &change)).transpose()?;
                 self.after = after.map(|change| part(request, &change)).transpose()?;
             }
-            MetadataUse::Removed | MetadataUse::None | MetadataUse::Shown => {}
+            DescriptionUse::Removed | DescriptionUse::None | DescriptionUse::Shown => {}
         }
         Ok(())
     }

@@ -35,34 +35,35 @@ use crate::{
 impl Service<'_> {
     /// Keeps a block of a client that the upstream lets in. The upstream gets nothing of it, so the lease is judged once
     /// more when the list arrives.
-    pub(crate) async fn stage_block(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
-        let (SentContent::Block(id), Some(grammar)) = (&request.content.kind, request.grammar().blocks()) else {
+    pub(crate) async fn stage_block(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        content: &SentContent,
+    ) -> Result<Answer, Halt> {
+        let (SentContent::Block(id), Some(grammar)) = (content, request.grammar().blocks()) else {
             return Err(refusals::of_field().into());
         };
-        let (name, snapshot) = (upload_of(request), self.guard.knowledge.record(request).await?);
-        if name.owner.address.is_some() || self.guard.writes.bodies.turn_of(&name).is_none() {
-            self.guard.leases.probes.let_in(request, &snapshot).await?;
-        }
-        self.guard.leases.permit(request, &snapshot).await?;
-        let block = self.guard.writes.bodies.receive(client).await.map_err(refusals::of_body)?;
+        let name = upload_of(request);
+        let asks_upstream = name.owner.address.is_some() || self.guard.bodies().turn_of(&name).is_none();
+        self.guard.must_permit(request, asks_upstream).await?;
+        let block = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
         check_checksums(request, &request.content.checksums, &block).await?;
         let turn = self.take_turn(&name).await?;
         let upload = UploadOf { name, address: request.sender.address, turn };
-        self.guard.writes.bodies.stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
+        self.guard.bodies().stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
         Ok(Answer::local(grammar.kept()))
     }
 
     /// Returns the blocks in a list that was received, or what was received instead of a list.
-    async fn joined(&self, request: &Request, received: Body) -> Result<Body, Halt> {
-        let (SentContent::BlockList { checksums }, Some(grammar)) = (&request.content.kind, request.grammar().blocks())
-        else {
+    async fn joined(&self, request: &Request, content: &SentContent, received: Body) -> Result<Body, Halt> {
+        let (SentContent::BlockList { checksums }, Some(grammar)) = (content, request.grammar().blocks()) else {
             return Ok(received);
         };
         let list = self.read_list(grammar, &received).await?;
         let name = upload_of(request);
         let turn = self.last_turn(&name).await?;
-        let body =
-            self.guard.writes.bodies.join((&name, turn), &list).await.map_err(|error| refused(grammar, error))?;
+        let body = self.guard.bodies().join((&name, turn), &list).await.map_err(|error| refused(grammar, error))?;
         check_checksums(request, checksums, &body).await?;
         Ok(body)
     }
@@ -71,8 +72,8 @@ impl Service<'_> {
     pub(crate) fn end_upload(&self, request: &Request) {
         if request.grammar().blocks().is_some() {
             let name = upload_of(request);
-            self.guard.writes.bodies.discard(&name);
-            self.guard.writes.bodies.has_written(name.owner);
+            self.guard.bodies().discard(&name);
+            self.guard.bodies().has_written(name.owner);
         }
     }
 
@@ -84,25 +85,25 @@ impl Service<'_> {
     ) -> Result<Option<(ShownDocument, bool)>, Halt> {
         let Some(grammar) = request.grammar().blocks() else { return Ok(None) };
         let name = upload_of(request);
-        let blocks = self.guard.writes.bodies.staged(&name, self.last_turn(&name).await?);
+        let blocks = self.guard.bodies().staged(&name, self.last_turn(&name).await?);
         Ok(Some((grammar.shown(target, &blocks), !blocks.is_empty())))
     }
 
     /// Gives this process the turn at an upload that it gets a block of. In a store of its own it always has it.
     async fn take_turn(&self, name: &UploadName) -> Result<Revision, Halt> {
-        let records = &self.guard.knowledge.records;
+        let records = self.guard.records();
         if !records.are_shared() {
             return Ok(Revision::default());
         }
-        let (key, owner) = (ResourceKey::of_upload(name.digest()), self.guard.claims.owner());
-        let (held, lasts) = (self.guard.writes.bodies.turn_of(name), self.guard.writes.bodies.block_ttl());
+        let (key, owner) = (ResourceKey::of_upload(name.digest()), self.guard.owner());
+        let (held, lasts) = (self.guard.bodies().turn_of(name), self.guard.bodies().block_ttl());
         let taken = records.update(&key, None, |snapshot| take_turn(snapshot, owner, held, lasts)).await;
         Ok(taken.map_err(|error| refusals::of_store(&error))?.snapshot.revision)
     }
 
     /// Returns the turn of the process that got the last block of an upload.
     async fn last_turn(&self, name: &UploadName) -> Result<Revision, Halt> {
-        let records = &self.guard.knowledge.records;
+        let records = self.guard.records();
         if !records.are_shared() {
             return Ok(Revision::default());
         }
@@ -112,11 +113,11 @@ impl Service<'_> {
 
     /// Reads a list.
     async fn read_list(&self, grammar: &dyn BlockGrammar, received: &Body) -> Result<Vec<BlockId>, Halt> {
-        let max_bytes = grammar.max_list_bytes(self.guard.writes.bodies.max_blocks());
+        let max_bytes = grammar.max_list_bytes(self.guard.bodies().max_blocks());
         let Some(len) = usize::try_from(received.len()).ok().filter(|len| *len <= max_bytes) else {
             return Err(grammar.refused(BlockFault::ListTooLong).into());
         };
-        let mut share = Share::none_of(&self.guard.writes.bodies.budget, MemoryUse::Body);
+        let mut share = Share::none_of(&self.guard.bodies().budget, MemoryUse::Body);
         if !share.hold_memory(len) {
             return Err(refusals::of_body(ReceiveError::Full));
         }
@@ -128,9 +129,15 @@ impl Service<'_> {
     }
 }
 
-impl WrittenContent for Service<'_> {
+/// What a request of a client means, whose blocks a list joins.
+pub(crate) struct ListedBlocks<'a> {
+    pub(crate) service: &'a Service<'a>,
+    pub(crate) content: &'a SentContent,
+}
+
+impl WrittenContent for ListedBlocks<'_> {
     fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<Body, Halt>> {
-        Box::pin(self.joined(request, received))
+        Box::pin(self.service.joined(request, self.content, received))
     }
 }
 

@@ -47,7 +47,7 @@ impl Service<'_> {
     async fn index(&self, request: &Request, folder: &str) -> Result<Vec<IndexEntry>, Halt> {
         let upstream = request.upstream();
         let head = index_head(request, folder)?;
-        let exchange = self.guard.reads.ask(request, head).await;
+        let exchange = self.guard.ask(request, head).await;
         let mut exchange = exchange.map_err(refusals::of_read)?;
         match exchange.head().status {
             StatusCode::OK => {}
@@ -61,7 +61,7 @@ impl Service<'_> {
                 return Err(Refusal::new(Code::UpstreamFailed, detail).into());
             }
         }
-        let budget = self.guard.writes.bodies.budget_for(MemoryUse::Response);
+        let budget = self.guard.bodies().budget_for(MemoryUse::Response);
         match read_whole(&mut exchange, INDEX_BYTES_MAX, upstream.timeout, budget).await.map_err(refusals::of_read)? {
             BufferedBody::Complete(index) => {
                 exchange.finish().await;

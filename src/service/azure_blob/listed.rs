@@ -71,7 +71,7 @@ impl Service<'_> {
         item: &Item,
     ) -> Result<Read, Halt> {
         let head = head_of_item(method, client.head(), request, item)?;
-        let Door::Guarded(guarded) = self.guard.writes.door(&head.method, &head, list.client) else {
+        let Door::Guarded(guarded) = self.guard.door(&head.method, &head, list.client) else {
             return Ok(Read::Hidden);
         };
         // A route with other rules may call another file by this name.
@@ -107,7 +107,7 @@ enum Read {
 
 /// Returns the metadata in the fields of a head: each name with its value.
 fn metadata_in(request: &Request, head: &ResponseHeader) -> Vec<(String, String)> {
-    let Some(grammar) = request.grammar().metadata() else { return Vec::new() };
+    let Some(grammar) = request.grammar().description() else { return Vec::new() };
     let value = |(field, value): (&str, &HeaderValue)| {
         Some((grammar.name_in(field)?.to_owned(), value.to_str().ok()?.to_owned()))
     };

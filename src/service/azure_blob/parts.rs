@@ -12,7 +12,6 @@ use crate::{
         http::range::{WantedRange, wanted},
         policy::TagSource,
         refusal::{Code, Refusal},
-        tags::validators::Validators,
     },
     dialect::PartChecksum,
     guard::{
@@ -58,7 +57,7 @@ impl Service<'_> {
         }
         let max_bytes = request.rules().max_hash_size_bytes;
         let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }, max_bytes).await?;
-        if request.rules().etag == TagSource::Version && !self.is_settled(request, &head).await {
+        if request.rules().etag == TagSource::Version && !self.guard.is_settled(request, &head).await {
             return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
@@ -95,7 +94,7 @@ impl Service<'_> {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let budget = self.guard.writes.bodies.budget_for(MemoryUse::Response);
+        let budget = self.guard.bodies().budget_for(MemoryUse::Response);
         let read = read_whole(&mut exchange, max_bytes, wait, budget).await;
         match read.map_err(refusals::of_read)? {
             // Bytes that were read before belong to a body that an earlier read gave up as too large.
@@ -111,14 +110,6 @@ impl Service<'_> {
                 Err(Refusal::new(Code::NotSupported, detail).into())
             }
         }
-    }
-
-    /// Whether the version on a response is still that of its resource, and no write is in flight. Then no write has
-    /// come between the label and the last byte.
-    async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
-        let Ok(now) = self.guard.knowledge.snapshot(&request.key).await else { return false };
-        let current = self.guard.knowledge.version_tag(request, &now, &[]);
-        now.has_no_pending_writes() && current.is_some() && current == Validators::from_headers(&head.headers).0.tag
     }
 }
 

@@ -1,4 +1,4 @@
-//! Metadata and properties of resources, for dialects that have them.
+//! Descriptions of resources, which are their metadata and properties, for dialects that have them.
 
 use http::{HeaderName, HeaderValue};
 
@@ -12,7 +12,7 @@ use crate::core::{
 
 /// The use that a request makes of the description of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum MetadataUse {
+pub enum DescriptionUse {
     /// Nothing.
     #[default]
     None,
@@ -26,9 +26,15 @@ pub enum MetadataUse {
     Removed,
 }
 
-impl MetadataUse {
-    /// Returns the metadata that the resource gets.
-    pub const fn new_metadata(&mut self) -> Option<&mut Metadata> {
+impl DescriptionUse {
+    /// Gives the new metadata the spelling that their names have in these fields, as they were received.
+    pub fn spell<'field>(&mut self, grammar: &dyn DescriptionGrammar, fields: impl Iterator<Item = &'field str>) {
+        if let Some(metadata) = self.new_metadata() {
+            fields.filter_map(|field| grammar.name_in(field)).for_each(|name| metadata.spell(name));
+        }
+    }
+
+    const fn new_metadata(&mut self) -> Option<&mut Metadata> {
         match self {
             Self::ReplacedWithContent(description) => Some(&mut description.metadata),
             Self::ReplacedAlone(DescribedPart::Metadata(metadata)) => Some(metadata),
@@ -53,7 +59,7 @@ impl MetadataUse {
 }
 
 /// The part of a grammar for metadata and properties.
-pub trait MetadataGrammar: Sync {
+pub trait DescriptionGrammar: Sync {
     /// Returns the fields that show a description to a reader. Their names have the case of the metadata.
     fn fields(&self, description: &ResourceDescription) -> Vec<(String, HeaderValue)>;
 

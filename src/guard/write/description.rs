@@ -3,10 +3,10 @@
 //! # Design
 //!
 //! *In which order?* The document never exists without its resource: it is written after the content, and removed before
-//! the resource. So a resource that is created again has no metadata of its predecessor, whenever a process may have
+//! the resource. So a resource that is created again has no description of its predecessor, whenever a process may have
 //! crashed. A checksum in the document is removed before the content is replaced.
 //!
-//! *Why is the document read first?* Metadata and properties are replaced apart from each other. A resource that never had
+//! *Why is the document read first?* The parts of a description are replaced apart from each other. A resource that never had
 //! a document then needs no removal of it, and a read costs less than a write.
 //!
 //! *What if only one of the two succeeds?* Then the write is half done, and neither applied nor refused. The client gets
@@ -34,7 +34,7 @@ impl Writes {
     /// Completes the parts of a write that depend on the document beside its resource. If this fails, nothing was
     /// written.
     pub(super) async fn complete(&self, request: &Request, claim: Held, parts: &mut Parts) -> Result<Held, Halt> {
-        if !request.content.metadata.depends_on_old() {
+        if !request.content.description.depends_on_old() {
             return Ok(claim);
         }
         let completed = match self.probes.kept_document(request).await {
@@ -130,21 +130,21 @@ pub(super) fn after_change(outcome: Outcome, has_changed: bool) -> Outcome {
     if has_changed && outcome != Outcome::Applied { half_done(outcome) } else { outcome }
 }
 
-/// The refusal of a write to whose metadata the upstream has given this answer.
+/// The refusal of a write to whose description the upstream has given this answer.
 fn not_told(status: StatusCode) -> Refusal {
-    let detail = format!("the upstream answered {} to the change of the metadata", status.as_u16());
+    let detail = format!("the upstream answered {} to the change of the description", status.as_u16());
     Refusal::new(Code::UpstreamFailed, detail)
 }
 
-/// Tells the client what has become of its write, whatever has become of the metadata.
+/// Tells the client what has become of its write, whatever has become of the description.
 fn half_written(refusal: Refusal) -> Refusal {
-    half(refusal, "the content was written, but perhaps not its metadata: read the resource, and write it again")
+    half(refusal, "the content was written, but perhaps not its description: read the resource, and write it again")
 }
 
 /// Tells the client what has become of its write, if the document of the resource was changed before its content.
 pub(super) fn half_changed(refusal: Refusal, has_changed: bool) -> Refusal {
     let detail =
-        "the metadata were changed, but perhaps not the content: read the resource, and send the request again";
+        "the description was changed, but perhaps not the content: read the resource, and send the request again";
     if has_changed { half(refusal, detail) } else { refusal }
 }
 

@@ -1,4 +1,4 @@
-//! Reads that show the metadata of their resource, which are in a document of their own at the upstream.
+//! Reads that show the description of their resource, which is in a document of their own at the upstream.
 //!
 //! # Design
 //!
@@ -6,7 +6,7 @@
 //! write was under way at either moment and none came in between, they are. Otherwise the read asks again. If writes do
 //! not cease, the client gets what the upstream has shown, without validators: no condition can then be based on it.
 //!
-//! *Why are the metadata asked for first?* The content may be long. Until it ends, its exchange takes one of the
+//! *Why is the description asked for first?* The content may be long. Until it ends, its exchange takes one of the
 //! upstream's connections, and two reads that each wait for a second one could wait for each other.
 
 use http::header;
@@ -23,8 +23,8 @@ use crate::{
         refusal::Refusal,
         tags::validators::Modified,
     },
-    dialect::metadata::MetadataUse,
-    guard::{Answer, Halt, answer::remove_validators, probe::metadata::Described, refusals, request::Request},
+    dialect::description::DescriptionUse,
+    guard::{Answer, Halt, answer::remove_validators, probe::description::Described, refusals, request::Request},
     store::StoreError,
 };
 
@@ -32,8 +32,8 @@ use crate::{
 const ATTEMPTS: usize = 3;
 
 impl Reads {
-    /// Handles a read of a resource with its metadata.
-    pub(super) async fn read_with_metadata(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
+    /// Handles a read of a resource with its description.
+    pub(super) async fn read_described(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
         // Received first, so that the body can be sent again.
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut attempt = 1;
@@ -70,19 +70,19 @@ impl Reads {
         self.knowledge.record(request).await.is_ok_and(|after| shows_settled_state(before, &after))
     }
 
-    /// Asks for the metadata that a read shows, if it shows any.
-    pub(super) async fn metadata_of(&self, request: &Request) -> Option<Result<Described, Refusal>> {
-        match request.content.metadata {
+    /// Asks for the description that a read shows, if it shows any.
+    pub(super) async fn description_of(&self, request: &Request) -> Option<Result<Described, Refusal>> {
+        match request.content.description {
             // Boxed, so that the futures of other reads stay small.
-            MetadataUse::Shown => Some(Box::pin(self.probes.metadata(request)).await),
+            DescriptionUse::Shown => Some(Box::pin(self.probes.description(request)).await),
             _ => None,
         }
     }
 }
 
-/// Describes a representation by its metadata and properties. Their change is a change of the representation, which has the later date.
+/// Adds its description to a representation, which has the later of both dates.
 pub(super) fn describe(head: &mut ResponseHeader, request: &Request, described: &Described) -> pingora::Result<()> {
-    let Some(grammar) = request.grammar().metadata() else { return Ok(()) };
+    let Some(grammar) = request.grammar().description() else { return Ok(()) };
     for (name, value) in grammar.fields(&described.kept.clone().into_description()) {
         head.insert_header(name, value)?;
     }

@@ -8,10 +8,7 @@ use super::{Probes, head::probe_head, unreadable::timed_out};
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        objects::{
-            description::{DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription},
-            metadata::document_target,
-        },
+        objects::description::{DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription},
         refusal::{Code, Refusal},
         tags::validators::{Modified, tells_absence},
     },
@@ -30,9 +27,8 @@ pub(crate) struct Described {
 
 /// Returns the head of a request with this method for the document, with the credentials of the client.
 pub(crate) fn document_head(request: &Request, method: Method) -> Result<Box<RequestHeader>, Refusal> {
-    let suffix = request.rules().metadata_suffix.as_deref().unwrap_or_default();
     let mut head = probe_head(request, method, true).ok_or_else(refusals::of_field)?;
-    let target = document_target(head.raw_path(), suffix);
+    let target = request.rules().document_target(head.raw_path());
     head.set_raw_path(&target).map_err(|_error| refusals::of_field())?;
     Ok(head)
 }
@@ -40,7 +36,7 @@ pub(crate) fn document_head(request: &Request, method: Method) -> Result<Box<Req
 impl Probes {
     /// Asks for the description that a client wants to read, with its credentials. A resource without a document has
     /// an empty one.
-    pub(crate) async fn metadata(&self, request: &Request) -> Result<Described, Refusal> {
+    pub(crate) async fn description(&self, request: &Request) -> Result<Described, Refusal> {
         let head = document_head(request, Method::GET)?;
         let described = self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?;
         match described.kept {
@@ -56,7 +52,7 @@ impl Probes {
         Ok(self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?.kept)
     }
 
-    /// Returns the date of the last change of a resource whose content has this date. If the route keeps metadata, it
+    /// Returns the date of the last change of a resource whose content has this date. If the route keeps descriptions, it
     /// is the later of two.
     pub(crate) async fn last_change(
         &self,
@@ -64,7 +60,7 @@ impl Probes {
         of_content: Option<Modified>,
         end: Instant,
     ) -> Result<Option<Modified>, Refusal> {
-        let Some(of_content) = of_content.filter(|_| request.rules().metadata_suffix.is_some()) else {
+        let Some(of_content) = of_content.filter(|_| request.rules().keeps_descriptions()) else {
             return Ok(of_content);
         };
         let mut head = document_head(request, Method::GET)?;
@@ -118,5 +114,5 @@ impl Probes {
 }
 
 fn unusable(why: &str) -> Refusal {
-    Refusal::new(Code::UpstreamFailed, format!("the metadata of the resource cannot be read: {why}"))
+    Refusal::new(Code::UpstreamFailed, format!("the description of the resource cannot be read: {why}"))
 }

@@ -1,0 +1,68 @@
+//! What operations of services need beside the verbs.
+
+use http::Method;
+use pingora::http::{RequestHeader, ResponseHeader};
+
+use super::{Guard, Halt, Request};
+use crate::{
+    body::Bodies,
+    core::{http::client_address::ClientAddress, records::record::Snapshot, tags::validators::Validators},
+    routing::door::Door,
+    store::{Records, StoreError},
+    upstream::{Exchange, Failure},
+};
+
+impl Guard {
+    /// Returns the budgets of bodies.
+    pub(crate) const fn bodies(&self) -> &Bodies {
+        &self.writes.bodies
+    }
+
+    /// Returns the records of all resources.
+    pub(crate) fn records(&self) -> &Records {
+        &self.knowledge.records
+    }
+
+    /// Returns the number of this process in the marks that it makes.
+    pub(crate) fn owner(&self) -> u64 {
+        self.claims.owner()
+    }
+
+    /// Reads the record of the resource of a request, perhaps from memory.
+    pub(crate) async fn record_of(&self, request: &Request) -> Result<Snapshot, StoreError> {
+        self.knowledge.snapshot(&request.key).await
+    }
+
+    /// Refuses a request that the lease of its resource forbids. If `asks_upstream`, the upstream must let its client in
+    /// too.
+    pub(crate) async fn must_permit(&self, request: &Request, asks_upstream: bool) -> Result<(), Halt> {
+        let snapshot = self.knowledge.record(request).await?;
+        if asks_upstream {
+            self.leases.probes.let_in(request, &snapshot).await?;
+        }
+        self.leases.permit(request, &snapshot).await.map(drop)
+    }
+
+    /// Whether the version on a response is still that of its resource, and no write is in flight. Then no write has come
+    /// between the label and the last byte.
+    pub(crate) async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
+        let Ok(now) = self.record_of(request).await else { return false };
+        let current = self.knowledge.version_tag(request, &now, &[]);
+        now.has_no_pending_writes() && current.is_some() && current == Validators::from_headers(&head.headers).0.tag
+    }
+
+    /// Notes in the record that the resources below that of a request may be removed.
+    pub(crate) async fn note_removal(&self, request: &Request) -> Result<(), Halt> {
+        Ok(self.knowledge.note_removal(request).await?)
+    }
+
+    /// Asks the upstream something else with the credentials of a request.
+    pub(crate) async fn ask(&self, request: &Request, head: Box<RequestHeader>) -> Result<Exchange, Failure> {
+        self.reads.ask(request, head).await
+    }
+
+    /// Decides where a request goes that a service has made, as the door does.
+    pub(crate) fn door(&self, method: &Method, head: &RequestHeader, client: ClientAddress) -> Door {
+        self.writes.door(method, head, client)
+    }
+}
