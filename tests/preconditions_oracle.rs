@@ -6,10 +6,10 @@
 
 use http::{HeaderMap, Method, header};
 use ifmatch::core::{
-    http::http_date::HttpDate,
     policy::Require,
     tags::{
         entity_tag::EntityTag,
+        http_date::HttpDate,
         precondition::{
             ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, range_applies, requirement,
         },

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use http::{HeaderMap, HeaderValue, header};
-use ifmatch::core::{
-    http::http_date::HttpDate,
-    tags::{
-        entity_tag::EntityTag,
-        precondition::{Preconditions, TagCondition},
-    },
+use ifmatch::core::tags::{
+    entity_tag::EntityTag,
+    http_date::HttpDate,
+    precondition::{Preconditions, TagCondition},
 };
 use proptest::{collection::vec, prelude::*};
 

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod cause;
+pub mod digits;
 pub mod http;
 pub mod lease;
 pub mod objects;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::{Service, azure_blob::blocks::ListedBlocks, verb};
+use super::{Service, azure_blob::blocks::JoinedBlocks, verb};
 use crate::{
     body::Client,
     core::{
@@ -66,7 +66,7 @@ impl Service<'_> {
             }
             Intent::RemoveTree => Box::pin(self.remove_tree(client, request)).await,
             Intent::Write => {
-                let blocks = ListedBlocks { service: self, content: &call.content };
+                let blocks = JoinedBlocks { service: self, content: &call.content };
                 self.guard.serve(client, request, Verb::Write(Some(&blocks))).await
             }
             intent => self.guard.serve(client, request, verb(intent, is_lease)).await,

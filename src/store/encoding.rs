@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
 use crate::core::{
-    http::digits::hexadecimal_text,
+    digits::hexadecimal_text,
     lease::{Lease, LeaseMode, LeaseSet},
     records::record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
     tags::{bare_tags::BareTags, told_dates::FirstDate},

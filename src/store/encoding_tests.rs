@@ -5,7 +5,6 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
-    http::http_date::HttpDate,
     lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
     records::{
@@ -16,6 +15,7 @@ use crate::core::{
     tags::{
         bare_tags::{Listed, ShortName},
         entity_tag::EntityTag,
+        http_date::HttpDate,
         recent_tags::RecentTags,
         validators::{Modified, Representation, Validators},
     },

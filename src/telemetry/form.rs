@@ -9,7 +9,7 @@ use std::{
 use super::timestamp::Timestamp;
 use crate::{
     config::LogForm as Form,
-    core::http::digits::{push_decimal, push_hexadecimal, push_padded},
+    core::digits::{push_decimal, push_hexadecimal, push_padded},
 };
 
 /// The name of a field, with the characters around it in each form.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::core::http::digits::push_padded;
+use crate::core::digits::push_padded;
 
 /// The text of the last second. Hundreds of lines share it, and the calendar costs as much as the rest of a line.
 #[derive(Debug, Default)]

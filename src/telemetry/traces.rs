@@ -25,7 +25,7 @@ use opentelemetry_sdk::{
     trace::{SdkTracer, SdkTracerProvider, Span},
 };
 
-use crate::core::http::digits::{hexadecimal_text, push_hexadecimal};
+use crate::core::digits::{hexadecimal_text, push_hexadecimal};
 
 /// The field of W3C Trace Context with the ids of the trace and the span.
 pub const TRACEPARENT: &str = "traceparent";

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use ifmatch::core::{http::http_date::HttpDate, policy::TagSource};
+use ifmatch::core::{policy::TagSource, tags::http_date::HttpDate};
 use tokio::time::advance;
 
 use crate::{

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 
 use crate::core::{
-    http::{http_date::HttpDate, via::PSEUDONYM},
-    tags::entity_tag::EntityTag,
+    http::via::PSEUDONYM,
+    tags::{entity_tag::EntityTag, http_date::HttpDate},
 };
 
 /// Whether the value of a field says that a cache gave the answer.

@@ -4,11 +4,9 @@
 pub mod client_address;
 pub mod cors;
 pub mod credentials;
-pub mod digits;
 pub mod expectation;
 pub mod fields;
 pub mod forwarded;
-pub mod http_date;
 pub mod own_fields;
 pub mod path_mapping;
 pub mod range;

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 
 use super::metadata::ends_with;
-use crate::core::http::http_date::HttpDate;
+use crate::core::tags::http_date::HttpDate;
 
 /// The largest number of folders that one page is made of. A page that needs more ends early.
 pub const FOLDERS_MAX: usize = 100;

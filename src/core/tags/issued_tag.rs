@@ -2,7 +2,7 @@
 
 use super::entity_tag::EntityTag;
 use crate::core::{
-    http::digits::{push_decimal, push_hexadecimal},
+    digits::{push_decimal, push_hexadecimal},
     records::record::Revision,
 };
 

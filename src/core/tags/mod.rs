@@ -6,6 +6,7 @@ pub mod coarse_tag;
 pub mod entity_tag;
 pub mod followed_tags;
 pub mod head_answer;
+pub mod http_date;
 pub mod issued_tag;
 pub mod json;
 pub mod parts_hash;

@@ -31,7 +31,7 @@
 
 use http::{HeaderMap, header};
 
-use crate::core::http::http_date::{HttpDate, single_date};
+use crate::core::tags::http_date::{HttpDate, single_date};
 
 /// The first date that can be told for the current state and for no earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,7 @@ use super::{
     entity_tag::{EntityTag, MalformedTag},
     told_dates::FirstDate,
 };
-use crate::core::http::http_date::{HttpDate, single_date};
+use crate::core::tags::http_date::{HttpDate, single_date};
 
 /// A modification date and how far it can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

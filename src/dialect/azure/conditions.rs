@@ -10,10 +10,10 @@ use super::{
     refusals::{bad_field, no_conditions, too_many_conditions, unknown_field, unsatisfiable},
 };
 use crate::core::{
-    http::http_date::HttpDate,
     refusal::Refusal,
     tags::{
         entity_tag::EntityTag,
+        http_date::HttpDate,
         precondition::{Combination, Preconditions, TagCondition},
     },
 };

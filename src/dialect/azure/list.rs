@@ -149,7 +149,7 @@ fn show_blob(body: &mut xml::Writer, item: &Item) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::http::http_date::HttpDate;
+    use crate::core::tags::http_date::HttpDate;
 
     fn listing(query: &str) -> Result<Listing, &'static str> {
         let query = Query::read(query.as_bytes()).map_err(|refusal| refusal.service.unwrap().code)?;

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 use super::{Probed, Probes, variants::OpenQuestion};
 use crate::{
     core::{
-        http::http_date::HttpDate,
         policy::TagSource,
         records::record::Snapshot,
         refusal::Refusal,
@@ -15,6 +14,7 @@ use crate::{
             coarse_tag::Spelling,
             entity_tag::EntityTag,
             head_answer::Aim,
+            http_date::HttpDate,
             precondition::{MatchRule, TagCondition},
             validators::{Representation, Validators},
         },

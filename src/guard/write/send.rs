@@ -6,8 +6,10 @@ use super::Writes;
 use crate::{
     body::Body,
     core::{
-        http::http_date::HttpDate, policy::TagSource, records::steps::Outcome, refusal::Refusal,
-        tags::told_dates::WriteEnd,
+        policy::TagSource,
+        records::steps::Outcome,
+        refusal::Refusal,
+        tags::{http_date::HttpDate, told_dates::WriteEnd},
     },
     guard::{Halt, claim::Held, refusals, request::Request},
     upstream::{Exchange, Failure, Purpose, fields::request_head},

@@ -130,12 +130,12 @@ impl Service<'_> {
 }
 
 /// What a request of a client means, whose blocks a list joins.
-pub(crate) struct ListedBlocks<'a> {
+pub(crate) struct JoinedBlocks<'a> {
     pub(crate) service: &'a Service<'a>,
     pub(crate) content: &'a SentContent,
 }
 
-impl WrittenContent for ListedBlocks<'_> {
+impl WrittenContent for JoinedBlocks<'_> {
     fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<Body, Halt>> {
         Box::pin(self.service.joined(request, self.content, received))
     }

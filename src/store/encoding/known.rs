@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{DamagedRecord, bytes, damaged, hex, latin, name};
 use crate::core::{
-    http::http_date::HttpDate,
     records::record::{Known, VariantName},
     tags::{
         bare_tags::{BareTags, Listed, ShortName},
         entity_tag::EntityTag,
+        http_date::HttpDate,
         recent_tags::RecentTags,
         told_dates::FirstDate,
         validators::{Modified, Representation, Validators},

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use crate::core::http::digits::{push_decimal, push_hexadecimal};
+use crate::core::digits::{push_decimal, push_hexadecimal};
 
 /// An object that is being written. Writing to memory never fails.
 pub(super) struct ObjectWriter<'a>(&'a mut Vec<u8>);

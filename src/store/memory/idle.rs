@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::entry::MemoryEntry;
 use crate::core::{
-    http::http_date::HttpDate,
     records::record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
     tags::{
         bare_tags::BareTags,
+        http_date::HttpDate,
         told_dates::FirstDate,
         validators::{Modified, Representation, Validators},
     },

@@ -3,14 +3,12 @@
 use http::Method;
 
 use super::*;
-use crate::core::{
-    http::http_date::HttpDate,
-    tags::{
-        entity_tag::EntityTag,
-        precondition::{Combination, TagCondition, judge as judge_by},
-        told_dates::FirstDate,
-        validators::{Modified, Validators},
-    },
+use crate::core::tags::{
+    entity_tag::EntityTag,
+    http_date::HttpDate,
+    precondition::{Combination, TagCondition, judge as judge_by},
+    told_dates::FirstDate,
+    validators::{Modified, Validators},
 };
 
 /// The last change of the current representation, in Unix seconds.

@@ -6,9 +6,9 @@ use super::{
     Combination, ConditionField, Preconditions, RangeCondition, TagCondition, azure,
     compare::{MatchRule, is_excluded, matches_by, names_current, names_current_weakly, reads},
 };
-use crate::core::{
-    http::http_date::HttpDate,
-    tags::validators::{Representation, Validators},
+use crate::core::tags::{
+    http_date::HttpDate,
+    validators::{Representation, Validators},
 };
 
 /// The result of judging the preconditions of a request.

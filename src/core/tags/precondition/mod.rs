@@ -13,7 +13,7 @@ mod restore;
 use std::fmt;
 
 use super::entity_tag::EntityTag;
-use crate::core::http::http_date::HttpDate;
+use crate::core::tags::http_date::HttpDate;
 
 pub use compare::MatchRule;
 pub use judge::{Judgement, judge, range_applies};

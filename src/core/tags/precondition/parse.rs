@@ -6,9 +6,9 @@ use http::{
 };
 
 use super::{Combination, ConditionField, Preconditions, RangeCondition, TagCondition};
-use crate::core::{
-    http::http_date::{HttpDate, single_date},
-    tags::entity_tag::{EntityTag, MalformedTag, trim_start},
+use crate::core::tags::{
+    entity_tag::{EntityTag, MalformedTag, trim_start},
+    http_date::{HttpDate, single_date},
 };
 
 /// The maximum number of tags in a list. Each is compared with the current one.
