@@ -131,6 +131,8 @@ pub mod service;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;
+#[cfg(test)]
+mod testing;
 mod threads;
 pub mod tls;
 pub mod upstream;

@@ -219,8 +219,8 @@ mod tests {
 
     use crate::{
         core::records::owed::Owed,
-        proxy::testing::{config, route},
         store::owed,
+        testing::{config, route},
     };
 
     /// The upstream of a test's route has `timeout` and `late_write_window` of 5 s each.

@@ -1,7 +1,7 @@
 //! Tests of the rules that need more than a look at one of them.
 
 use super::*;
-use crate::proxy::testing::guard;
+use crate::testing::guard;
 
 #[test]
 fn a_body_that_is_known_to_end_is_waited_for() {

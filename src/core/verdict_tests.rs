@@ -1,60 +1,18 @@
 //! The verdict on writes: what is refused, what passes, and when only the upstream can tell.
 
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::*;
-use crate::core::{
-    policy::{
-        Collections, Compare, Dialect, Guarantee, Idempotency, MethodOverride, OnWrite, ProbeAuth, ReadConsistency,
-        Require, TagAfterWrite, TagSource,
+use crate::{
+    core::{
+        policy::{Require, TagSource},
+        tags::{entity_tag::EntityTag, json::JsonPointer, validators::Validators},
     },
-    tags::{entity_tag::EntityTag, json::JsonPointer, validators::Validators},
+    testing,
 };
 
 fn guard(require: Require) -> GuardRules {
-    GuardRules {
-        etag: TagSource::Content,
-        ignored_json: Vec::new(),
-        unique_tags: false,
-        etag_suffixes: Vec::new(),
-        accept_weak_own: false,
-        mirror_header: None,
-        other_writers: false,
-        compare: Compare::Strong,
-        require,
-        require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
-        allow_any: false,
-        on_write: OnWrite::Probe,
-        tag_after_write: TagAfterWrite::Verbatim,
-        safe_methods: Vec::new(),
-        append_methods: vec![Method::POST],
-        reads: ReadConsistency::Any,
-        method_override: MethodOverride::Refuse,
-        collections: Collections::Detect,
-        websocket: false,
-        guarantee: Guarantee::Store,
-        observe: false,
-        max_hash_size_bytes: 1,
-        hash_wait: None,
-        identity_headers: Vec::new(),
-        identity_cookies: Vec::new(),
-        identity_query: Vec::new(),
-        identity_ttl: Duration::ZERO,
-        claim_max_wait: Duration::ZERO,
-        claim_max_waiters: 1,
-        probe_timeout: Duration::ZERO,
-        probe_auth: ProbeAuth::Client,
-        idempotency: Idempotency::Off,
-        idempotency_ttl: Duration::ZERO,
-        probe_region: Box::default(),
-        metadata_suffix: None,
-        dialect: Dialect::default(),
-        quirks: Dialect::default().quirks(),
-        also_changes: Vec::new(),
-        lease: None,
-    }
+    GuardRules { other_writers: false, require, ..testing::guard() }
 }
 
 fn conditions(fields: &[(&'static str, &'static str)]) -> Preconditions {

@@ -284,14 +284,3 @@ impl Client for ClientSession {
         ClientSession::gone(self).now_or_never().is_some()
     }
 }
-
-/// A session of HTTP/1.1 whose head has arrived on this connection.
-#[cfg(test)]
-pub(crate) async fn arrived(mut stream: Stream) -> ClientSession {
-    let (mut bytes, mut scan) = (BytesMut::new(), crate::core::wire::head::HeadScan::default());
-    while scan.look(&bytes) != crate::core::wire::head::HeadState::Complete {
-        super::http1::read_ahead(&mut stream, &mut bytes).await.expect("a head");
-    }
-    let head = bytes.split_to(scan.end()).freeze();
-    ClientSession::of_http1(stream, &head, bytes).unwrap_or_else(|_stream| panic!("a well-formed head"))
-}

@@ -17,7 +17,7 @@ use crate::{
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);

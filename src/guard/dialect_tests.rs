@@ -5,7 +5,7 @@ use http::Method;
 use super::testing::{Fault, Fixture, When};
 use crate::{
     core::policy::{Dialect, GuardRules},
-    proxy::testing::guard,
+    testing::guard,
 };
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use crate::{
         resource::ResourceKey,
     },
     patience::within,
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const KEY: &str = "Idempotency-Key: \"8e03978e\"\r\n";

@@ -12,7 +12,7 @@ use crate::{
         policy::{GuardRules, LeaseRules, Require, TagSource},
         resource::ResourceKey,
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const DOC: &str = "doc";

@@ -13,7 +13,7 @@ use crate::{
         policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource},
         resource::ResourceKey,
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const FAULTS: [Fault; 3] = [Fault::AnswerLost, Fault::Hangs, Fault::Unavailable];

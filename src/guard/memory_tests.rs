@@ -14,7 +14,7 @@ use crate::{
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 fn exclusive(etag: TagSource) -> GuardRules {

@@ -5,7 +5,7 @@ use http::Method;
 use super::testing::Fixture;
 use crate::{
     core::policy::{GuardRules, Require},
-    proxy::testing::guard,
+    testing::guard,
 };
 
 async fn start() -> Fixture {

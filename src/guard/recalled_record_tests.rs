@@ -12,7 +12,7 @@ use crate::{
         records::{record::Mark, steps::claim, waiting::sign},
         resource::ResourceKey,
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 /// A write without a read of the record, where the time costs nothing.

@@ -11,7 +11,7 @@ use crate::{
         lease::testing::rules,
         policy::{GuardRules, Idempotency, LeaseRules, Require, TagSource},
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 fn versions() -> GuardRules {

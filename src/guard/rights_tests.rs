@@ -25,7 +25,7 @@ use crate::{
         resource::ResourceKey,
     },
     patience::within,
-    proxy::testing::{PATIENCE, guard},
+    testing::{PATIENCE, guard},
 };
 use ways::{DATA, KINDS, STATUSES, Way, azure_ways, container_ways, native_ways, plain_ways};
 

@@ -16,7 +16,7 @@ use crate::{
         },
         resource::ResourceKey,
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);

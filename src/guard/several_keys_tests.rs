@@ -18,7 +18,7 @@ use crate::{
         route::{PathPattern, TouchTemplate},
     },
     patience::within,
-    proxy::testing::guard,
+    testing::guard,
 };
 
 /// What the writes of the fixture touch.

@@ -9,7 +9,7 @@ use http::Method;
 use super::testing::{Asked, Fault, Fixture, Response, When, dialect};
 use crate::{
     core::policy::{GuardRules, Require, TagSource},
-    proxy::testing::guard,
+    testing::guard,
 };
 
 /// Ids in Base64.

@@ -8,7 +8,7 @@ use http::Method;
 use super::testing::Fixture;
 use crate::{
     core::policy::{GuardRules, Require, TagSource},
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const HOLD: Duration = Duration::from_secs(30);

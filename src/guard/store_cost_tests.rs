@@ -10,7 +10,7 @@ use crate::{
         lease::testing::rules,
         policy::{GuardRules, Idempotency, LeaseRules, Require, TagSource},
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 /// A pessimistic route that grants leases of one second.

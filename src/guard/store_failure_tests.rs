@@ -11,7 +11,7 @@ use crate::{
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 const FAULTS: [Fault; 3] = [Fault::Unavailable, Fault::Hangs, Fault::AnswerLost];

@@ -15,7 +15,7 @@ use crate::{
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },
-    proxy::testing::guard,
+    testing::guard,
 };
 
 async fn start() -> Fixture {

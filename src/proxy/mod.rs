@@ -29,8 +29,6 @@ mod pass;
 mod serve;
 mod target;
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
 mod tests;
 mod unread;
 

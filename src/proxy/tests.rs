@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::testing::{PATIENCE, Proxy, answer_ok, backend, guard, read_message, route};
+use crate::testing::{PATIENCE, Proxy, answer_ok, backend, guard, read_message, route};
 
 const LARGE: usize = 20 * 1024 * 1024;
 

@@ -83,11 +83,11 @@ mod tests {
             lease::testing::{Resource, acquire, id},
             records::record::{Mark, Record, Revision, Stamp},
         },
-        proxy::testing::{guard, route},
         store::{
             Incarnation, Swapped,
             memory::{MemoryStore, Room},
         },
+        testing::{guard, route},
     };
 
     /// Returns a store with more than one page of empty records, and this one after all of them.

@@ -50,11 +50,11 @@ mod tests {
         core::time::StoreTime,
         generation::{Live, Serving},
         guard::Guard,
-        proxy::testing::{config, route},
         store::{
             Incarnation, Store,
             memory::{MemoryStore, Room},
         },
+        testing::{config, route},
     };
 
     const HOUR: Duration = Duration::from_secs(3600);

@@ -19,7 +19,7 @@ use crate::{
         refusal::Code,
         resource::KeyTemplate,
     },
-    proxy::testing::{config, guard, route},
+    testing::{config, guard, route},
 };
 
 /// Paths of routes, and whether they are guarded.

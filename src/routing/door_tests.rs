@@ -8,7 +8,7 @@ use super::{super::table::RoutingTable, *};
 use crate::{
     config::Upstream,
     core::{policy::MethodOverride, resource::KeyTemplate},
-    proxy::testing::{config, guard, route},
+    testing::{config, guard, route},
 };
 
 #[path = "door_method_tests.rs"]

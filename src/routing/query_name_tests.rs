@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     core::{http::client_address::ClientAddress, refusal::Code, resource::KeyTemplate},
-    proxy::testing::{config, guard, route},
+    testing::{config, guard, route},
 };
 
 const NAME: &str = "doc_id";

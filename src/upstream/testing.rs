@@ -1,6 +1,6 @@
 //! Shared parts of this module's tests: upstreams that follow a script, over real sockets.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Method;
@@ -13,8 +13,9 @@ use tokio::{
 use super::{Choice, Exchange, Exchanger, Failure, Purpose, WantedPlace, fields::request_head};
 use crate::{
     body::{Body, BodyBudget, Content, MemoryUse, Share},
-    config::{Balance, Forwarded, HashBy, HealthCheck, HostHeader, Queue, Upstream},
+    config::Upstream,
     core::http::client_address::ClientAddress,
+    testing,
 };
 
 /// Long enough for any exchange that is meant to succeed.
@@ -45,27 +46,15 @@ pub(super) fn refusing_server() -> (TcpSocket, String) {
 
 pub(super) fn upstream(servers: &[&str]) -> Upstream {
     Upstream {
-        ignore_case: false,
         name: "test".into(),
         identity: "test".into(),
-        servers: servers.iter().map(ToString::to_string).collect(),
         connect_timeout: PATIENCE,
         timeout: PATIENCE,
         late_write_window: PATIENCE,
         reuse_idle_writes: PATIENCE,
-        weights: BTreeMap::new(),
-        balance: Balance::default(),
-        hash_by: HashBy::default(),
         read_timeout: PATIENCE,
         write_timeout: PATIENCE,
-        idle_timeout: Duration::from_secs(55),
-        max_connections: 1024,
-        queue: Queue::default(),
-        health: HealthCheck::default(),
-        host_header: HostHeader::default(),
-        forwarded: Forwarded::default(),
-        tls: None,
-        http2: false,
+        ..testing::upstream(servers.iter().map(ToString::to_string).collect())
     }
 }
 

@@ -3,20 +3,20 @@
 use std::{sync::LazyLock, time::Duration};
 
 use http::Method;
-use ifmatch::core::{
-    lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
-    policy::{
-        AbsentLease, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseAuth, LeaseGuards,
-        LeaseRules, MethodOverride, OnWrite, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+use ifmatch::{
+    config::parse,
+    core::{
+        lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
+        policy::{AbsentLease, GuardRules, LeaseAuth, LeaseGuards, LeaseRules},
+        records::record::{Known, Revision, Snapshot, VariantName},
+        tags::{
+            entity_tag::EntityTag,
+            issued_tag::{content_tag, version_tag},
+            precondition::{MatchRule, Preconditions, TagCondition},
+            validators::{Representation, Validators},
+        },
+        verdict::{Evidence, Verdict, judge_from_memory, judge_write},
     },
-    records::record::{Known, Revision, Snapshot, VariantName},
-    tags::{
-        entity_tag::EntityTag,
-        issued_tag::{content_tag, version_tag},
-        precondition::{MatchRule, Preconditions, TagCondition},
-        validators::{Representation, Validators},
-    },
-    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 
 use super::{rules::Mode, store::TICK};
@@ -114,55 +114,27 @@ fn tag_of(content: Content) -> EntityTag {
 /// Returns the rules of a route. A write without a precondition gets rules that require none.
 fn guard(mode: Mode, presented: Presented) -> &'static GuardRules {
     static GUARDS: LazyLock<Vec<GuardRules>> = LazyLock::new(|| {
-        let all = Mode::ALL.map(|mode| [Require::Always, Require::Never].map(|require| new_guard(mode, require)));
+        let all = Mode::ALL.map(|mode| ["always", "never"].map(|require| new_guard(mode, require)));
         all.into_iter().flatten().collect()
     });
     let place = Mode::ALL.iter().position(|one| *one == mode).unwrap();
     &GUARDS[place * 2 + usize::from(presented.base.is_none())]
 }
 
-fn new_guard(mode: Mode, require: Require) -> GuardRules {
-    GuardRules {
-        compare: Compare::Strong,
-        lease: Some(lease_rules().clone()),
-        etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
-        ignored_json: Vec::new(),
-        unique_tags: false,
-        etag_suffixes: Vec::new(),
-        accept_weak_own: false,
-        mirror_header: None,
-        other_writers: mode == Mode::ContentShared,
-        require,
-        require_methods: vec![Method::PUT],
-        allow_any: false,
-        on_write: OnWrite::Probe,
-        tag_after_write: TagAfterWrite::Verbatim,
-        safe_methods: Vec::new(),
-        append_methods: vec![Method::POST],
-        reads: ReadConsistency::Any,
-        method_override: MethodOverride::Refuse,
-        collections: Collections::Detect,
-        observe: false,
-        max_hash_size_bytes: 1,
-        hash_wait: None,
-        identity_headers: Vec::new(),
-        identity_cookies: Vec::new(),
-        identity_query: Vec::new(),
-        identity_ttl: Duration::ZERO,
-        claim_max_wait: Duration::ZERO,
-        claim_max_waiters: 1,
-        probe_timeout: Duration::ZERO,
-        probe_auth: ProbeAuth::Client,
-        websocket: false,
-        guarantee: Guarantee::Store,
-        idempotency: Idempotency::Off,
-        idempotency_ttl: Duration::ZERO,
-        probe_region: Box::default(),
-        metadata_suffix: None,
-        dialect: Dialect::default(),
-        quirks: Dialect::default().quirks(),
-        also_changes: Vec::new(),
-    }
+fn new_guard(mode: Mode, require: &str) -> GuardRules {
+    let (etag, other_writers) = match mode {
+        Mode::Version => ("version", false),
+        Mode::ContentExclusive => ("content", false),
+        Mode::ContentShared => ("content", true),
+    };
+    let text = format!(
+        "[upstreams.backend]\nservers = [\"127.0.0.1:1\"]\n\
+         [[routes]]\nname = \"docs\"\npath = \"/docs/{{id}}\"\nupstream = \"backend\"\npolicy = \"optimistic\"\n\
+         etag = \"{etag}\"\nother_writers = {other_writers}\nrequire = \"{require}\"\n"
+    );
+    let config = parse("exploration.toml", &text).expect("a configuration").config;
+    let rules = config.routes[0].guard.as_deref().expect("a guarded route");
+    GuardRules { lease: Some(lease_rules().clone()), ..rules.clone() }
 }
 
 /// Returns rules for leases that end after a tick.

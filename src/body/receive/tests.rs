@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 use crate::{
-    downstream::session::{self, ClientSession},
     telemetry::metrics::Gauged as _,
+    testing::{arrived, put_arrived},
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,18 +33,6 @@ fn in_memory() -> BodyLimits {
 
 fn ample() -> Arc<BodyBudget> {
     Arc::new(BodyBudget::new(1 << 30, 1 << 30))
-}
-
-/// A session that has read its head, and the client's side of the connection, on which `bytes` have been sent.
-async fn client_sends(bytes: &[u8]) -> (ClientSession, DuplexStream) {
-    let (mut client, server) = duplex(bytes.len().max(1024));
-    client.write_all(bytes).await.unwrap();
-    (session::arrived(Box::new(server)).await, client)
-}
-
-async fn client_puts(body: &[u8]) -> (ClientSession, DuplexStream) {
-    let head = format!("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
-    client_sends(&[head.as_bytes(), body].concat()).await
 }
 
 fn chunked(chunks: &[&[u8]]) -> Vec<u8> {
@@ -73,7 +61,7 @@ fn patterned(len: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_request_without_a_body_is_complete_at_once() {
-    let (mut session, _client) = client_sends(b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let (mut session, _client) = arrived(b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let body = receive(&mut session, &in_memory(), &ample()).await.unwrap();
     assert!(body.is_empty());
     assert_eq!(body.digest(), blake3::hash(b""));
@@ -81,7 +69,7 @@ async fn a_request_without_a_body_is_complete_at_once() {
 
 #[tokio::test]
 async fn a_small_body_is_kept_in_memory() {
-    let (mut session, _client) = client_puts(b"hello").await;
+    let (mut session, _client) = put_arrived(b"hello").await;
     let body = receive(&mut session, &in_memory(), &ample()).await.unwrap();
     assert_eq!((body.len(), body.digest()), (5, blake3::hash(b"hello")));
     assert_eq!(bytes_of(&body).await, b"hello");
@@ -90,7 +78,7 @@ async fn a_small_body_is_kept_in_memory() {
 #[tokio::test]
 async fn chunks_of_unknown_number_are_joined_in_memory() {
     let pieces = patterned(3000);
-    let (mut session, _client) = client_sends(&chunked(&pieces.chunks(7).collect::<Vec<_>>())).await;
+    let (mut session, _client) = arrived(&chunked(&pieces.chunks(7).collect::<Vec<_>>())).await;
     let body = receive(&mut session, &in_memory(), &ample()).await.unwrap();
     assert_eq!(body.digest(), blake3::hash(&pieces));
     assert_eq!(bytes_of(&body).await, pieces);
@@ -100,7 +88,7 @@ async fn chunks_of_unknown_number_are_joined_in_memory() {
 #[tokio::test]
 async fn a_body_of_exactly_the_memory_limit_is_kept_in_memory() {
     let pieces = patterned(3000);
-    let (mut session, _client) = client_sends(&chunked(&pieces.chunks(1000).collect::<Vec<_>>())).await;
+    let (mut session, _client) = arrived(&chunked(&pieces.chunks(1000).collect::<Vec<_>>())).await;
     let limits = limits(3000, 3000, Path::new("/nonexistent"));
     let body = receive(&mut session, &limits, &Arc::new(BodyBudget::new(6000, 0))).await.unwrap();
     assert_eq!(bytes_of(&body).await, pieces);
@@ -109,7 +97,7 @@ async fn a_body_of_exactly_the_memory_limit_is_kept_in_memory() {
 #[tokio::test]
 async fn a_body_above_the_memory_limit_is_spooled_and_can_be_read_twice() {
     let (dir, bytes) = (TempDir::new().unwrap(), patterned(700_000));
-    let (mut session, _client) = client_puts(&bytes).await;
+    let (mut session, _client) = put_arrived(&bytes).await;
     let limits = limits(1000, 1 << 20, dir.path());
     let body = receive(&mut session, &limits, &Arc::new(BodyBudget::new(1000, 700_000))).await.unwrap();
     assert_eq!(body.digest(), blake3::hash(&bytes));
@@ -121,7 +109,7 @@ async fn a_body_above_the_memory_limit_is_spooled_and_can_be_read_twice() {
 #[tokio::test]
 async fn a_chunked_body_moves_to_the_spool_when_it_outgrows_memory() {
     let (dir, pieces) = (TempDir::new().unwrap(), patterned(3000));
-    let (mut session, _client) = client_sends(&chunked(&pieces.chunks(100).collect::<Vec<_>>())).await;
+    let (mut session, _client) = arrived(&chunked(&pieces.chunks(100).collect::<Vec<_>>())).await;
     let budget = Arc::new(BodyBudget::new(2000, 3000));
     let body = receive(&mut session, &limits(1000, 3000, dir.path()), &budget).await.unwrap();
     assert_eq!(bytes_of(&body).await, pieces);
@@ -131,7 +119,7 @@ async fn a_chunked_body_moves_to_the_spool_when_it_outgrows_memory() {
 #[tokio::test]
 async fn a_small_body_is_spooled_when_the_memory_of_all_is_used_up() {
     let dir = TempDir::new().unwrap();
-    let (mut session, _client) = client_puts(b"hello").await;
+    let (mut session, _client) = put_arrived(b"hello").await;
     let budget = Arc::new(BodyBudget::new(4, 5));
     let body = receive(&mut session, &limits(1000, 1000, dir.path()), &budget).await.unwrap();
     assert_eq!(bytes_of(&body).await, b"hello");
@@ -139,7 +127,7 @@ async fn a_small_body_is_spooled_when_the_memory_of_all_is_used_up() {
 
 #[tokio::test]
 async fn a_body_is_refused_when_both_totals_are_used_up() {
-    let (mut session, _client) = client_puts(b"hello").await;
+    let (mut session, _client) = put_arrived(b"hello").await;
     let outcome = receive(&mut session, &in_memory(), &Arc::new(BodyBudget::new(4, 4))).await;
     assert!(matches!(outcome, Err(ReceiveError::Full)));
 }
@@ -148,8 +136,8 @@ async fn a_body_is_refused_when_both_totals_are_used_up() {
 async fn the_totals_are_given_back_with_the_body() {
     let (dir, budget) = (TempDir::new().unwrap(), Arc::new(BodyBudget::new(8, 2000)));
     let limits = limits(1000, 5000, dir.path());
-    let (mut first, _first_client) = client_puts(b"hello").await;
-    let (mut second, _second_client) = client_puts(&patterned(2000)).await;
+    let (mut first, _first_client) = put_arrived(b"hello").await;
+    let (mut second, _second_client) = put_arrived(&patterned(2000)).await;
     let small = receive(&mut first, &limits, &budget).await.unwrap();
     let large = receive(&mut second, &limits, &budget).await.unwrap();
     assert_eq!(budget.body_bytes(), (5, 2000));
@@ -163,7 +151,7 @@ async fn a_body_holds_what_has_arrived_and_not_what_it_says() {
     for (declared, memory_bytes) in [(900_000, 1 << 20), (50_000_000, 1 << 20)] {
         let budget = ample();
         let head = format!("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {declared}\r\n\r\n");
-        let (mut session, mut client) = client_sends(head.as_bytes()).await;
+        let (mut session, mut client) = arrived(head.as_bytes()).await;
         let limits = limits(memory_bytes, 100_000_000, Path::new("/nonexistent"));
         let receiving = receive(&mut session, &limits, &budget);
         let sending = async {
@@ -188,7 +176,7 @@ async fn a_body_holds_what_has_arrived_and_not_what_it_says() {
 #[tokio::test]
 async fn a_large_body_moves_to_the_spool_when_it_is_no_longer_small() {
     let (dir, bytes) = (TempDir::new().unwrap(), patterned(300_000));
-    let (mut session, _client) = client_puts(&bytes).await;
+    let (mut session, _client) = put_arrived(&bytes).await;
     let budget = ample();
     let body = receive(&mut session, &limits(200_000, 1 << 20, dir.path()), &budget).await.unwrap();
     assert_eq!(budget.body_bytes(), (0, 300_000));
@@ -199,7 +187,7 @@ async fn a_large_body_moves_to_the_spool_when_it_is_no_longer_small() {
 #[tokio::test]
 async fn a_body_that_says_it_is_too_large_is_not_asked_for() {
     let head = b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\n";
-    let (mut session, mut client) = client_sends(head).await;
+    let (mut session, mut client) = arrived(head).await;
     let outcome = receive(&mut session, &limits(10, 10, Path::new("/nonexistent")), &ample()).await;
     assert!(matches!(outcome, Err(ReceiveError::TooLarge)));
     drop(session);
@@ -210,7 +198,7 @@ async fn a_body_that_says_it_is_too_large_is_not_asked_for() {
 
 #[tokio::test]
 async fn a_chunked_body_that_grows_too_large_is_given_up() {
-    let (mut session, _client) = client_sends(&chunked(&[b"hello", b" world"])).await;
+    let (mut session, _client) = arrived(&chunked(&[b"hello", b" world"])).await;
     let outcome = receive(&mut session, &limits(10, 10, Path::new("/nonexistent")), &ample()).await;
     assert!(matches!(outcome, Err(ReceiveError::TooLarge)));
 }
@@ -219,7 +207,7 @@ async fn a_chunked_body_that_grows_too_large_is_given_up() {
 #[tokio::test]
 async fn a_client_that_waits_for_100_gets_it_before_it_sends() {
     let head = b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
-    let (mut session, mut client) = client_sends(head).await;
+    let (mut session, mut client) = arrived(head).await;
     let client = tokio::spawn(async move {
         let mut interim = [0; 25];
         client.read_exact(&mut interim).await.unwrap();
@@ -234,7 +222,7 @@ async fn a_client_that_waits_for_100_gets_it_before_it_sends() {
 
 #[tokio::test]
 async fn a_body_that_takes_too_long_is_given_up() {
-    let (mut session, _client) = client_sends(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel").await;
+    let (mut session, _client) = arrived(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel").await;
     let limits = BodyLimits { timeout: Duration::from_millis(20), ..in_memory() };
     let received = tokio::time::timeout(PATIENCE, receive(&mut session, &limits, &ample())).await;
     assert!(matches!(received, Ok(Err(ReceiveError::TimedOut))));
@@ -242,14 +230,14 @@ async fn a_body_that_takes_too_long_is_given_up() {
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_no_body() {
-    let (mut session, client) = client_sends(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel").await;
+    let (mut session, client) = arrived(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel").await;
     drop(client);
     assert!(matches!(receive(&mut session, &in_memory(), &ample()).await, Err(ReceiveError::Client(_))));
 }
 
 #[tokio::test]
 async fn a_spool_directory_that_cannot_be_used_is_an_error_of_ours() {
-    let (mut session, _client) = client_puts(b"hello").await;
+    let (mut session, _client) = put_arrived(b"hello").await;
     let limits = limits(1, 1000, Path::new("/nonexistent"));
     assert!(matches!(receive(&mut session, &limits, &ample()).await, Err(ReceiveError::Spool(_))));
 }

@@ -1,6 +1,7 @@
 //! The lease operations, each as one pure step on a record (DESIGN, section 4, "Lease operation").
 //!
-//! The tables in `table_tests.rs` specify the effect of each operation in each state, and are the test too.
+//! The tables in `dialect/azure/lease_table_tests.rs` specify the effect of each operation in each state, and are the test
+//! too.
 //!
 //! # Design
 //!
@@ -265,10 +266,6 @@ impl<'a> Current<'a> {
         if is_taken { Err(Denied::Busy(self.snapshot.availability())) } else { Ok(()) }
     }
 }
-
-#[cfg(test)]
-#[path = "table_tests.rs"]
-mod table_tests;
 
 #[cfg(test)]
 #[path = "shared_tests.rs"]

@@ -35,7 +35,7 @@ mod tests {
     use http::header;
 
     use super::*;
-    use crate::{core::policy::TagSource, proxy::testing::guard};
+    use crate::{core::policy::TagSource, testing::guard};
 
     /// Rule 2: with other writers no tag is proved to be new.
     #[test]

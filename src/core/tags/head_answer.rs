@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{
         core::tags::{entity_tag::EntityTag, validators::Validators},
-        proxy::testing::guard,
+        testing::guard,
     };
 
     const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";

@@ -15,6 +15,8 @@ mod error;
 mod fields;
 mod grammar;
 mod lease;
+#[cfg(test)]
+mod lease_table_tests;
 mod list;
 mod metadata;
 mod operation;

@@ -92,7 +92,7 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::{core::cause::RequestId, proxy::testing::guard};
+    use crate::{core::cause::RequestId, testing::guard};
 
     const ENTITY: &[u8] = b"/people(PartitionKey='a',RowKey='1')";
 

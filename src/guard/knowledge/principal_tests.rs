@@ -1,7 +1,7 @@
 //! Tests of who a client is, and of what it may know.
 
 use super::*;
-use crate::proxy::testing::guard;
+use crate::testing::guard;
 
 const VERSION: Revision = Revision(7);
 

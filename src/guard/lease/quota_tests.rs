@@ -26,7 +26,7 @@ fn client(name: &'static str, address: &str) -> Holder {
     Holder {
         principal: Principal::of(
             Presented { headers: &headers, query: None, certificate: None },
-            &crate::proxy::testing::guard(),
+            &crate::testing::guard(),
         ),
         address: ClientAddress::from(Some(address)),
     }

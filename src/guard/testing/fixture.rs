@@ -10,7 +10,7 @@ use std::{
 
 use http::{HeaderMap, Method};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::{Mutex, MutexGuard},
 };
@@ -23,17 +23,12 @@ use crate::{
         policy::{GuardRules, TagSource},
         resource::ResourceKey,
     },
-    downstream::{
-        relay::Outgoing,
-        session::{self, ClientSession},
-    },
     drain::{Gate, new_gates},
     guard::Guard,
-    proxy::testing::{config, guard, route},
     routing::GuardedRequest,
-    service,
     store::Store as _,
-    telemetry::{access::AccessEntry, metrics::Gauged as _},
+    telemetry::metrics::Gauged as _,
+    testing::{self, config, guard, route},
     upstream::Exchanger,
 };
 
@@ -300,8 +295,9 @@ impl Fixture {
         body: &str,
         before_body: impl Future<Output = ()>,
     ) -> Response {
-        let (mut client, session) = arrived(path, &method, fields, body.len()).await;
-        let (handled, ()) = tokio::join!(self.handle((resource, path), method, session), async {
+        let (session, mut client) = testing::arrived(&head(path, &method, fields, body.len())).await;
+        let request = self.request((resource, path), &method);
+        let (handled, ()) = tokio::join!(testing::answer(&self.guards, session, &request), async {
             before_body.await;
             // A refusal can end the connection before the body is sent.
             let _ = client.write_all(body.as_bytes()).await;
@@ -316,33 +312,26 @@ impl Fixture {
 
     /// Sends an operation on the lease of a resource, for a client that has gone before the answer.
     pub(crate) async fn lease_unheard(&self, resource: &str, method: Method, fields: &str) {
-        let (client, session) = arrived(LEASE, &method, fields, 0).await;
+        let (session, client) = testing::arrived(&head(LEASE, &method, fields, 0)).await;
         drop(client);
-        assert!(self.handle((resource, LEASE), method, session).await.is_err(), "nobody takes the answer");
+        let request = self.request((resource, LEASE), &method);
+        assert!(testing::answer(&self.guards, session, &request).await.is_err(), "nobody takes the answer");
     }
 
-    /// Handles a request that has arrived, and sends its answer.
-    async fn handle(
-        &self,
-        (resource, path): (&str, &str),
-        method: Method,
-        mut session: ClientSession,
-    ) -> pingora::Result<()> {
-        let (route, key) = (Arc::clone(&self.config.routes[0]), ResourceKey::from_text(resource));
-        let rules = Arc::clone(route.guard.as_ref().expect("a guarded route"));
-        let dialect = rules.dialect;
-        let request = GuardedRequest {
+    /// Returns the request with this method and path, which acts on the resource with this key.
+    fn request(&self, (resource, path): (&str, &str), method: &Method) -> GuardedRequest {
+        let route = Arc::clone(&self.config.routes[0]);
+        let rules = route.guard.as_ref().expect("a guarded route");
+        let methods = MethodReadings::of(rules, method, &HeaderMap::new(), b"/").expect("one method");
+        GuardedRequest {
+            methods,
             route,
             route_index: 0,
-            key,
-            methods: MethodReadings::of(&rules, &method, &HeaderMap::new(), b"/").expect("one method"),
+            key: ResourceKey::from_text(resource),
             forwarded_target: None,
             client: ClientAddress::Local,
             is_lease: path.starts_with(LEASE),
-        };
-        let mut entry = AccessEntry::default();
-        let answer = service::handle(&self.guards, &mut session, &request).await?;
-        Outgoing::new(session.request(), answer, dialect, &mut entry)?.send(&mut session).await
+        }
     }
 
     pub(crate) async fn put(&self, tag: &str, body: &str) -> Response {
@@ -378,10 +367,7 @@ impl Fixture {
     }
 }
 
-/// A request whose head has arrived, and the side of its client.
-async fn arrived(path: &str, method: &Method, fields: &str, length: usize) -> (DuplexStream, ClientSession) {
-    let (mut client, server) = duplex(1 << 16);
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n");
-    client.write_all(head.as_bytes()).await.unwrap();
-    (client, session::arrived(Box::new(server)).await)
+/// Returns the head of a request with these fields, and with content of this length.
+fn head(path: &str, method: &Method, fields: &str, length: usize) -> Vec<u8> {
+    format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n").into_bytes()
 }

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use super::*;
 use crate::{
     config::{HealthCheck, HealthProbe},
-    proxy::testing::{config, guard, route},
+    testing::{config, guard, route},
     upstream::testing::upstream,
 };
 

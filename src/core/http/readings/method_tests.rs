@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{core::policy::LeaseGuards, proxy::testing::guard};
+use crate::{core::policy::LeaseGuards, testing::guard};
 
 const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
 

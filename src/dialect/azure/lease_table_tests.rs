@@ -1,18 +1,19 @@
-//! Tests of every cell of the state tables of Azure's leases, which specify [`step`] and [`judge_use`].
+//! Tests of every cell of the state tables of Azure's leases, which specify [`step`](crate::core::lease::step) and
+//! [`judge_use`].
 //!
 //! The lease of each resource belongs to A. It was granted for 60 seconds. If it is fixed, 40 of them are left, and
 //! if it is breaking, 25.
 
 use std::{sync::Arc, time::Duration};
 
-use super::super::{
-    Standing, Usage, UseDenied, judge_use,
-    testing::{Resource, acquire, fixed, id},
-};
-use super::*;
-use crate::{
-    core::policy::LeaseGuards,
-    dialect::azure::{self, AskedOperation, AzureError, LeaseVerb, error_of},
+use super::{AskedOperation, AzureError, LeaseVerb, error_of, refuse, refuse_use};
+use crate::core::{
+    lease::{
+        Action, Denied, Done, LeaseDuration, LeaseId, LeaseState, Standing, Usage, UseDenied, judge_use,
+        testing::{Resource, acquire, fixed, id, rules},
+    },
+    policy::{LeaseGuards, LeaseRules},
+    records::steps::Outcome,
 };
 
 const A: u8 = 0xa;
@@ -184,12 +185,12 @@ fn described(resource: &Resource) -> String {
 /// Returns a denial in the table's words, which shorten Azure's. The dialect supplies those.
 fn denied(operation: &str, denied: &Denied) -> String {
     let asked = AskedOperation { lease: LeaseVerb::of(operation.as_bytes()), ..AskedOperation::default() };
-    told(&error_of(&azure::refuse(denied), asked))
+    told(&error_of(&refuse(denied), asked))
 }
 
 /// Returns the refusal of a use in the table's words.
 fn use_denied(denied: UseDenied) -> String {
-    told(&error_of(&azure::refuse_use(denied), AskedOperation::default()))
+    told(&error_of(&refuse_use(denied), AskedOperation::default()))
 }
 
 fn told(error: &AzureError) -> String {
@@ -261,7 +262,7 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
                 Ok(standing) => {
                     if usage != Usage::Read {
                         let begun = resource.begin(standing);
-                        resource.end(begun, crate::core::records::steps::Outcome::Applied, usage == Usage::Delete);
+                        resource.end(begun, Outcome::Applied, usage == Usage::Delete);
                     }
                     assert_eq!(standing == Standing::Holder, presented.is_some(), "{row:?} in {state}");
                     format!("ok {:?}", resource.snapshot.lease_state())
@@ -280,7 +281,7 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
 
 #[test]
 fn every_use_is_judged_in_every_state_as_the_table_says() {
-    let guarding = |guards| LeaseRules { guards, ..super::super::testing::rules() };
+    let guarding = |guards| LeaseRules { guards, ..rules() };
     check_uses(USES_UNDER_WRITE, &guarding(LeaseGuards::Write));
     check_uses(USES_UNDER_READ_AND_WRITE, &guarding(LeaseGuards::ReadAndWrite));
     check_uses(USES_UNDER_READ, &guarding(LeaseGuards::Read));

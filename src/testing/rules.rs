@@ -1,0 +1,55 @@
+//! The rules of a guarded route.
+
+use std::time::Duration;
+
+use http::{HeaderName, Method};
+
+use crate::core::policy::{
+    Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, ProbeAuth,
+    ReadConsistency, Require, TagAfterWrite, TagSource,
+};
+
+/// Returns rules with the documented defaults.
+pub(crate) fn guard() -> GuardRules {
+    GuardRules {
+        etag: TagSource::Content,
+        ignored_json: Vec::new(),
+        unique_tags: false,
+        etag_suffixes: Vec::new(),
+        accept_weak_own: false,
+        mirror_header: None,
+        other_writers: true,
+        compare: Compare::Strong,
+        require: Require::Always,
+        require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
+        allow_any: false,
+        on_write: OnWrite::Probe,
+        tag_after_write: TagAfterWrite::Verbatim,
+        safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
+        append_methods: vec![Method::POST],
+        reads: ReadConsistency::Any,
+        method_override: MethodOverride::Refuse,
+        collections: Collections::Detect,
+        websocket: false,
+        guarantee: Guarantee::Store,
+        observe: false,
+        max_hash_size_bytes: 1 << 20,
+        hash_wait: None,
+        identity_cookies: Vec::new(),
+        identity_query: Vec::new(),
+        identity_headers: vec![HeaderName::from_static("authorization")],
+        identity_ttl: Duration::from_secs(600),
+        claim_max_wait: Duration::from_secs(30),
+        claim_max_waiters: 64,
+        probe_timeout: Duration::from_secs(5),
+        probe_auth: ProbeAuth::Client,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
+        metadata_suffix: None,
+        dialect: Dialect::default(),
+        quirks: Dialect::default().quirks(),
+        also_changes: Vec::new(),
+        lease: None,
+    }
+}
