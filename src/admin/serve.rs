@@ -10,13 +10,7 @@
 //! *What if the process has no descriptor left?* The listener keeps some open in reserve: it closes one, and the
 //! connection gets its number.
 
-use std::{
-    fs::File,
-    io,
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fs::File, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
@@ -24,6 +18,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, UnixListener},
@@ -107,13 +102,13 @@ impl AdminConnection {
     }
 
     fn change(&self, by: isize) {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.0.lock();
         *used = ConnectionUse { answers: used.answers.saturating_add_signed(by), since: Instant::now() };
     }
 
     /// Returns the rank of a connection. The least goes first: idle ones before busy ones, and the oldest among them.
     fn order(&self) -> (bool, Instant) {
-        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = self.0.lock();
         (used.answers > 0, used.since)
     }
 }
@@ -137,7 +132,7 @@ struct Spares(Arc<Mutex<Vec<File>>>);
 
 impl Spares {
     fn refill(&self) {
-        let mut spares = self.lock();
+        let mut spares = self.0.lock();
         while spares.len() < SPARES
             && let Ok(spare) = File::open("/dev/null")
         {
@@ -147,11 +142,7 @@ impl Spares {
 
     /// Closes one descriptor; returns false if there was none.
     fn give(&self) -> bool {
-        self.lock().pop().is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<File>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().pop().is_some()
     }
 }
 

@@ -34,7 +34,7 @@ use crate::{
     telemetry::Seldom,
 };
 
-static NOT_DONE: Seldom = Seldom::new();
+static NOT_DONE: Seldom = Seldom::usual();
 
 impl Guard {
     /// Sends the DELETE that may wait at the resource of a request, before the request is carried out.

@@ -15,8 +15,8 @@ use crate::{
     upstream::{Failure, fields::HeadError},
 };
 
-static STORE_FAILED: Seldom = Seldom::new();
-static SPOOL_FAILED: Seldom = Seldom::new();
+static STORE_FAILED: Seldom = Seldom::usual();
+static SPOOL_FAILED: Seldom = Seldom::usual();
 
 /// The time after which a client should retry while others write: most writes take less.
 pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);

@@ -29,7 +29,7 @@ use crate::{
     upstream::fields::{end_nominated, say_length_once},
 };
 
-static UPGRADE_DEMANDED: Seldom = Seldom::new();
+static UPGRADE_DEMANDED: Seldom = Seldom::usual();
 
 /// Sends the 100 to a client that expects it and has no content to send, whoever answers then. The expectation is met, and
 /// the upstream is not asked to meet it again.

@@ -20,7 +20,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use super::descriptors::DescriptorPlan;
 use crate::{
     config::{self, TrustedProxies},
-    telemetry::metrics,
+    telemetry::{Seldom, metrics},
 };
 
 /// The least time between two log lines about refused connections.
@@ -45,8 +45,8 @@ pub(super) struct ConnectionPlaces {
     /// The number of requests beside others on their connection.
     requests: AtomicUsize,
     by_client: Mutex<HashMap<IpAddr, Arc<ClientCount>>>,
-    /// The times of the last log lines about refused connections, by reason: a handful of fixed words.
-    told: Mutex<HashMap<&'static str, Instant>>,
+    /// When the log lines about refused connections are due, by reason: a handful of fixed words.
+    told: Mutex<HashMap<&'static str, Seldom>>,
 }
 
 /// The counts of one client.
@@ -134,10 +134,8 @@ impl ConnectionPlaces {
         if let Some(metrics) = metrics::get() {
             metrics.connection_refused(reason);
         }
-        let mut told = self.told.lock();
         // One reason does not silence another.
-        if told.get(reason).is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            told.insert(reason, Instant::now());
+        if self.told.lock().entry(reason).or_insert(Seldom::every(TOLD_EVERY)).due().is_some() {
             let client = client.map(tracing::field::display);
             tracing::warn!(client, reason, hint, "connections are refused or cut off");
         }

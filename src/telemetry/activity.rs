@@ -12,14 +12,12 @@
 use std::{
     cell::Cell,
     collections::{BTreeMap, HashMap},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use fnv::FnvHashMap;
+use parking_lot::Mutex;
 
 use super::{access::AccessEntry, decision::Decision};
 use crate::core::{refusal::Code, resource::ResourceKey};
@@ -158,7 +156,7 @@ impl Activity {
         let meaning = Meaning::of(entry, status);
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
         if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
-            let mut tallies = lock(tallies);
+            let mut tallies = tallies.lock();
             match tallies.get_mut(route) {
                 Some(tally) => tally.add(outcome, meaning),
                 None => tallies.entry(route.into()).or_default().add(outcome, meaning),
@@ -183,7 +181,7 @@ impl Activity {
     pub fn routes(&self) -> BTreeMap<String, Tally> {
         let mut routes = BTreeMap::<String, Tally>::new();
         for tallies in &self.tallies {
-            for (route, tally) in lock(tallies).iter() {
+            for (route, tally) in tallies.lock().iter() {
                 routes.entry(route.to_string()).or_default().plus(tally);
             }
         }
@@ -194,7 +192,7 @@ impl Activity {
     pub fn hottest(&self, limit: usize) -> Vec<Hot> {
         let mut all = Vec::new();
         for part in &self.parts {
-            let mut part = lock(part);
+            let mut part = part.lock();
             part.turn();
             for (key, heat) in &part.current {
                 all.push((key.clone(), heat.plus(part.before.get(key).copied().unwrap_or_default())));
@@ -210,7 +208,7 @@ impl Activity {
 
     fn heat(&self, key: &ResourceKey, add: impl FnOnce(&mut Heat)) {
         if let Some(part) = self.parts.get(usize::from(key.bucket()) % PARTS) {
-            let mut part = lock(part);
+            let mut part = part.lock();
             part.turn();
             let add = |heat: &mut Heat| {
                 heat.weight += 1;
@@ -258,11 +256,6 @@ impl Heat {
             longest_wait: self.longest_wait.max(other.longest_wait),
         }
     }
-}
-
-/// Locks a mutex. A poisoned one stays usable: the counts are valid after a panic, because each changes in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of this thread, in the order of the first calls.

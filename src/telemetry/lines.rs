@@ -13,10 +13,11 @@
 use std::{
     io::{self, Write as _},
     mem::take,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
+
+use parking_lot::{Condvar, Mutex};
 
 /// How long a line of the access log may wait for others.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -64,7 +65,7 @@ pub(super) enum Haste {
 
 /// Starts the writing thread. Before that, and if it cannot be started, the thread that makes a line writes it.
 pub(super) fn start() {
-    let mut state = LINES.lock();
+    let mut state = LINES.state.lock();
     if state.has_thread {
         return;
     }
@@ -79,7 +80,7 @@ pub(super) fn start() {
 
 /// Accepts a line, including its line ending.
 pub(super) fn push(line: &[u8], haste: Haste) {
-    let mut state = LINES.lock();
+    let mut state = LINES.state.lock();
     if !state.has_thread {
         drop(state);
         // There is no other place to report that the log cannot be written.
@@ -103,34 +104,28 @@ pub(super) fn push(line: &[u8], haste: Haste) {
 
 /// Waits until all lines are written, for at most a second.
 pub fn flush() {
-    let mut state = LINES.lock();
+    let mut state = LINES.state.lock();
     if !state.has_thread || thread::current().name() == Some("ifmatch-log") {
         return;
     }
     state.is_urgent = true;
     LINES.wake.notify_one();
     let is_busy = |state: &mut LinesState| !state.waiting.is_empty() || state.is_writing;
-    let waited = LINES.written.wait_timeout_while(state, LAST_LINES, is_busy);
-    drop(waited);
+    LINES.written.wait_while_for(&mut state, is_busy, LAST_LINES);
 }
 
 /// Returns the number of dropped lines.
 pub(super) fn dropped() -> u64 {
-    LINES.lock().dropped
+    LINES.state.lock().dropped
 }
 
 impl Lines {
-    fn lock(&self) -> MutexGuard<'_, LinesState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write_for_ever(&self) {
         let mut lines = Vec::new();
         loop {
-            let state = self.wake.wait_while(self.lock(), |state| state.waiting.is_empty());
-            let state = state.unwrap_or_else(PoisonError::into_inner);
-            let waited = self.wake.wait_timeout_while(state, PATIENCE, |state| !state.is_urgent);
-            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
+            self.wake.wait_while(&mut state, |state| state.waiting.is_empty());
+            self.wake.wait_while_for(&mut state, |state| !state.is_urgent, PATIENCE);
             std::mem::swap(&mut state.waiting, &mut lines);
             state.is_urgent = false;
             state.is_writing = true;
@@ -139,7 +134,7 @@ impl Lines {
             lines.clear();
             // The memory that a burst took is released.
             lines.shrink_to(ENOUGH_BYTES * 2);
-            self.lock().is_writing = false;
+            self.state.lock().is_writing = false;
             self.written.notify_all();
         }
     }

@@ -9,9 +9,11 @@
 use std::{
     borrow::Cow,
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::OnceLock,
     time::{Duration, SystemTime},
 };
+
+use parking_lot::Mutex;
 
 use crate::core::{
     cause::{Cause, RequestId},
@@ -166,7 +168,7 @@ impl RefusalLog {
 
     /// Keeps a refusal. The oldest ones make room for it.
     pub fn keep(&self, refusal: KeptRefusal) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.bytes += refusal.bytes();
         kept.refusals.push_back(refusal);
         while kept.refusals.len() > self.entries_max || kept.bytes > self.bytes_max {
@@ -177,12 +179,12 @@ impl RefusalLog {
 
     /// Returns the refusal of the request with this id.
     pub fn find(&self, id: RequestId) -> Option<KeptRefusal> {
-        self.lock().refusals.iter().rev().find(|refusal| refusal.id == id).cloned()
+        self.kept.lock().refusals.iter().rev().find(|refusal| refusal.id == id).cloned()
     }
 
     /// Returns at most `limit` of the last refusals, the latest first: those of the resource with this key, or all.
     pub fn last(&self, key: Option<&str>, limit: usize) -> Vec<KeptRefusal> {
-        let kept = self.lock();
+        let kept = self.kept.lock();
         let key = key.map(|key| limited(key.as_bytes()));
         let is_wanted = |refusal: &&KeptRefusal| key.is_none() || refusal.key == key;
         kept.refusals.iter().rev().filter(is_wanted).take(limit).cloned().collect()
@@ -193,15 +195,11 @@ impl RefusalLog {
         let key = limited(key.as_bytes());
         // A retry that meets the doubt is told of it too, but was not sent.
         let was_sent = |refusal: &KeptRefusal| matches!(refusal.code.status().as_u16(), 502 | 504);
-        let kept = self.lock();
+        let kept = self.kept.lock();
         let mut recent = kept.refusals.iter().rev().take_while(|refusal| refusal.at >= since);
         let doubted =
             recent.find(|refusal| refusal.in_doubt && was_sent(refusal) && refusal.key.as_ref() == Some(&key));
         doubted.map(|refusal| refusal.id)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -243,7 +241,7 @@ mod tests {
         assert_eq!(ids(&log.last(None, 10)), [2, 1]);
         log.keep(refused(3, "/b/"));
         assert_eq!(ids(&log.last(None, 10)), [3], "a longer one takes the room of both");
-        assert_eq!(log.lock().bytes, refused(3, "/b/").bytes());
+        assert_eq!(log.kept.lock().bytes, refused(3, "/b/").bytes());
     }
 
     #[test]

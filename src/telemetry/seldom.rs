@@ -1,27 +1,34 @@
 //! Limits log lines that every request could cause, because a flood of requests would fill the disk with them.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-/// The time between two lines. One line shows that the cause persists; the access log has a line for each request.
+use parking_lot::Mutex;
+
+/// The usual time between two lines. One line shows that the cause persists; the access log has a line for each request.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Decides when a line is due.
-#[derive(Debug, Default)]
-pub struct Seldom(Mutex<LastReport>);
+#[derive(Debug)]
+pub struct Seldom {
+    pause: Duration,
+    told: Mutex<LastReport>,
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LastReport {
     last: Option<Instant>,
     left_out: u64,
 }
 
 impl Seldom {
-    /// Creates a limit under which the first line is due at once.
-    pub const fn new() -> Self {
-        Self(Mutex::new(LastReport { last: None, left_out: 0 }))
+    /// Creates a limit with the usual time, under which the first line is due at once.
+    pub const fn usual() -> Self {
+        Self::every(PAUSE)
+    }
+
+    /// Creates a limit with this time between two lines, under which the first line is due at once.
+    pub const fn every(pause: Duration) -> Self {
+        Self { pause, told: Mutex::new(LastReport { last: None, left_out: 0 }) }
     }
 
     /// Returns the number of lines left out since the last one, if another one is due.
@@ -30,8 +37,8 @@ impl Seldom {
     }
 
     fn due_at(&self, now: Instant) -> Option<u64> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
+        let mut told = self.told.lock();
+        if told.last.is_some_and(|last| now.saturating_duration_since(last) < self.pause) {
             told.left_out += 1;
             return None;
         }
@@ -46,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_line_is_due_now_and_then_and_tells_of_those_between() {
-        let (seldom, begun) = (Seldom::new(), Instant::now());
+        let (seldom, begun) = (Seldom::usual(), Instant::now());
         assert_eq!(seldom.due_at(begun), Some(0));
         for _ in 0..3 {
             assert_eq!(seldom.due_at(begun + PAUSE / 2), None);

@@ -8,11 +8,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::traces::Trace;
 use crate::core::{address::Address, cause::Untagged, resource::ResourceKey};
@@ -59,7 +61,7 @@ impl StreamInfo {
     pub fn exchanged(&self, server: Option<Address>, took: Duration) {
         add(&self.upstream_nanoseconds, took);
         if server.is_some() {
-            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+            *self.server.lock() = server;
         }
     }
 
@@ -96,7 +98,7 @@ impl StreamInfo {
 
     /// Returns the last server that answered.
     pub fn server(&self) -> Option<Address> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.server.lock().clone()
     }
 }
 

@@ -10,7 +10,7 @@
 //! too, or if traces are off, the client's fields pass unchanged. The proxy then adds no span, and spans of the servers
 //! join the client's last one.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName};
 use opentelemetry::{
@@ -24,6 +24,7 @@ use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{SdkTracer, SdkTracerProvider, Span},
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::core::digits::{hexadecimal_text, push_hexadecimal};
 
@@ -132,7 +133,7 @@ impl Trace {
     }
 
     pub(super) fn lock(&self) -> Option<MutexGuard<'_, Recording>> {
-        self.recording.as_ref().map(|recording| recording.lock().unwrap_or_else(PoisonError::into_inner))
+        self.recording.as_ref().map(|recording| recording.lock())
     }
 }
 

@@ -120,6 +120,12 @@ const WALLS: &[Wall] = &[
     Wall {
         inside: &["src/"],
         except: &[],
+        forbidden: &["PoisonError"],
+        because: "no panic poisons a mutex of `parking_lot`, so there is no other kind",
+    },
+    Wall {
+        inside: &["src/"],
+        except: &[],
         forbidden: &["respond_error", "write_error_response"],
         because: "pingora's own error answers close the connection and are no problem documents",
     },

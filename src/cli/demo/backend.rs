@@ -1,12 +1,10 @@
 //! The demo's backend: it keeps what is written under each path, and has no notion of tags and conditions.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use http::{Method, Response, StatusCode, header};
+use parking_lot::Mutex;
 use pingora::{
     apps::http_app::ServeHttp, protocols::http::ServerSession, server::ShutdownWatch, services::Service as _,
     services::listening::Service,
@@ -46,7 +44,7 @@ impl ServeHttp for Documents {
 
 impl Documents {
     fn act(&self, method: &Method, path: String, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
-        let mut documents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut documents = self.0.lock();
         let full = documents.len() >= DOCUMENTS_MAX && !documents.contains_key(&path);
         match *method {
             Method::GET | Method::HEAD => match documents.get(&path) {

@@ -1,7 +1,7 @@
 //! Current values, read from their owners when the metrics are collected, so that they cost requests nothing.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -9,6 +9,7 @@ use opentelemetry::{
     KeyValue,
     metrics::{AsyncInstrument, Meter},
 };
+use parking_lot::Mutex;
 
 use super::{
     definitions::{self as define, Metric},
@@ -101,14 +102,14 @@ static OWNERS: Mutex<Vec<Weak<dyn Gauged>>> = Mutex::new(Vec::new());
 /// Adds an owner, whose values are read as long as it lives.
 pub fn watch<T: Gauged + 'static>(owner: &Arc<T>) {
     let owner: Weak<dyn Gauged> = Arc::<T>::downgrade(owner);
-    let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut owners = OWNERS.lock();
     owners.retain(|owner| owner.strong_count() > 0);
     owners.push(owner);
 }
 
 /// Returns a value from each owner.
 fn each<T>(of: impl Fn(&dyn Gauged) -> T) -> Vec<T> {
-    let owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let owners = OWNERS.lock();
     owners.iter().filter_map(Weak::upgrade).map(|owner| of(owner.as_ref())).collect()
 }
 
