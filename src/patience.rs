@@ -1,15 +1,11 @@
 //! Waiting with a time limit.
+//!
+//! # Design
+//!
+//! *Why two clocks?* A wait for a connection has the timer of `pingora_timeout`, which is shared, rounded up to 10 ms, and
+//! reads no clock. All that the simulation drives (`body`, `guard`, `store`) waits by tokio's clock, which the simulation
+//! turns: [`within`] if the future is mostly ready at once, and tokio's own functions elsewhere.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
-
-use tokio::time::{error::Elapsed, timeout};
-
-/// Returns the output of a future if it is ready within `limit`. A future that is ready at once costs neither a timer
+/// Returns the output of a future if it is ready within a limit. A future that is ready at once costs neither a timer
 /// nor a clock reading.
-pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Result<T, Elapsed> {
-    let mut future = pin!(future);
-    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
-        Poll::Ready(output) => Ok(output),
-        Poll::Pending => timeout(limit, future).await,
-    }
-}
+pub(crate) use pingora_timeout::tokio_timeout as within;

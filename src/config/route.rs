@@ -17,7 +17,7 @@ use super::{
 };
 use crate::core::{
     http::{
-        credentials::CREDENTIAL_PARAMETERS,
+        credentials::{CREDENTIAL_FIELDS, CREDENTIAL_PARAMETERS},
         request_target::{EncodedSlash, PathParameters},
     },
     policy::{
@@ -32,9 +32,10 @@ use crate::core::{
 /// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
 pub(super) const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
 
-/// The request fields that carry credentials.
-const IDENTITY_HEADERS: [HeaderName; 4] =
-    [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+/// The request fields that carry credentials to the backend. Those for a proxy end here.
+fn identity_headers() -> Vec<HeaderName> {
+    CREDENTIAL_FIELDS.iter().filter(|name| **name != header::PROXY_AUTHORIZATION).cloned().collect()
+}
 
 section! {
     fills GuardRules of RouteKeys
@@ -117,7 +118,7 @@ section! {
         /// body of known length has the time of `read_timeout`.
         hash_wait: Option<Duration> = Time(None) in ZERO..=seconds(60);
         /// The request fields that identify a client.
-        identity_headers: Vec<HeaderName> = List(IDENTITY_HEADERS.to_vec(), identity_header);
+        identity_headers: Vec<HeaderName> = List(identity_headers(), identity_header);
         /// The cookies that identify a client; if there are none, the whole Cookie field does.
         identity_cookies: Vec<String> = List(Vec::new(), identity_cookie);
         /// The parameters of the query that identify a client.

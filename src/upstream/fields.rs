@@ -226,37 +226,27 @@ pub(crate) trait FieldsOfHead {
     }
 }
 
-impl FieldsOfHead for RequestHeader {
-    fn fields(&self) -> &HeaderMap {
-        &self.headers
-    }
+macro_rules! fields_of {
+    ($($head:ty)+) => {$(
+        impl FieldsOfHead for $head {
+            fn fields(&self) -> &HeaderMap {
+                &self.headers
+            }
 
-    fn spelled_fields(&self) -> impl Iterator<Item = (&str, &HeaderValue)> {
-        let lower = self.headers.iter().filter(|_| !self.has_case()).map(|(name, value)| (name.as_str(), value));
-        let spelled = self.case_header_iter();
-        spelled.filter_map(|(name, value)| Some((str::from_utf8(name.as_slice()).ok()?, value))).chain(lower)
-    }
+            fn spelled_fields(&self) -> impl Iterator<Item = (&str, &HeaderValue)> {
+                let lower = self.headers.iter().filter(|_| !self.has_case()).map(|(name, value)| (name.as_str(), value));
+                let spelled = self.case_header_iter();
+                spelled.filter_map(|(name, value)| Some((str::from_utf8(name.as_slice()).ok()?, value))).chain(lower)
+            }
 
-    fn take_out(&mut self, name: &HeaderName) {
-        self.remove_header(name);
-    }
+            fn take_out(&mut self, name: &HeaderName) {
+                self.remove_header(name);
+            }
+        }
+    )+};
 }
 
-impl FieldsOfHead for ResponseHeader {
-    fn fields(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    fn spelled_fields(&self) -> impl Iterator<Item = (&str, &HeaderValue)> {
-        let lower = self.headers.iter().filter(|_| !self.has_case()).map(|(name, value)| (name.as_str(), value));
-        let spelled = self.case_header_iter();
-        spelled.filter_map(|(name, value)| Some((str::from_utf8(name.as_slice()).ok()?, value))).chain(lower)
-    }
-
-    fn take_out(&mut self, name: &HeaderName) {
-        self.remove_header(name);
-    }
-}
+fields_of! { RequestHeader ResponseHeader }
 
 /// Removes the fields that end at this hop from a response, except for its framing.
 pub(crate) fn end_hop(response: &mut ResponseHeader) {

@@ -81,6 +81,7 @@ const WALLS: &[Wall] = &[
             "src/admin",
             "src/server",
             "src/cli",
+            "src/patience.rs",
             "src/testing",
             "src/tls/upstream.rs",
         ],
