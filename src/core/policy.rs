@@ -369,6 +369,11 @@ impl GuardRules {
         self.hash_wait.unwrap_or(default)
     }
 
+    /// Returns what the route demands of a write with this method.
+    pub fn demand(&self, method: &Method) -> Require {
+        if self.require_methods.contains(method) { self.require } else { Require::Never }
+    }
+
     /// The class of a method on this route.
     pub fn class_of(&self, method: &Method) -> MethodClass {
         match method.as_str() {

@@ -143,10 +143,7 @@ fn judge_requirement(
     conditions: &Preconditions,
     current: &Representation,
 ) -> Verdict {
-    if !guard.require_methods.contains(method) {
-        return Verdict::Pass;
-    }
-    match requirement(guard.require, guard.allow_any, conditions, current) {
+    match requirement(guard.demand(method), guard.allow_any, conditions, current) {
         Requirement::Satisfied => Verdict::Pass,
         Requirement::Missing => Verdict::Refused(required(guard, conditions)),
         Requirement::NeedsExistence => Verdict::AskUpstream,

@@ -1,22 +1,24 @@
 //! The fate of a request, as far as the configuration and the request alone decide it. The functions that judge a request
 //! which comes over the network judge it here too, with nothing known of the resource.
 
-use http::HeaderMap;
-
 use super::ExplainedRequest;
 use crate::{
     core::{
-        lease::UseDenied,
-        policy::{GuardRules, Idempotency, LeaseRules, MethodClass, Require, TagSource},
-        records::idempotency::{key_of, missing},
-        refusal::{Code, Refusal},
+        lease::judge_use,
+        policy::{GuardRules, LeaseRules, MethodClass, Require, TagSource},
+        records::{
+            idempotency::heeded_key,
+            record::{Record, Revision, Snapshot},
+        },
+        refusal::Refusal,
         tags::{
             precondition::{Requirement, TagCondition, requirement},
             validators::Representation,
         },
+        time::StoreTime,
         verdict::required,
     },
-    dialect::{Call, Incoming, Intent},
+    dialect::{Incoming, Intent},
     routing::{GuardedRequest, door::Door},
 };
 
@@ -41,14 +43,19 @@ pub(super) fn outcome(
     }
 }
 
-/// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
-fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let incoming = Incoming {
+/// The request as its dialect reads it.
+fn incoming<'a>(guarded: &'a GuardedRequest, request: &'a ExplainedRequest) -> Incoming<'a> {
+    Incoming {
         method: &guarded.methods.judged,
         other_methods: &guarded.methods.others,
         target: request.target.as_bytes(),
         headers: &request.headers,
-    };
+    }
+}
+
+/// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
+fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
+    let incoming = incoming(guarded, request);
     let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
         Ok(call) => call,
         Err(refusal) => return vec![("outcome", refused_in(guard, incoming, &refusal))],
@@ -88,18 +95,13 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
         lines.push(("lease", lease_needs(guard, rules)));
     }
     if class != MethodClass::Read {
-        lines.push(("needs", needs(demand(guarded, guard), guard.allow_any).to_owned()));
+        lines.push(("needs", needs(guard.demand(&guarded.methods.judged), guard.allow_any).to_owned()));
         if !guard.also_changes.is_empty() {
             let paths = guard.also_changes.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
             lines.push(("also changes", paths.join(", ")));
         }
     }
-    let incoming = Incoming {
-        method: &guarded.methods.judged,
-        other_methods: &guarded.methods.others,
-        target: request.target.as_bytes(),
-        headers: &request.headers,
-    };
+    let incoming = incoming(guarded, request);
     let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|refused| {
         let (refusal, remedy) = *refused;
         refused_in(guard, incoming, &refusal) + remedy
@@ -112,7 +114,7 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
 /// A refusal, and what the operator could change for the request to pass; empty if nothing.
 type RefusedWith = Box<(Refusal, &'static str)>;
 
-/// Judges in the order in which the guard does: the form of the request, its idempotency key, its lease, its
+/// Judges by the functions of the guard, in its order: the form of the request, its idempotency key, its lease, its
 /// preconditions.
 fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>) -> Result<String, RefusedWith> {
     let plain = |refusal| Box::new((refusal, ""));
@@ -122,17 +124,18 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
     }
     let class = guard.class_of(&guarded.methods.judged);
     if class != MethodClass::Read {
-        lacks_key(guard, incoming.headers).map_or(Ok(()), Err).map_err(plain)?;
+        heeded_key(incoming.headers, guard).map_err(plain)?;
     }
-    lacks_lease(guarded, guard, &call).map_or(Ok(()), Err).map_err(plain)?;
     if call.lease_id.is_some() {
         return Ok("its lease is judged against the current state, and then its preconditions".to_owned());
     }
+    judge_use(&nothing_known(), guard.lease.as_ref(), guarded.methods.usages, None, None)
+        .map_err(|denied| plain(guard.dialect.grammar().use_denied(denied)))?;
     if class == MethodClass::Read {
         return Ok("it is answered with a tag, or with 304 or 412 by its preconditions".to_owned());
     }
-    let conditions = &call.conditions;
-    let passes = match requirement(demand(guarded, guard), guard.allow_any, conditions, &Representation::Unknown) {
+    let (demand, conditions) = (guard.demand(&guarded.methods.judged), &call.conditions);
+    let passes = match requirement(demand, guard.allow_any, conditions, &Representation::Unknown) {
         Requirement::Missing if conditions.if_match == Some(TagCondition::Any) => {
             return Err(Box::new((required(guard, conditions), " (If-Match: * is enough only with allow_any = true)")));
         }
@@ -145,26 +148,9 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
     Ok(passes.to_owned())
 }
 
-/// Returns what the route demands of this write.
-fn demand(guarded: &GuardedRequest, guard: &GuardRules) -> Require {
-    if guard.require_methods.contains(&guarded.methods.judged) { guard.require } else { Require::Never }
-}
-
-/// Returns the refusal of a request without a lease id, if the route demands one even while the lease is free.
-fn lacks_lease(guarded: &GuardedRequest, guard: &GuardRules, call: &Call) -> Option<Refusal> {
-    let demands =
-        guard.lease.as_ref().is_some_and(|rules| rules.required && rules.guards.covers_any(guarded.methods.usages));
-    (demands && call.lease_id.is_none()).then(|| guard.dialect.grammar().use_denied(UseDenied::LeaseRequired))
-}
-
-/// Returns the refusal of a write whose key is required but missing, or cannot be read.
-fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<Refusal> {
-    match key_of(headers, guard.quirks.idempotency_fields) {
-        _ if guard.idempotency == Idempotency::Off => None,
-        Ok(None) if guard.idempotency == Idempotency::Required => Some(missing()),
-        Ok(_) => None,
-        Err(malformed) => Some(Refusal::new(Code::MalformedRequest, malformed.to_string())),
-    }
+/// The record of a resource of which nothing is known.
+fn nothing_known() -> Snapshot {
+    Snapshot::new(Revision(0), Record::absent(Revision(0)), StoreTime::default())
 }
 
 fn lease_needs(guard: &GuardRules, rules: &LeaseRules) -> String {

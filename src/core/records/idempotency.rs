@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use super::first_attempt::{Fingerprint, KeptAnswer, SentWrite};
 use crate::core::{
+    policy::{GuardRules, Idempotency},
     refusal::{Code, Refusal},
     tags::parts_hash::PartsHasher,
 };
@@ -74,7 +75,7 @@ pub struct MalformedKey;
 /// Reads the key of a write from the first of these fields that is present: the string within the quotes of a
 /// structured field (RFC 9651 section 3.3.3). A value without quotes is accepted too, as services older than the draft
 /// do. A field that an SDK also sends for other purposes gives neither a key nor an error if it cannot be read.
-pub fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u8>>, MalformedKey> {
+fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u8>>, MalformedKey> {
     let Some(name) = fields.iter().find(|name| headers.contains_key(*name)) else { return Ok(None) };
     let mut lines = headers.get_all(name).iter();
     let key = match (lines.next(), lines.next()) {
@@ -82,6 +83,19 @@ pub fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u
         _ => None,
     };
     if key.is_none() && *name == IDEMPOTENCY_KEY { Err(MalformedKey) } else { Ok(key) }
+}
+
+/// Returns the key of a write on a route with these rules, if the route heeds keys.
+///
+/// # Errors
+///
+/// The key cannot be read, or is required and missing.
+pub fn heeded_key(headers: &HeaderMap, rules: &GuardRules) -> Result<Option<Vec<u8>>, Refusal> {
+    match key_of(headers, rules.quirks.idempotency_fields) {
+        _ if rules.idempotency == Idempotency::Off => Ok(None),
+        Ok(None) if rules.idempotency == Idempotency::Required => Err(missing()),
+        read => read.map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string())),
+    }
 }
 
 /// The key that a field value holds.
@@ -220,7 +234,7 @@ pub fn in_use(reason: &str) -> Refusal {
 }
 
 /// The refusal of a write without a key on a route that requires one.
-pub fn missing() -> Refusal {
+fn missing() -> Refusal {
     let detail = "send an Idempotency-Key, a new one for each write and the same one for its retries";
     Refusal::new(Code::IdempotencyKeyMissing, detail)
 }

@@ -243,10 +243,8 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 
 /// Whether an appending write has nothing to judge, and so runs beside other writes.
 pub(crate) fn is_free_to_append(request: &Request) -> bool {
-    let is_required =
-        request.rules().require != Require::Never && request.rules().require_methods.contains(&request.method);
     request.conditions.is_empty()
-        && !is_required
+        && request.rules().demand(&request.method) == Require::Never
         && request.sender.lease_id.is_none()
         && !request.rules().lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
 }

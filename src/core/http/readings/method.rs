@@ -153,7 +153,7 @@ fn refused(detail: &'static str) -> Refusal {
 
 /// How much is demanded of a method. An append that needs a precondition is judged like any other write.
 fn strictness(guard: &GuardRules, method: &Method) -> u8 {
-    let is_required = guard.require != Require::Never && guard.require_methods.contains(method);
+    let is_required = guard.demand(method) != Require::Never;
     match guard.class_of(method) {
         MethodClass::Unjudged => 0,
         MethodClass::Read => 1,

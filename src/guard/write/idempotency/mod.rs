@@ -16,15 +16,14 @@ use crate::{
     body::{Body, Client},
     core::{
         http::request_target::split_query,
-        policy::Idempotency,
         records::{
             attempt_end::{AttemptEnd, End, Reached},
             attempt_steps::progress,
             first_attempt::{AttemptSender, Fingerprint, KeptAnswer, SentWrite},
-            idempotency::{Progress, REPLAYED, Replay, in_use, key_of, missing, recognise},
+            idempotency::{Progress, REPLAYED, Replay, heeded_key, in_use, recognise},
             steps::take_over,
         },
-        refusal::{Code, Refusal},
+        refusal::Refusal,
         resource::ResourceKey,
         rights::Obstacle,
         tags::parts_hash::PartsHasher,
@@ -93,22 +92,12 @@ pub(crate) enum Beginning {
 
 /// Returns the name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn key_of_write(client: &dyn Client, request: &Request) -> Result<Option<WriteKey>, Refusal> {
-    if request.rules().idempotency == Idempotency::Off {
-        return Ok(None);
-    }
     let headers = &client.head().headers;
-    let key = key_of(headers, request.rules().quirks.idempotency_fields)
-        .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
-    match key {
-        Some(key) => {
-            let (_, query) = split_query(client.head().raw_path());
-            let presented = Presented { headers, query, certificate: client.certificate() };
-            let sender = request.sender.principal.of_attempt(presented, request.rules());
-            Ok(Some(WriteKey { name: name_of(request, &key), sender, seen: None }))
-        }
-        None if request.rules().idempotency == Idempotency::Required => Err(missing()),
-        None => Ok(None),
-    }
+    let Some(key) = heeded_key(headers, request.rules())? else { return Ok(None) };
+    let (_, query) = split_query(client.head().raw_path());
+    let presented = Presented { headers, query, certificate: client.certificate() };
+    let sender = request.sender.principal.of_attempt(presented, request.rules());
+    Ok(Some(WriteKey { name: name_of(request, &key), sender, seen: None }))
 }
 
 impl Replays {
