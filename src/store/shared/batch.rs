@@ -18,7 +18,6 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use tokio::{
     sync::{
         Mutex,
@@ -29,7 +28,8 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{core::resource::ResourceKey, store::StoreError};
+use super::engine::{EngineAnswer, Swap, SwapOutcome};
+use crate::store::StoreError;
 
 /// The number of transactions in flight. With fewer, a distant engine is not kept busy. With more, batches are small.
 pub(super) const SENDERS: usize = 4;
@@ -44,51 +44,40 @@ const BATCH_BYTES_MAX: usize = 512 * 1024;
 const WAITING_MAX: usize = 1_024;
 
 /// Carries swaps to an engine.
-#[async_trait]
 pub(super) trait Carrier: Send + Sync + 'static {
-    /// A swap of one record.
-    type Swap: Send;
-    /// The engine's answer to one swap.
-    type Answer: Send;
-
     /// Carries out swaps of different records in one transaction. Returns their answers in the same order.
-    async fn carry_out(&self, swaps: Vec<Self::Swap>) -> Result<Vec<Self::Answer>, StoreError>;
+    fn carry_out(
+        &self,
+        swaps: Vec<Swap>,
+    ) -> impl Future<Output = Result<Vec<EngineAnswer<SwapOutcome>>, StoreError>> + Send;
 }
 
 /// The queue and the senders for all swaps of this process.
-pub(super) struct Swaps<C: Carrier> {
-    waiting: Sender<Job<C>>,
+pub(super) struct Swaps {
+    waiting: Sender<Job>,
     timeout: Duration,
     _senders: JoinSet<()>,
 }
 
-struct Job<C: Carrier> {
-    key: ResourceKey,
-    swap: C::Swap,
-    bytes: usize,
-    answer: oneshot::Sender<Result<C::Answer, StoreError>>,
+struct Job {
+    swap: Swap,
+    answer: oneshot::Sender<Result<EngineAnswer<SwapOutcome>, StoreError>>,
 }
 
-impl<C: Carrier> Swaps<C> {
+impl Swaps {
     /// Starts the senders, which end when this is dropped.
-    pub(super) fn start(engine: &Arc<C>, timeout: Duration) -> Self {
+    pub(super) fn start(engine: &Arc<impl Carrier>, timeout: Duration) -> Self {
         let (waiting, queue) = channel(WAITING_MAX);
         let queue = Arc::new(Mutex::new(queue));
         let senders = (0..SENDERS).map(|_| send_all(Arc::clone(engine), Arc::clone(&queue))).collect();
         Self { waiting, timeout, _senders: senders }
     }
 
-    /// Carries out a swap of the record of this resource. The new record has this many bytes.
-    pub(super) async fn carry_out(
-        &self,
-        key: &ResourceKey,
-        swap: C::Swap,
-        bytes: usize,
-    ) -> Result<C::Answer, StoreError> {
+    /// Carries out a swap.
+    pub(super) async fn carry_out(&self, swap: Swap) -> Result<EngineAnswer<SwapOutcome>, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let job = Job { key: key.clone(), swap, bytes, answer };
         let carried_out = async {
-            self.waiting.send(job).await.ok()?;
+            self.waiting.send(Job { swap, answer }).await.ok()?;
             answered.await.ok()
         };
         // After the timeout the caller gets an error, and a swap that was not sent by then is never sent.
@@ -97,7 +86,7 @@ impl<C: Carrier> Swaps<C> {
 }
 
 /// Sends all waiting swaps, and then those that have come meanwhile, forever.
-async fn send_all<C: Carrier>(engine: Arc<C>, queue: Arc<Mutex<Receiver<Job<C>>>>) {
+async fn send_all(engine: Arc<impl Carrier>, queue: Arc<Mutex<Receiver<Job>>>) {
     let mut left = VecDeque::new();
     loop {
         if left.is_empty() {
@@ -116,13 +105,13 @@ async fn send_all<C: Carrier>(engine: Arc<C>, queue: Arc<Mutex<Receiver<Job<C>>>
 
 /// Takes the swaps that may go together: a transaction changes no record twice. Drops the swaps whose callers have
 /// gone.
-fn next_batch<C: Carrier>(left: &mut VecDeque<Job<C>>) -> Vec<Job<C>> {
+fn next_batch(left: &mut VecDeque<Job>) -> Vec<Job> {
     let (mut keys, mut bytes) = (HashSet::new(), 0);
     let (mut batch, mut later) = (Vec::new(), VecDeque::new());
     for job in left.drain(..).filter(|job| !job.answer.is_closed()) {
-        bytes += job.bytes;
+        bytes += job.swap.text.len();
         let has_room = batch.is_empty() || bytes <= BATCH_BYTES_MAX;
-        if has_room && keys.insert(job.key.clone()) {
+        if has_room && keys.insert(job.swap.key.clone()) {
             batch.push(job);
         } else {
             later.push_back(job);
@@ -132,7 +121,7 @@ fn next_batch<C: Carrier>(left: &mut VecDeque<Job<C>>) -> Vec<Job<C>> {
     batch
 }
 
-async fn send<C: Carrier>(engine: &C, batch: Vec<Job<C>>) {
+async fn send(engine: &impl Carrier, batch: Vec<Job>) {
     let (swaps, waiting): (Vec<_>, Vec<_>) = batch.into_iter().map(|job| (job.swap, job.answer)).unzip();
     let mut answers = engine.carry_out(swaps).await.unwrap_or_default().into_iter();
     for waiter in waiting {
@@ -145,31 +134,23 @@ async fn send<C: Carrier>(engine: &C, batch: Vec<Job<C>>) {
 mod tests {
     use super::*;
 
-    struct NoEngine;
+    use crate::core::{records::record::Revision, resource::ResourceKey};
 
-    #[async_trait]
-    impl Carrier for NoEngine {
-        type Swap = ();
-        type Answer = ();
-
-        async fn carry_out(&self, _swaps: Vec<()>) -> Result<Vec<()>, StoreError> {
-            Err(StoreError::Unavailable)
-        }
-    }
-
-    type Answers = Vec<oneshot::Receiver<Result<(), StoreError>>>;
+    type Answers = Vec<oneshot::Receiver<Result<EngineAnswer<SwapOutcome>, StoreError>>>;
 
     /// Creates swaps of these resources, with records of this many bytes.
-    fn jobs(swaps: &[(&str, usize)]) -> (VecDeque<Job<NoEngine>>, Answers) {
+    fn jobs(swaps: &[(&str, usize)]) -> (VecDeque<Job>, Answers) {
         let job = |&(key, bytes): &(&str, usize)| {
             let (answer, answered) = oneshot::channel();
-            (Job { key: ResourceKey::from_text(key), swap: (), bytes, answer }, answered)
+            let (key, text) = (ResourceKey::from_text(key), "r".repeat(bytes));
+            let swap = Swap { key, expected: Revision::default(), text, idle_from: None, may_create: true };
+            (Job { swap, answer }, answered)
         };
         swaps.iter().map(job).unzip()
     }
 
-    fn taken(left: &mut VecDeque<Job<NoEngine>>) -> Vec<String> {
-        next_batch(left).iter().map(|job| job.key.as_str().to_owned()).collect()
+    fn taken(left: &mut VecDeque<Job>) -> Vec<String> {
+        next_batch(left).iter().map(|job| job.swap.key.as_str().to_owned()).collect()
     }
 
     #[test]

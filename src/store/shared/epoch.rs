@@ -5,6 +5,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{core::records::record::Revision, store::StoreError};
 
+/// The revisions that an engine told with an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldRevisions {
+    /// The last revision of the engine. It may belong to a change that is not committed yet: a crash takes that back.
+    pub current: Revision,
+    /// The greatest revision in the answer that is committed. It must be reached from now on.
+    pub seen: Revision,
+}
+
+impl ToldRevisions {
+    /// Returns what an engine tells whose last revision is committed.
+    pub(super) fn committed(revision: Revision) -> Self {
+        Self { current: revision, seen: revision }
+    }
+}
+
 /// The greatest revision that this process has seen, and whether a smaller one followed.
 #[derive(Default)]
 pub(super) struct Epoch {
@@ -22,15 +38,13 @@ impl Epoch {
         Ok(Revision(self.greatest.load(Ordering::Acquire)))
     }
 
-    /// Notes the engine's revision from an answer, which is one that it has committed. Once a revision is smaller than what was `reached` before the
-    /// request, every operation fails.
-    pub(super) fn accept(&self, reached: Revision, current: Revision) -> Result<(), StoreError> {
-        self.accept_seen(reached, current, current)
-    }
-
-    /// Like [`Epoch::accept`], for an engine whose revision may belong to a change that is not committed yet: a crash
-    /// takes that back. So only the revision that was `seen` in the answer must be reached from now on.
-    pub(super) fn accept_seen(&self, reached: Revision, current: Revision, seen: Revision) -> Result<(), StoreError> {
+    /// Notes the revisions from an answer. Once the engine's is smaller than what was `reached` before the request, every
+    /// operation fails.
+    pub(super) fn accept(
+        &self,
+        reached: Revision,
+        ToldRevisions { current, seen }: ToldRevisions,
+    ) -> Result<(), StoreError> {
         if current >= reached {
             self.greatest.fetch_max(seen.0, Ordering::AcqRel);
             return Ok(());
@@ -51,12 +65,16 @@ impl Epoch {
 mod tests {
     use super::*;
 
+    fn committed(revision: u64) -> ToldRevisions {
+        ToldRevisions::committed(Revision(revision))
+    }
+
     #[test]
     fn answers_may_overtake_each_other() {
         let epoch = Epoch::default();
         let reached = epoch.reached().unwrap();
-        assert_eq!(epoch.accept(reached, Revision(5)), Ok(()));
-        assert_eq!(epoch.accept(reached, Revision(4)), Ok(()));
+        assert_eq!(epoch.accept(reached, committed(5)), Ok(()));
+        assert_eq!(epoch.accept(reached, committed(4)), Ok(()));
         assert_eq!(epoch.reached(), Ok(Revision(5)));
     }
 
@@ -64,18 +82,19 @@ mod tests {
     #[test]
     fn only_what_was_seen_must_be_reached_again() {
         let epoch = Epoch::default();
-        assert_eq!(epoch.accept_seen(Revision(0), Revision(7), Revision(5)), Ok(()));
+        let told = ToldRevisions { current: Revision(7), seen: Revision(5) };
+        assert_eq!(epoch.accept(Revision(0), told), Ok(()));
         assert_eq!(epoch.reached(), Ok(Revision(5)));
-        assert_eq!(epoch.accept_seen(Revision(5), Revision(6), Revision(6)), Ok(()));
-        assert_eq!(epoch.accept_seen(Revision(6), Revision(5), Revision(5)), Err(StoreError::LostWrites));
+        assert_eq!(epoch.accept(Revision(5), committed(6)), Ok(()));
+        assert_eq!(epoch.accept(Revision(6), committed(5)), Err(StoreError::LostWrites));
     }
 
     #[test]
     fn a_store_that_went_back_is_trusted_no_longer() {
         let epoch = Epoch::default();
-        epoch.accept(Revision(0), Revision(5)).unwrap();
+        epoch.accept(Revision(0), committed(5)).unwrap();
         let reached = epoch.reached().unwrap();
-        assert_eq!(epoch.accept(reached, Revision(4)), Err(StoreError::LostWrites));
+        assert_eq!(epoch.accept(reached, committed(4)), Err(StoreError::LostWrites));
         assert_eq!(epoch.reached(), Err(StoreError::LostWrites));
     }
 }

@@ -3,16 +3,20 @@
 mod batch;
 mod breaker;
 mod collect;
+mod engine;
 mod epoch;
 pub mod etcd;
+mod first_seen;
 mod health;
 mod labels;
 pub mod postgres;
+mod records;
 pub mod redis;
 mod secret;
+mod store;
 mod waiters;
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::{error::Error, fmt::Display, sync::Arc, time::Duration};
 
 use self::{breaker::Breaker, etcd::EtcdStore, postgres::PostgresStore, redis::RedisStore};
 use super::{
@@ -22,11 +26,7 @@ use super::{
 use crate::{
     clock::Clock,
     config::{self, StoreSettings},
-    core::{
-        records::record::{Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
+    core::{records::record::Record, resource::ResourceKey, time::StoreTime},
     entropy::random_u64,
 };
 
@@ -58,22 +58,20 @@ pub(super) async fn redis(redis: &config::Redis, settings: &StoreSettings) -> Re
     Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
 }
 
-/// Reads the text of a record with this revision, whose moments count from `base`. A damaged one is logged.
-fn decoded(
-    key: &ResourceKey,
-    revision: Revision,
-    text: &[u8],
-    base: StoreTime,
-    now: StoreTime,
-) -> Result<(Snapshot, Option<Label>), StoreError> {
-    let (record, label) = encoding::decode_labelled(text, base).map_err(|error| damaged(key, &error))?;
-    Ok((Snapshot::new(revision, record.resolved(revision), now), label))
+/// Reads the text of a record, whose moments count from `base`. A damaged one is logged.
+fn decoded(key: &ResourceKey, text: &[u8], base: StoreTime) -> Result<(Record, Option<Label>), StoreError> {
+    encoding::decode_labelled(text, base).map_err(|error| damaged(key, &error))
 }
 
 /// Logs that a record cannot be read, and returns the error of its reader.
 fn damaged(key: &ResourceKey, error: &dyn Display) -> StoreError {
     tracing::error!(?key, %error, "writes to this resource are refused");
     StoreError::Damaged
+}
+
+/// The error of an engine that cannot be used with this configuration.
+fn unusable(error: impl Into<Box<dyn Error + Send + Sync>>) -> OpenError {
+    OpenError::Engine(error.into())
 }
 
 /// Varies a wait a little, so that processes that were started together drift apart.
@@ -89,9 +87,9 @@ mod tests {
     /// The store answers. To say that it does not would send its operator to the wrong place.
     #[test]
     fn a_record_that_cannot_be_read_is_not_a_store_that_does_not_answer() {
-        let (key, revision, time) = (ResourceKey::from_text("docs:/a"), Revision(1), StoreTime::default());
+        let key = ResourceKey::from_text("docs:/a");
         for text in ["", "{", "[]", "{\"format\":9999}"] {
-            let read = decoded(&key, revision, text.as_bytes(), time, time).map(drop);
+            let read = decoded(&key, text.as_bytes(), StoreTime::default()).map(drop);
             assert_eq!(read, Err(StoreError::Damaged), "{text:?}");
         }
     }

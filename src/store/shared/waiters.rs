@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use tokio::{
@@ -18,7 +17,8 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 
-use crate::core::resource::ResourceKey;
+use super::engine::Engine;
+use crate::core::{records::record::Revision, resource::ResourceKey};
 
 /// The longest wait before the record is read again, in case the notification is lost.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -34,10 +34,9 @@ const LISTEN_PAUSE: Duration = Duration::from_millis(200);
 pub(super) type Changes = Pin<Box<dyn Stream<Item = Option<ResourceKey>> + Send>>;
 
 /// An engine that announces changes.
-#[async_trait]
-pub(super) trait Announces: Send + Sync {
+pub(super) trait Announces: Sync {
     /// Listens on a connection of its own. The stream ends with the connection.
-    async fn listen(&self) -> Option<Changes>;
+    fn listen(&self) -> impl Future<Output = Option<Changes>> + Send;
 }
 
 /// The waiting callers. Their number is bounded by the limits on waiting requests.
@@ -57,12 +56,13 @@ struct KeyWaiter<'a> {
 }
 
 impl Waiters {
-    /// Waits for a change of a resource, unless `is_same` finds that it has changed already. It looks after this caller
-    /// has begun to wait, so that no change is missed. If it cannot look, the wait is the pause before the next look.
-    pub(super) async fn wait(&self, key: &ResourceKey, is_same: impl Future<Output = bool>) {
+    /// Waits for a change of a resource, unless the engine has another revision than `seen` already. It is asked after
+    /// this caller has begun to wait, so that no change is missed. If it does not answer, the wait is the pause before the
+    /// next look.
+    pub(super) async fn wait(&self, engine: &impl Engine, key: &ResourceKey, seen: Revision) {
         let waiter = self.join(key);
         let change = waiter.change();
-        if is_same.await {
+        if !engine.read(key).await.is_ok_and(|answer| answer.found.revision != seen) {
             let _ = timeout(WAIT_MAX, change).await;
         }
     }

@@ -1,37 +1,28 @@
 //! The connections to etcd, and the attempts before it counts as unavailable.
 
-use std::{fs, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, KvClient, TlsOptions, Txn, TxnResponse, WatchClient};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
-use super::txn;
+use super::{keys::EtcdKeys, txn};
 use crate::{
     config,
     core::records::record::Revision,
     store::{
         OpenError, StoreError,
-        shared::{epoch::Epoch, health::EngineHealth, secret},
+        shared::{health::EngineHealth, secret, unusable},
     },
 };
 
 /// The interval between keep-alive pings. Servers close connections that ping more often than every five seconds.
 const PING_INTERVAL: Duration = Duration::from_secs(6);
 
-/// The number of attempts that one operation has time for. The last one is often cut short. With several members, the
-/// next attempt often reaches another one.
-const ATTEMPTS: u32 = 3;
-
-/// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
-/// is down.
-const PAUSES: u32 = 40;
-
 /// A client of one etcd cluster, with one or several members.
 pub(super) struct EtcdClient {
+    pub(super) keys: EtcdKeys,
     kv: KvClient,
     watch: WatchClient,
-    timeout: Duration,
-    epoch: Epoch,
     health: EngineHealth,
 }
 
@@ -64,40 +55,25 @@ impl EtcdClient {
         let client = timeout(limit, Client::connect(&settings.endpoints, Some(options)))
             .await
             .map_err(|_elapsed| OpenError::Silent)?
-            .map_err(|error| OpenError::Engine(error.into()))?;
+            .map_err(unusable)?;
         Ok(Self {
+            keys: EtcdKeys::new(&settings.prefix),
             kv: client.kv_client(),
             watch: client.watch_client(),
-            timeout: limit,
-            epoch: Epoch::default(),
-            health: EngineHealth::of("etcd"),
+            health: EngineHealth::of("etcd", limit),
         })
     }
 
     /// Carries out a transaction, and repeats it if no answer comes. The transaction must be safe to send twice.
     pub(super) async fn ask(&self, txn: Txn) -> Result<TransactionReply, StoreError> {
-        // A part of the time is left to the caller.
-        let end = Instant::now() + self.timeout * 9 / 10;
-        let mut is_repeated = false;
+        let mut attempts = self.health.attempts();
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(StoreError::Unavailable);
-            }
-            let reached = self.epoch.reached()?;
             let mut kv = self.kv.clone();
-            match timeout(left.min(self.timeout / ATTEMPTS), kv.txn(txn.clone())).await {
-                Ok(Ok(response)) => {
-                    self.health.answers();
-                    let at = txn::revision_of(&response).unwrap_or_default();
-                    self.epoch.accept(reached, at)?;
-                    return Ok(TransactionReply { response, at, is_repeated });
-                }
-                Ok(Err(error)) => self.health.fails(&error),
-                Err(elapsed) => self.health.fails(&elapsed),
+            if let Some(response) = attempts.make(pin!(kv.txn(txn.clone()))).await? {
+                let at = txn::revision_of(&response).unwrap_or_default();
+                return Ok(TransactionReply { response, at, is_repeated: attempts.are_repeated });
             }
-            is_repeated = true;
-            sleep(self.timeout / PAUSES).await;
+            attempts.pause().await;
         }
     }
 
@@ -107,14 +83,12 @@ impl EtcdClient {
 }
 
 fn tls_options(tls: &config::Tls) -> Result<TlsOptions, OpenError> {
-    let read =
-        |path: &std::path::PathBuf| fs::read(path).map_err(|error| OpenError::File { path: path.clone(), error });
     let mut options = TlsOptions::new();
     if let Some(ca) = &tls.ca {
-        options = options.ca_certificate(Certificate::from_pem(read(ca)?));
+        options = options.ca_certificate(Certificate::from_pem(secret::file(ca)?));
     }
     if let Some((certificate, key)) = &tls.identity {
-        options = options.identity(Identity::from_pem(read(certificate)?, read(key)?));
+        options = options.identity(Identity::from_pem(secret::file(certificate)?, secret::file(key)?));
     }
     Ok(options)
 }

@@ -5,10 +5,6 @@
 //! *Why do records use etcd's revisions?* They grow with every change of any key, and none ever comes back. A record
 //! that refers to its own revision is resolved when it is read, so one transaction is enough for a swap.
 //!
-//! *Why may a transaction be sent again if no answer came?* It compares the expected revision, so at most one of its
-//! copies is carried out. If a copy comes too late, the label in the record shows that an earlier copy was carried out.
-//! If others have changed the record since, neither can be determined, and the swap fails without a verdict.
-//!
 //! *Why do swaps travel together?* See the module `shared::batch`. All swaps that one transaction carries out share one
 //! revision.
 //!
@@ -19,52 +15,31 @@
 //! lease early on any machine whose clock is ahead.
 
 mod client;
-mod collect;
-mod first_seen;
 mod keys;
 mod txn;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use etcd_client::{Txn, WatchOptions};
+use etcd_client::{KeyValue, WatchOptions};
 use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
+    sync::Mutex,
+    time::{Instant, sleep, timeout},
 };
 
+use self::client::{EtcdClient, TransactionReply};
 use super::{
     batch::{Carrier, Swaps},
-    collect::CollectLimits,
-    decoded,
-    labels::Labels,
+    engine::{Engine, EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+    epoch::ToldRevisions,
+    store::SharedStore,
 };
 use crate::{
     clock::Clock,
     config,
-    core::{
-        records::record::{Record, Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
+    core::{records::record::Revision, resource::ResourceKey, time::StoreTime},
     entropy::random_u64,
-    store::{
-        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
-        encoding::{self, Label},
-    },
+    store::{Incarnation, OpenError, StoreError},
 };
-use client::{EtcdClient, TransactionReply};
-use collect::KeyPage;
-use first_seen::FirstSeen;
-use keys::EtcdKeys;
-use txn::FoundKey;
-use txn::SwapAnswer;
 
 /// The longest wait before the record is read again. It bounds the cost of a watch that was lost unnoticed.
 const WATCH_MAX: Duration = Duration::from_secs(5);
@@ -73,23 +48,22 @@ const WATCH_MAX: Duration = Duration::from_secs(5);
 const WATCH_FAILED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Records in etcd.
-pub struct EtcdStore {
-    shared: Arc<EtcdShared>,
-    swaps: Swaps<EtcdClient>,
-    incarnation: Incarnation,
-    labels: Labels,
-    /// The task that uses what is shared. It ends with the store.
-    _background: JoinSet<()>,
+pub type EtcdStore = SharedStore<EtcdEngine>;
+
+/// An etcd as an engine.
+pub struct EtcdEngine {
+    client: Arc<EtcdClient>,
+    swaps: Swaps,
+    clock: Arc<dyn Clock>,
+    last_turn: Mutex<LastTurn>,
 }
 
-struct EtcdShared {
-    engine: Arc<EtcdClient>,
-    keys: EtcdKeys,
-    clock: Arc<dyn Clock>,
-    sights: FirstSeen,
-    limits: CollectLimits,
-    /// The number of records at the last count, updated by those that this process has created and forgotten since.
-    records: AtomicUsize,
+/// The last pass of any process that looked for idle records, as far as this one knows.
+struct LastTurn {
+    /// The revision of its mark.
+    revision: Revision,
+    /// When this process last tried to take its turn.
+    tried: Instant,
 }
 
 impl EtcdStore {
@@ -103,102 +77,45 @@ impl EtcdStore {
         common: &config::StoreSettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let engine = Arc::new(EtcdClient::connect(settings, common.timeout).await?);
-        let keys = EtcdKeys::new(&settings.prefix);
-        let incarnation = incarnation(&engine, &keys).await?;
-        let shared = Arc::new(EtcdShared {
-            engine: Arc::clone(&engine),
-            keys,
-            clock,
-            sights: FirstSeen::new(common.capacity),
-            limits: CollectLimits::of(common),
-            records: AtomicUsize::new(0),
-        });
-        shared.count().await.map_err(|_unavailable| OpenError::Silent)?;
-        let mut background = JoinSet::new();
-        background.spawn(collect::run(Arc::clone(&shared)));
-        let (swaps, labels) = (Swaps::start(&engine, common.timeout), Labels::new()?);
-        Ok(Self { shared, swaps, incarnation, labels, _background: background })
-    }
-
-    /// Forgets the idle records that were not written for `idle_ttl`, and returns their number.
-    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
-        self.shared.collect(idle_ttl, usize::MAX).await
+        let client = Arc::new(EtcdClient::connect(settings, common.timeout).await?);
+        let (place, drawn) = (client.keys.incarnation(), Incarnation(random_u64()?));
+        let answer = client.ask(txn::put_first(&place, &drawn.to_string())).await;
+        let kept = txn::last_get(&answer.map_err(|_unavailable| OpenError::Silent)?.response);
+        let kept = kept.and_then(|got| got.kvs().first().and_then(|pair| pair.value_str().ok().map(str::to_owned)));
+        let swaps = Swaps::start(&client, common.timeout);
+        let last_turn = Mutex::new(LastTurn { revision: Revision::default(), tried: Instant::now() });
+        Self::start(EtcdEngine { client, swaps, clock, last_turn }, (&place, kept), common).await
     }
 }
 
-/// Returns the incarnation of this store. The first process draws it.
-async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation, OpenError> {
-    let drawn = Incarnation(random_u64()?);
-    let answer = engine.ask(txn::put_first(&keys.incarnation(), &drawn.to_string())).await;
-    let answer = answer.map_err(|_unavailable| OpenError::Silent)?;
-    let kept = txn::last_get(&answer.response);
-    let text = kept.and_then(|got| got.kvs().first().and_then(|pair| pair.value_str().ok().map(str::to_owned)));
-    let number = text.and_then(|text| u64::from_str_radix(&text, 16).ok());
-    number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation()))
-}
-
-#[async_trait]
 impl Carrier for EtcdClient {
-    type Swap = Txn;
-    type Answer = TransactionReply;
-
-    async fn carry_out(&self, mut swaps: Vec<Txn>) -> Result<Vec<TransactionReply>, StoreError> {
-        if swaps.len() == 1 {
-            return Ok(vec![self.ask(swaps.pop().unwrap_or_default()).await?]);
-        }
-        let TransactionReply { response, at, is_repeated } = self.ask(txn::together(swaps)).await?;
-        let of_swap = |response| TransactionReply { response, at, is_repeated };
-        Ok(txn::each(&response).into_iter().map(of_swap).collect())
+    async fn carry_out(&self, swaps: Vec<Swap>) -> Result<Vec<EngineAnswer<SwapOutcome>>, StoreError> {
+        let TransactionReply { response, at, is_repeated } = self.ask(txn::together(&self.keys, &swaps)).await?;
+        let outcome = |(swap, response): (&Swap, _)| {
+            let found = txn::swap_outcome(&response, at, swap.may_create, is_repeated)?;
+            Some(EngineAnswer { found, now: StoreTime::default(), told: Some(ToldRevisions::committed(at)) })
+        };
+        let answers = swaps.iter().zip(txn::each(response, swaps.len())).map(outcome);
+        answers.collect::<Option<_>>().ok_or(StoreError::Unavailable)
     }
 }
 
-impl EtcdShared {
-    /// Decodes what was found. Its moments count from the time when this process first saw it.
-    fn snapshot(&self, key: &ResourceKey, found: &FoundKey) -> Result<(Snapshot, Option<Label>), StoreError> {
-        let now = self.clock.now();
-        let Some((revision, text)) = &found.record else {
-            self.sights.forget(key);
-            return Ok((Snapshot::new(found.floor, Record::absent(found.floor), now), None));
-        };
-        self.decoded(key, *revision, text, now)
-    }
-
-    fn decoded(
-        &self,
-        key: &ResourceKey,
-        revision: Revision,
-        text: &[u8],
-        now: StoreTime,
-    ) -> Result<(Snapshot, Option<Label>), StoreError> {
-        let base = self.sights.base(key, revision, now);
-        let (snapshot, label) = decoded(key, revision, text, base, now)?;
-        self.sights.note(key, revision, base, &snapshot.record);
-        Ok((snapshot, label))
-    }
-
-    async fn look(&self, key: &ResourceKey) -> Result<FoundKey, StoreError> {
-        let answer = self.engine.ask(txn::look(&self.keys, key)).await?;
-        txn::found(&answer.response).ok_or(StoreError::Unavailable)
-    }
-
-    /// Returns the record that this process has put. Its moments stay unchanged, because the time of the swap is known
-    /// here.
-    fn put(&self, key: &ResourceKey, revision: Revision, record: Record, base: StoreTime) -> Snapshot {
-        self.sights.note(key, revision, base, &record);
-        Snapshot::new(revision, record.resolved(revision), self.clock.now())
+impl EtcdEngine {
+    fn answer<T>(&self, found: Option<T>, at: Revision) -> Result<EngineAnswer<T>, StoreError> {
+        let found = found.ok_or(StoreError::Unavailable)?;
+        Ok(EngineAnswer { found, now: self.clock.now(), told: Some(ToldRevisions::committed(at)) })
     }
 
     /// Waits for an event on the key of the record, if the record has this revision.
-    async fn changed(&self, key: &ResourceKey, seen: Revision) -> Option<()> {
-        let found = self.look(key).await.ok()?;
-        if found.record.as_ref().map_or(found.floor, |(revision, _)| *revision) != seen {
+    async fn event(&self, key: &ResourceKey, seen: Revision) -> Option<()> {
+        let EngineAnswer { found, told, .. } = self.read(key).await.ok()?;
+        if found.revision != seen {
             return Some(());
         }
         // The watch does not start at the record's own revision, because etcd may have compacted it since.
-        let Revision(at) = found.at;
+        let Revision(at) = told?.current;
         let from = WatchOptions::new().with_start_revision(i64::try_from(at).ok()?.checked_add(1)?);
-        let mut events = self.engine.watch().watch(self.keys.record(key), Some(from)).await.ok()?;
+        let mut events = self.client.watch().watch(self.client.keys.record(key), Some(from)).await.ok()?;
         loop {
             let message = events.message().await.ok()??;
             if message.canceled() {
@@ -211,81 +128,71 @@ impl EtcdShared {
     }
 }
 
-#[async_trait]
-impl Store for EtcdStore {
-    fn incarnation(&self) -> Incarnation {
-        self.incarnation
+impl Engine for EtcdEngine {
+    /// The number of operations in one transaction: etcd's default limit.
+    const RAISED_AT_ONCE: u16 = 128;
+
+    const HAS_OWN_TIME: bool = true;
+
+    async fn now(&self) -> Result<EngineAnswer<()>, StoreError> {
+        Ok(EngineAnswer { found: (), now: self.clock.now(), told: None })
     }
 
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        Ok(self.shared.clock.now())
+    async fn read(&self, key: &ResourceKey) -> Result<EngineAnswer<KeptText>, StoreError> {
+        let TransactionReply { response, at, .. } = self.client.ask(txn::look(&self.client.keys, key)).await?;
+        self.answer(txn::found(&response), at)
     }
 
-    fn has_own_time(&self) -> bool {
-        true
+    async fn swap(&self, swap: Swap) -> Result<EngineAnswer<SwapOutcome>, StoreError> {
+        let answer = self.swaps.carry_out(swap).await?;
+        Ok(EngineAnswer { now: self.clock.now(), ..answer })
     }
 
-    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        let found = self.shared.look(key).await?;
-        self.shared.snapshot(key, &found).map(|(snapshot, _)| snapshot)
+    async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+        let keys = &self.client.keys;
+        let TransactionReply { response, at, .. } = self.client.ask(txn::page(keys, after, limit)).await?;
+        let page = txn::last_get(&response).map(|page| {
+            let record = |pair: &KeyValue| Some((keys.resource(pair.key())?, txn::kept(pair)));
+            let last = page.kvs().last().filter(|_| page.more()).and_then(|pair| keys.resource(pair.key()));
+            TextPage { records: page.kvs().iter().filter_map(record).collect(), last }
+        });
+        self.answer(page, at)
     }
 
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        // Taken before the swap is sent, so that no reader counts from an earlier time.
-        let (shared, base) = (&self.shared, self.shared.clock.now());
-        let label = self.labels.next();
-        let text = encoding::encode_labelled(&next, base, Some(label.clone()));
-        let may_create = shared.records.load(Ordering::Relaxed) < shared.limits.capacity;
-        let swap = txn::swap(&shared.keys, key, expected, &text, may_create);
-        let TransactionReply { response, at, is_repeated } = self.swaps.carry_out(key, swap, text.len()).await?;
-        match txn::swap_answer(&response, at, may_create).ok_or(StoreError::Unavailable)? {
-            SwapAnswer::Put { revision, is_new } => {
-                shared.records.fetch_add(usize::from(is_new), Ordering::Relaxed);
-                Ok(Swapped::Done(shared.put(key, revision, next, base)))
-            }
-            SwapAnswer::NoRoom => {
-                shared.limits.is_full.notify_one();
-                Err(StoreError::Full)
-            }
-            SwapAnswer::Other(found) => {
-                let (snapshot, written) = shared.snapshot(key, &found)?;
-                match written {
-                    Some(written) if written == label => {
-                        Ok(Swapped::Done(shared.put(key, snapshot.revision, next, base)))
-                    }
-                    _ if is_repeated => Err(StoreError::Unavailable),
-                    _ => Ok(Swapped::Conflict(snapshot)),
-                }
-            }
+    async fn forget(&self, key: &ResourceKey, revision: Revision, _idle_ttl: Duration) -> Result<bool, StoreError> {
+        let answer = self.client.ask(txn::forget(&self.client.keys, key, revision)).await?;
+        Ok(answer.response.succeeded())
+    }
+
+    async fn count(&self) -> Result<Option<usize>, StoreError> {
+        let answer = self.client.ask(txn::count(&self.client.keys)).await?;
+        let count = txn::last_get(&answer.response).ok_or(StoreError::Unavailable)?.count();
+        Ok(Some(usize::try_from(count).unwrap_or_default()))
+    }
+
+    /// Takes the turn to read all records, unless another process has since the last one that was seen.
+    async fn takes_turn(&self, interval: Duration) -> bool {
+        let mut last = self.last_turn.lock().await;
+        if last.tried.elapsed() < interval {
+            return false;
         }
+        last.tried = Instant::now();
+        let next = txn::put_next(&self.client.keys.collected(), last.revision, "");
+        let Ok(answer) = self.client.ask(next).await else { return false };
+        let is_ours = answer.response.succeeded();
+        let others = txn::last_get(&answer.response);
+        let others = others.and_then(|got| got.kvs().first().map(|pair| txn::revision(pair.mod_revision())));
+        last.revision = if is_ours { answer.at } else { others.unwrap_or_default() };
+        is_ours
     }
 
-    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
-        let (mut found, mut after) = (Vec::new(), after.cloned());
-        loop {
-            let KeyPage { records, last } = self.shared.page(after.as_ref(), limit - found.len()).await?;
-            found.extend(records.into_iter().map(|(key, snapshot, _)| (key, snapshot)));
-            if found.len() == limit || last.is_none() {
-                return Ok(found);
-            }
-            after = last;
-        }
+    async fn raise(&self, buckets: RangeInclusive<u16>) -> Result<(), StoreError> {
+        self.client.ask(txn::raise(&self.client.keys, buckets)).await.map(drop)
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        if let Ok(None) = timeout(WATCH_MAX, self.shared.changed(key, seen)).await {
+        if let Ok(None) = timeout(WATCH_MAX, self.event(key, seen)).await {
             sleep(WATCH_FAILED_PAUSE).await;
         }
-    }
-
-    async fn raise_floors(&self) -> Result<(), StoreError> {
-        /// The number of operations in one transaction. It is etcd's default limit.
-        const OPERATIONS: usize = 128;
-        let buckets = (0..=u16::MAX).collect::<Vec<_>>();
-        for range in buckets.chunks(OPERATIONS) {
-            // This may be sent again: another put only raises the floors further.
-            self.shared.engine.ask(txn::raise(&self.shared.keys, range)).await?;
-        }
-        Ok(())
     }
 }

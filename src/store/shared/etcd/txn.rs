@@ -10,35 +10,17 @@
 //! is that of a record or the floor of an absent one. It cannot be both: a floor is raised in a transaction that puts
 //! no record.
 
-use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use std::ops::RangeInclusive;
+
+use etcd_client::{
+    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, KeyValue, Txn, TxnOp, TxnOpResponse, TxnResponse,
+};
 
 use super::keys::EtcdKeys;
-use crate::core::{records::record::Revision, resource::ResourceKey};
-
-/// The record of a key and the floor of its bucket, as they were found.
-pub(super) struct FoundKey {
-    /// The record's revision and its text.
-    pub(super) record: Option<(Revision, Vec<u8>)>,
-    /// The revision of an absent record.
-    pub(super) floor: Revision,
-    /// The store's revision at the time of the look.
-    pub(super) at: Revision,
-}
-
-/// The result of a swap's transaction.
-pub(super) enum SwapAnswer {
-    /// The record was put.
-    Put {
-        /// The revision of the record.
-        revision: Revision,
-        /// Whether the record was absent before.
-        is_new: bool,
-    },
-    /// The record would be new, and none may be created.
-    NoRoom,
-    /// The record had another revision.
-    Other(FoundKey),
-}
+use crate::{
+    core::{records::record::Revision, resource::ResourceKey},
+    store::shared::engine::{KeptText, Swap, SwapOutcome},
+};
 
 /// Looks at a record and its floor.
 pub(super) fn look(keys: &EtcdKeys, key: &ResourceKey) -> Txn {
@@ -49,17 +31,18 @@ fn looks(keys: &EtcdKeys, key: &ResourceKey) -> Vec<TxnOp> {
     vec![TxnOp::get(keys.record(key), None), TxnOp::get(keys.floor(key.bucket()), None)]
 }
 
-/// Replaces the record if it has the revision `expected`. Otherwise looks at it and its floor.
-pub(super) fn swap(keys: &EtcdKeys, key: &ResourceKey, expected: Revision, text: &str, may_create: bool) -> Txn {
-    let (record, floor, revision) = (keys.record(key), keys.floor(key.bucket()), number(expected));
+/// Replaces the record if it has the expected revision. Otherwise looks at it and its floor.
+fn swap(keys: &EtcdKeys, swap: &Swap) -> Txn {
+    let Swap { key, expected, text, may_create, .. } = swap;
+    let (record, floor, revision) = (keys.record(key), keys.floor(key.bucket()), number(*expected));
     let is_absent = vec![
         Compare::create_revision(&*record, CompareOp::Equal, 0),
         Compare::mod_revision(floor, CompareOp::Equal, revision),
     ];
-    let put = TxnOp::put(&*record, text, None);
-    let create = if may_create { vec![put.clone()] } else { Vec::new() };
+    let put = TxnOp::put(&*record, text.as_str(), None);
+    let create = if *may_create { vec![put.clone()] } else { Vec::new() };
     let absent = Txn::new().when(is_absent).and_then(create).or_else(looks(keys, key));
-    if expected == Revision::default() {
+    if *expected == Revision::default() {
         return Txn::new().and_then(vec![TxnOp::txn(absent)]);
     }
     let is_there = Compare::mod_revision(&*record, CompareOp::Equal, revision);
@@ -67,12 +50,18 @@ pub(super) fn swap(keys: &EtcdKeys, key: &ResourceKey, expected: Revision, text:
 }
 
 /// Combines the swaps of several records. Each of them succeeds or fails by itself.
-pub(super) fn together(swaps: Vec<Txn>) -> Txn {
-    Txn::new().and_then(swaps.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
+pub(super) fn together(keys: &EtcdKeys, swaps: &[Swap]) -> Txn {
+    match swaps {
+        [alone] => swap(keys, alone),
+        _ => Txn::new().and_then(swaps.iter().map(|each| TxnOp::txn(swap(keys, each))).collect::<Vec<_>>()),
+    }
 }
 
-/// Returns the answers to the transactions that were carried out [`together`], in their order.
-pub(super) fn each(answer: &TxnResponse) -> Vec<TxnResponse> {
+/// Returns the answers to this many swaps that were carried out [`together`], in their order.
+pub(super) fn each(answer: TxnResponse, swaps: usize) -> Vec<TxnResponse> {
+    if swaps == 1 {
+        return vec![answer];
+    }
     let of_swap = |operation| match operation {
         TxnOpResponse::Txn(swap) => Some(swap),
         _ => None,
@@ -89,9 +78,8 @@ pub(super) fn forget(keys: &EtcdKeys, key: &ResourceKey, revision: Revision) -> 
 }
 
 /// Raises the floors of these buckets.
-pub(super) fn raise(keys: &EtcdKeys, buckets: &[u16]) -> Txn {
-    Txn::new()
-        .and_then(buckets.iter().map(|bucket| TxnOp::put(keys.floor(*bucket), "raised", None)).collect::<Vec<_>>())
+pub(super) fn raise(keys: &EtcdKeys, buckets: RangeInclusive<u16>) -> Txn {
+    Txn::new().and_then(buckets.map(|bucket| TxnOp::put(keys.floor(bucket), "raised", None)).collect::<Vec<_>>())
 }
 
 /// Reads the records after that of `after`, in the order of their keys.
@@ -123,23 +111,36 @@ pub(super) fn put_next(key: &str, expected: Revision, value: &str) -> Txn {
 }
 
 /// Interprets the answer to the transaction of [`swap`], at the store's revision `at`. `None` if it has another shape.
-pub(super) fn swap_answer(answer: &TxnResponse, at: Revision, may_create: bool) -> Option<SwapAnswer> {
+pub(super) fn swap_outcome(
+    answer: &TxnResponse,
+    at: Revision,
+    may_create: bool,
+    is_repeated: bool,
+) -> Option<SwapOutcome> {
     let operations = answer.op_responses();
     let absent = match operations.as_slice() {
         [TxnOpResponse::Txn(absent)] => absent,
-        _ if answer.succeeded() => return Some(SwapAnswer::Put { revision: at, is_new: false }),
+        _ if answer.succeeded() => return Some(SwapOutcome::Made { revision: at, is_new: false }),
         _ => return None,
     };
     Some(match absent.succeeded() {
-        true if may_create => SwapAnswer::Put { revision: at, is_new: true },
-        true => SwapAnswer::NoRoom,
-        false => SwapAnswer::Other(found_in(absent, at)?),
+        true if may_create => SwapOutcome::Made { revision: at, is_new: true },
+        true => SwapOutcome::NoRoom,
+        false => SwapOutcome::Other { kept: Some(found(absent)?), is_repeated },
     })
 }
 
-/// Interprets the answer to [`look`].
-pub(super) fn found(answer: &TxnResponse) -> Option<FoundKey> {
-    found_in(answer, revision_of(answer)?)
+/// Interprets the answer to [`look`]: the record or, if it is absent, its floor.
+pub(super) fn found(answer: &TxnResponse) -> Option<KeptText> {
+    let operations = answer.op_responses();
+    let [TxnOpResponse::Get(record), TxnOpResponse::Get(floor)] = operations.as_slice() else { return None };
+    let floor = || floor.kvs().first().map(|pair| revision(pair.mod_revision())).unwrap_or_default();
+    Some(record.kvs().first().map_or_else(|| KeptText { revision: floor(), text: None }, kept))
+}
+
+/// Interprets the key of a record and its value.
+pub(super) fn kept(pair: &KeyValue) -> KeptText {
+    KeptText { revision: revision(pair.mod_revision()), text: Some(pair.value().to_vec()) }
 }
 
 /// Returns the answer to the last read of a transaction.
@@ -158,16 +159,6 @@ pub(super) fn revision_of(answer: &TxnResponse) -> Option<Revision> {
 /// Converts a revision of etcd.
 pub(super) fn revision(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or_default())
-}
-
-fn found_in(looked: &TxnResponse, at: Revision) -> Option<FoundKey> {
-    let operations = looked.op_responses();
-    let [TxnOpResponse::Get(record), TxnOpResponse::Get(floor)] = operations.as_slice() else { return None };
-    Some(FoundKey {
-        record: record.kvs().first().map(|pair| (revision(pair.mod_revision()), pair.value().to_vec())),
-        floor: floor.kvs().first().map(|pair| revision(pair.mod_revision())).unwrap_or_default(),
-        at,
-    })
 }
 
 /// Converts a revision for etcd. Its own revisions never exceed the greatest `i64`.

@@ -1,6 +1,7 @@
 //! The connections to PostgreSQL, and the attempts before it counts as unavailable.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -8,16 +9,12 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use futures_util::{future::try_join_all, stream::unfold};
-use tokio::{
-    sync::Mutex,
-    time::{Instant, sleep, timeout},
-};
+use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 
 use super::{
-    session::{PostgresAccess, Session, Unfit, unusable},
+    session::{PostgresAccess, Session, Unfit},
     statements::{Ask, Prepared, StatementTexts},
 };
 use crate::{
@@ -29,17 +26,11 @@ use crate::{
         shared::{
             batch::SENDERS,
             health::EngineHealth,
+            unusable,
             waiters::{Announces, Changes},
         },
     },
 };
-
-/// The number of attempts that one operation has time for. The last one is often cut short.
-const ATTEMPTS: u32 = 3;
-
-/// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
-/// is down.
-const PAUSES: u32 = 40;
 
 /// The time limit of the start beyond the first connection. It is long because the first process writes a row for each
 /// bucket, which takes a quarter of a second on an idle machine, and the others wait for it.
@@ -99,7 +90,7 @@ impl PostgresClient {
             channel: format!("ifmatch.{}", settings.schema),
             connections: Default::default(),
             timeout: limit,
-            health: EngineHealth::of("PostgreSQL"),
+            health: EngineHealth::of("PostgreSQL", limit),
         };
         // The first writes would otherwise wait for the connections, behind those of other processes.
         let open = try_join_all(client.connections.iter().map(|slot| client.open(slot)));
@@ -109,44 +100,35 @@ impl PostgresClient {
 
     /// Carries out a statement, and repeats it if no answer comes. The statement must be safe to send twice.
     pub(super) async fn ask(&self, ask: Ask, values: &[&(dyn ToSql + Sync)]) -> Result<PostgresReply, StoreError> {
-        // A part of the time is left to the caller.
-        let end = Instant::now() + self.timeout * 9 / 10;
-        let mut is_repeated = false;
+        let (mut attempts, mut is_repeated) = (self.health.attempts(), false);
         let in_flight = |slot: &&ConnectionSlot| slot.in_flight.load(Ordering::Relaxed);
         let Some(slot) = self.connections.iter().min_by_key(in_flight) else { return Err(StoreError::Unavailable) };
         let _in_flight = Counted::up_to(usize::MAX, &slot.in_flight);
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(StoreError::Unavailable);
-            }
-            let mut is_sent = false;
+            let mut may_be_done = false;
             let attempt = async {
                 let open = self.open(slot).await?;
                 let statement = open.prepared.statement(ask).ok_or("it is not prepared")?;
-                is_sent = true;
-                Ok::<_, Unfit>(open.session.client.query(statement, values).await?)
+                may_be_done = true;
+                let answer = open.session.client.query(statement, values).await;
+                let code = answer.as_ref().err().and_then(tokio_postgres::Error::code);
+                may_be_done = !code.is_some_and(is_rolled_back);
+                if code == Some(&SqlState::T_R_DEADLOCK_DETECTED) {
+                    return Ok::<_, Unfit>(None);
+                }
+                Ok(Some(answer?))
             };
-            match timeout(left.min(self.timeout / ATTEMPTS), attempt).await {
-                Ok(Ok(rows)) => {
-                    self.health.answers();
-                    return Ok(PostgresReply { rows, is_repeated });
-                }
-                Ok(Err(error)) => {
-                    let code = error.downcast_ref().and_then(tokio_postgres::Error::code);
-                    is_repeated |= is_sent && !code.is_some_and(is_rolled_back);
-                    if code == Some(&SqlState::T_R_DEADLOCK_DETECTED) {
-                        continue;
-                    }
-                    self.health.fails(&error);
-                }
-                Err(elapsed) => {
-                    is_repeated |= is_sent;
-                    self.health.fails(&elapsed);
+            let answer = attempts.make(pin!(attempt)).await?;
+            match answer {
+                Some(Some(rows)) => return Ok(PostgresReply { rows, is_repeated }),
+                // The next attempt may come at once.
+                Some(None) => {}
+                None => {
+                    is_repeated |= may_be_done;
+                    *slot.current.lock().await = None;
+                    attempts.pause().await;
                 }
             }
-            *slot.current.lock().await = None;
-            sleep(self.timeout / PAUSES).await;
         }
     }
 
@@ -184,7 +166,6 @@ fn is_rolled_back(code: &SqlState) -> bool {
         || is_of("42")
 }
 
-#[async_trait]
 impl Announces for PostgresClient {
     async fn listen(&self) -> Option<Changes> {
         let listening = async {

@@ -14,6 +14,9 @@
 //! *Why is a floor locked while a record is made?* A statement reads a floor as it was when the statement began. The
 //! lock returns its last state, and keeps it until the record is there.
 //!
+//! *Why two statements for a swap?* Most swaps travel alone, and change a record that is there. A plain update does that
+//! with half of the work. If it finds nothing to change, and for several swaps, there is the larger one.
+//!
 //! *Whose time is it?* It is the server's time, `clock_timestamp()`: one clock for all processes. It is a wall clock,
 //! and a step of it moves every end.
 //!
@@ -21,69 +24,36 @@
 //! after a second, and the record is read again.
 
 mod client;
-mod collect;
 mod rows;
 mod session;
 mod statements;
-mod swaps;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use tokio::task::JoinSet;
+use tokio_postgres::{Row, types::ToSql};
 
-use self::{
-    client::PostgresClient,
-    rows::{FoundRow, Moment, PageRow, moment, signed},
-    session::unusable,
-    statements::Ask,
-    swaps::Swap,
-};
+use self::{client::PostgresClient, rows::signed, statements::Ask};
 use super::{
-    batch::Swaps,
-    collect::{CollectLimits, Collects as _},
-    decoded,
-    epoch::Epoch,
-    labels::Labels,
+    batch::{Carrier, Swaps},
+    engine::{Engine, EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+    store::SharedStore,
     waiters::Waiters,
 };
 use crate::{
     config,
-    core::{
-        records::record::{Record, Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
+    core::{records::record::Revision, resource::ResourceKey, time::StoreTime},
     entropy::random_u64,
-    store::{
-        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
-        encoding::{self, Label},
-    },
+    store::{Incarnation, OpenError, StoreError},
 };
 
 /// Records in PostgreSQL.
-pub struct PostgresStore {
-    shared: Arc<PostgresShared>,
-    swaps: Swaps<PostgresClient>,
-    incarnation: Incarnation,
-    labels: Labels,
-    /// The tasks that use what is shared. They end with the store.
-    _background: JoinSet<()>,
-}
+pub type PostgresStore = SharedStore<PostgresEngine>;
 
-struct PostgresShared {
-    engine: Arc<PostgresClient>,
-    limits: CollectLimits,
-    epoch: Epoch,
+/// A PostgreSQL as an engine.
+pub struct PostgresEngine {
+    client: Arc<PostgresClient>,
+    swaps: Swaps,
     waiters: Waiters,
-    /// The number of records at the last count, updated by those that this process has created and forgotten since.
-    records: AtomicUsize,
 }
 
 impl PostgresStore {
@@ -95,140 +65,119 @@ impl PostgresStore {
     /// The store cannot be reached, it may lose what it acknowledges, or a file that it requires cannot be read.
     pub async fn connect(settings: &config::Postgres, common: &config::StoreSettings) -> Result<Self, OpenError> {
         let drawn = Incarnation(random_u64()?);
-        let (engine, kept) = PostgresClient::connect(settings, common.timeout, &drawn.to_string()).await?;
-        let incarnation = u64::from_str_radix(&kept, 16).map(Incarnation);
-        let shared = Arc::new(PostgresShared {
-            engine: Arc::new(engine),
-            limits: CollectLimits::of(common),
-            epoch: Epoch::default(),
-            waiters: Waiters::default(),
-            records: AtomicUsize::new(0),
-        });
-        shared.count().await.map_err(unusable)?;
-        let (mut background, listener) = (JoinSet::new(), Arc::clone(&shared));
-        background.spawn(super::collect::run(Arc::clone(&shared)));
-        background.spawn(async move { listener.waiters.listen_to(&*listener.engine).await });
-        Ok(Self {
-            swaps: Swaps::start(&shared.engine, common.timeout),
-            shared,
-            incarnation: incarnation.map_err(|_foreign| OpenError::Damaged("store.incarnation".to_owned()))?,
-            labels: Labels::new()?,
-            _background: background,
-        })
-    }
-
-    /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
-    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
-        self.shared.collect(idle_ttl, usize::MAX).await
+        let (client, kept) = PostgresClient::connect(settings, common.timeout, &drawn.to_string()).await?;
+        let client = Arc::new(client);
+        let swaps = Swaps::start(&client, common.timeout);
+        let engine = PostgresEngine { client, swaps, waiters: Waiters::default() };
+        Self::start(engine, ("store.incarnation", Some(kept)), common).await
     }
 }
 
-impl PostgresShared {
-    /// Notes the time of an answer. Fails if the store has lost a revision that was seen before.
-    fn accept(&self, reached: Revision, at: Moment, seen: Revision) -> Result<StoreTime, StoreError> {
-        self.epoch.accept_seen(reached, at.last, seen)?;
-        Ok(at.now)
-    }
-
-    async fn look(&self, key: &ResourceKey) -> Result<(Snapshot, Option<Label>), StoreError> {
-        let reached = self.epoch.reached()?;
-        let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
-        let reply = self.engine.ask(Ask::Read, &[&digest.as_slice(), &bucket]).await?;
-        let row = reply.rows.first().ok_or(StoreError::Unavailable)?;
-        let FoundRow { record, floor, at } = FoundRow::read(row).ok_or(StoreError::Unavailable)?;
-        let now = self.accept(reached, at, record.map_or(floor, |(revision, _)| revision))?;
-        match record {
-            Some((revision, text)) => decoded(key, revision, text.as_bytes(), StoreTime::default(), now),
-            None => Ok((Snapshot::new(floor, Record::absent(floor), now), None)),
-        }
-    }
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    fn incarnation(&self) -> Incarnation {
-        self.incarnation
-    }
-
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        let reached = self.shared.epoch.reached()?;
-        let reply = self.shared.engine.ask(Ask::Clock, &[]).await?;
-        let at = reply.rows.first().and_then(|row| moment(row, 0)).ok_or(StoreError::Unavailable)?;
-        self.shared.accept(reached, at, Revision::default())
-    }
-
-    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        Ok(self.shared.look(key).await?.0)
-    }
-
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        let (shared, label) = (&self.shared, self.labels.next());
-        let record = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
-        let (bytes, may_create) = (record.len(), shared.records.load(Ordering::Relaxed) < shared.limits.capacity);
-        let swap = Swap {
-            digest: key.digest(),
-            key: key.as_str().to_owned(),
-            bucket: key.bucket(),
-            expected,
-            record,
-            idle_from: next.idle_from(),
-            may_create,
-        };
-        let reached = shared.epoch.reached()?;
-        let answer = self.swaps.carry_out(key, swap, bytes).await?;
-        let now = shared.accept(reached, answer.at, answer.revision.unwrap_or_default())?;
-        if let Some(revision) = answer.revision {
-            shared.records.fetch_add(usize::from(answer.is_new), Ordering::Relaxed);
-            return Ok(Swapped::Done(Snapshot::new(revision, next.resolved(revision), now)));
-        }
-        if answer.was_absent && !may_create {
-            shared.limits.is_full.notify_one();
-            return Err(StoreError::Full);
-        }
-        let found = match (answer.other, answer.other_text) {
-            (Some(revision), Some(text)) => decoded(key, revision, text.as_bytes(), StoreTime::default(), now)?,
-            (Some(floor), None) => (Snapshot::new(floor, Record::absent(floor), now), None),
-            (None, _) => shared.look(key).await?,
-        };
-        match found {
-            // An earlier attempt was carried out, and its answer was lost.
-            (snapshot, Some(written)) if written == label => Ok(Swapped::Done(snapshot)),
-            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
-            _ if answer.is_repeated => Err(StoreError::Unavailable),
-            (snapshot, _) => Ok(Swapped::Conflict(snapshot)),
-        }
-    }
-
-    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
-        let (mut scanned, mut after) = (Scanned::new(), after.map(|key| key.digest().to_vec()).unwrap_or_default());
-        loop {
-            let wanted = limit - scanned.len();
-            let reached = self.shared.epoch.reached()?;
-            let rows = self.shared.engine.ask(Ask::Page, &[&after, &signed(wanted as u64)]).await?.rows;
-            for row in &rows {
-                let PageRow { key, revision, text, at } = PageRow::read(row).ok_or(StoreError::Unavailable)?;
-                let now = self.shared.accept(reached, at, revision)?;
-                let read = decoded(&key, revision, text.as_bytes(), StoreTime::default(), now);
-                scanned.extend(read.ok().map(|(snapshot, _)| (key, snapshot)));
+impl Carrier for PostgresClient {
+    async fn carry_out(&self, swaps: Vec<Swap>) -> Result<Vec<EngineAnswer<SwapOutcome>>, StoreError> {
+        let mut was_repeated = false;
+        // No record has the revision zero, so that is an absent one.
+        if let [swap] = swaps.as_slice()
+            && swap.expected != Revision::default()
+        {
+            let (digest, key, idle_from) = (swap.key.digest(), swap.key.as_str(), swap.idle_from.map(time));
+            let values: [&(dyn ToSql + Sync); 6] =
+                [&digest.as_slice(), &key, &signed(swap.expected.0), &swap.text, &idle_from, &self.channel];
+            let reply = self.ask(Ask::Update, &values).await?;
+            if let Some(row) = reply.rows.first() {
+                return Ok(vec![rows::swapped(row, swap, reply.is_repeated)?]);
             }
-            let Some(last) = rows.last().filter(|_| scanned.len() < limit && rows.len() == wanted) else {
-                return Ok(scanned);
-            };
-            after = last.try_get(0).map_err(|_damaged| StoreError::Unavailable)?;
+            was_repeated = reply.is_repeated;
         }
+        let digests: Vec<_> = swaps.iter().map(|swap| swap.key.digest()).collect();
+        let digests: Vec<&[u8]> = digests.iter().map(<[u8; 16]>::as_slice).collect();
+        let keys: Vec<&str> = swaps.iter().map(|swap| swap.key.as_str()).collect();
+        let buckets: Vec<i32> = swaps.iter().map(|swap| i32::from(swap.key.bucket())).collect();
+        let expected: Vec<i64> = swaps.iter().map(|swap| signed(swap.expected.0)).collect();
+        let records: Vec<&str> = swaps.iter().map(|swap| swap.text.as_str()).collect();
+        let idle: Vec<Option<i64>> = swaps.iter().map(|swap| swap.idle_from.map(time)).collect();
+        let may_create: Vec<bool> = swaps.iter().map(|swap| swap.may_create).collect();
+        let values: [&(dyn ToSql + Sync); 8] =
+            [&digests, &keys, &buckets, &expected, &records, &idle, &may_create, &self.channel];
+        let reply = self.ask(Ask::Swap, &values).await?;
+        let answer = |(row, swap)| rows::swapped(row, swap, reply.is_repeated || was_repeated);
+        reply.rows.iter().zip(&swaps).map(answer).collect()
+    }
+}
+
+impl PostgresEngine {
+    /// Returns the only row that a statement returns.
+    async fn row(&self, ask: Ask, values: &[&(dyn ToSql + Sync)]) -> Result<Row, StoreError> {
+        self.client.ask(ask, values).await?.rows.pop().ok_or(StoreError::Unavailable)
+    }
+}
+
+impl Engine for PostgresEngine {
+    /// A statement takes some milliseconds for these.
+    const RAISED_AT_ONCE: u16 = 1_024;
+
+    async fn now(&self) -> Result<EngineAnswer<()>, StoreError> {
+        rows::clock(&self.row(Ask::Clock, &[]).await?)
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<EngineAnswer<KeptText>, StoreError> {
+        let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
+        rows::kept(&self.row(Ask::Read, &[&digest.as_slice(), &bucket]).await?)
+    }
+
+    async fn swap(&self, swap: Swap) -> Result<EngineAnswer<SwapOutcome>, StoreError> {
+        self.swaps.carry_out(swap).await
+    }
+
+    async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+        let after = after.map(|key| key.digest().to_vec()).unwrap_or_default();
+        let reply = self.client.ask(Ask::Page, &[&after, &signed(limit as u64)]).await?;
+        rows::page(&reply.rows, limit)
+    }
+
+    async fn aged(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+        idle_ttl: Duration,
+    ) -> Result<Option<Vec<ResourceKey>>, StoreError> {
+        let after = after.map(|key| key.digest().to_vec()).unwrap_or_default();
+        let values: [&(dyn ToSql + Sync); 3] = [&after, &milliseconds(idle_ttl), &signed(limit as u64)];
+        let aged = self.client.ask(Ask::Aged, &values).await?;
+        aged.rows.iter().map(rows::key).collect::<Result<_, _>>().map(Some)
+    }
+
+    async fn forget(&self, key: &ResourceKey, _revision: Revision, idle_ttl: Duration) -> Result<bool, StoreError> {
+        let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
+        let values: [&(dyn ToSql + Sync); 3] = [&digest.as_slice(), &bucket, &milliseconds(idle_ttl)];
+        Ok(!self.client.ask(Ask::Forget, &values).await?.rows.is_empty())
+    }
+
+    async fn count(&self) -> Result<Option<usize>, StoreError> {
+        let count: i64 = rows::column(&self.row(Ask::Count, &[]).await?, 0)?;
+        Ok(Some(usize::try_from(count).unwrap_or_default()))
+    }
+
+    async fn raise(&self, buckets: RangeInclusive<u16>) -> Result<(), StoreError> {
+        let (first, last) = (i32::from(*buckets.start()), i32::from(*buckets.end()));
+        self.client.ask(Ask::Raise, &[&first, &last]).await.map(drop)
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        let is_same = async { !self.shared.look(key).await.is_ok_and(|(current, _)| current.revision != seen) };
-        self.shared.waiters.wait(key, is_same).await;
+        self.waiters.wait(self, key, seen).await;
     }
 
-    async fn raise_floors(&self) -> Result<(), StoreError> {
-        /// The number of buckets in one statement, which takes some milliseconds.
-        const RANGE: u16 = 1_024;
-        for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {
-            self.shared.engine.ask(Ask::Raise, &[&i32::from(first), &i32::from(first + (RANGE - 1))]).await?;
-        }
-        Ok(())
+    async fn listen(&self) {
+        self.waiters.listen_to(&*self.client).await;
     }
+}
+
+/// A time as the tables hold it.
+fn time(time: StoreTime) -> i64 {
+    signed(time.milliseconds())
+}
+
+/// A duration as the statements take it.
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,82 +1,80 @@
-//! The rows that the statements return.
+//! The rows that the statements return. The files in `sql` say what each column is.
 
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::FromSql};
 
-use crate::core::{records::record::Revision, resource::ResourceKey, time::StoreTime};
+use crate::{
+    core::{records::record::Revision, resource::ResourceKey, time::StoreTime},
+    store::{
+        StoreError,
+        shared::{
+            engine::{EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+            epoch::ToldRevisions,
+        },
+    },
+};
 
-/// The time of an answer, and the last number of the sequence at that time.
-#[derive(Clone, Copy)]
-pub(super) struct Moment {
-    pub(super) now: StoreTime,
-    pub(super) last: Revision,
+/// Reads a row of `clock.sql`.
+pub(super) fn clock(row: &Row) -> Result<EngineAnswer<()>, StoreError> {
+    answer((), Revision::default(), row, 0)
 }
 
-/// The result of a read.
-pub(super) struct FoundRow<'a> {
-    /// The revision and the text of the record.
-    pub(super) record: Option<(Revision, &'a str)>,
-    /// The revision of an absent record.
-    pub(super) floor: Revision,
-    pub(super) at: Moment,
+/// Reads a row of `read.sql`.
+pub(super) fn kept(row: &Row) -> Result<EngineAnswer<KeptText>, StoreError> {
+    let record = column::<Option<i64>>(row, 0)?.map_or_else(|| column(row, 2), Ok)?;
+    let kept = KeptText { revision: revision(record), text: text(row, 1)? };
+    let seen = kept.revision;
+    answer(kept, seen, row, 3)
 }
 
-/// The outcome of a swap.
-pub(super) struct SwapOutcome {
-    /// The revision of the record, if it was put.
-    pub(super) revision: Option<Revision>,
-    /// Whether the record was absent before.
-    pub(super) is_new: bool,
-    /// Whether the record was absent, and had the expected revision.
-    pub(super) was_absent: bool,
-    /// The revision of what is there instead, if the statement could tell.
-    pub(super) other: Option<Revision>,
-    /// The text of the record that is there instead, unless it is absent.
-    pub(super) other_text: Option<String>,
-    pub(super) at: Moment,
-    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
-    pub(super) is_repeated: bool,
+/// Reads a row of `swap.sql` or `update.sql`: the outcome of this swap.
+pub(super) fn swapped(row: &Row, swap: &Swap, is_repeated: bool) -> Result<EngineAnswer<SwapOutcome>, StoreError> {
+    let made = column::<Option<i64>>(row, 0)?.map(revision);
+    let was_absent: bool = column(row, 2)?;
+    let outcome = match made {
+        Some(revision) => SwapOutcome::Made { revision, is_new: column(row, 1)? },
+        None if was_absent && !swap.may_create => SwapOutcome::NoRoom,
+        None => {
+            let (other, text) = (column::<Option<i64>>(row, 6)?, text(row, 7)?);
+            SwapOutcome::Other { kept: other.map(|other| KeptText { revision: revision(other), text }), is_repeated }
+        }
+    };
+    answer(outcome, made.unwrap_or_default(), row, 3)
 }
 
-/// A record of a page.
-pub(super) struct PageRow<'a> {
-    pub(super) key: ResourceKey,
-    pub(super) revision: Revision,
-    pub(super) text: &'a str,
-    pub(super) at: Moment,
-}
-
-impl<'a> FoundRow<'a> {
-    pub(super) fn read(row: &'a Row) -> Option<Self> {
-        let (found, text) = (row.try_get::<_, Option<i64>>(0).ok()?, row.try_get::<_, Option<&str>>(1).ok()?);
-        Some(Self { record: found.map(revision).zip(text), floor: revision(row.try_get(2).ok()?), at: moment(row, 3)? })
+/// Reads the rows of `page.sql`.
+pub(super) fn page(rows: &[Row], limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+    let record = |row| Ok((key(row)?, KeptText { revision: revision(column(row, 1)?), text: text(row, 2)? }));
+    let records = rows.iter().map(record).collect::<Result<Vec<_>, StoreError>>()?;
+    let seen = records.iter().map(|(_, kept)| kept.revision).max().unwrap_or_default();
+    let last = records.last().filter(|_| rows.len() == limit).map(|(key, _)| key.clone());
+    let page = TextPage { records, last };
+    match rows.first() {
+        Some(first) => answer(page, seen, first, 3),
+        None => Ok(EngineAnswer { found: page, now: StoreTime::default(), told: None }),
     }
 }
 
-impl SwapOutcome {
-    pub(super) fn read(row: &Row, is_repeated: bool) -> Option<Self> {
-        Some(Self {
-            revision: row.try_get::<_, Option<i64>>(0).ok()?.map(revision),
-            is_new: row.try_get(1).ok()?,
-            was_absent: row.try_get(2).ok()?,
-            other: row.try_get::<_, Option<i64>>(6).ok()?.map(revision),
-            other_text: row.try_get(7).ok()?,
-            at: moment(row, 3)?,
-            is_repeated,
-        })
-    }
+/// Reads the key of a resource, which comes first in its row.
+pub(super) fn key(row: &Row) -> Result<ResourceKey, StoreError> {
+    column(row, 0).map(ResourceKey::from_text)
 }
 
-impl<'a> PageRow<'a> {
-    pub(super) fn read(row: &'a Row) -> Option<Self> {
-        let key = ResourceKey::from_text(row.try_get(1).ok()?);
-        Some(Self { key, revision: revision(row.try_get(2).ok()?), text: row.try_get(3).ok()?, at: moment(row, 4)? })
-    }
+/// Reads the text of a record, which may be absent.
+fn text(row: &Row, number: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(column::<Option<&str>>(row, number)?.map(Into::into))
 }
 
-/// Reads the time and the last number of the sequence from this column and the next one.
-pub(super) fn moment(row: &Row, column: usize) -> Option<Moment> {
-    let now = u64::try_from(row.try_get::<_, i64>(column).ok()?).ok()?;
-    Some(Moment { now: StoreTime::from_milliseconds(now), last: revision(row.try_get(column + 1).ok()?) })
+/// Adds the time, and the last number of the sequence, from this column and the next one. A number that nobody has
+/// `seen` may belong to a change that is not committed yet.
+fn answer<T>(found: T, seen: Revision, row: &Row, number: usize) -> Result<EngineAnswer<T>, StoreError> {
+    let now = u64::try_from(column::<i64>(row, number)?).unwrap_or_default();
+    let told = Some(ToldRevisions { current: revision(column(row, number + 1)?), seen });
+    Ok(EngineAnswer { found, now: StoreTime::from_milliseconds(now), told })
+}
+
+/// Reads a column. It fails if another program has made the table.
+pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, number: usize) -> Result<T, StoreError> {
+    row.try_get(number).map_err(|_foreign| StoreError::Unavailable)
 }
 
 /// Converts a number of the sequence.

@@ -17,7 +17,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     config,
-    store::{OpenError, shared::secret},
+    store::{
+        OpenError,
+        shared::{secret, unusable},
+    },
     tls,
 };
 
@@ -133,8 +136,4 @@ fn client_tls(settings: Option<&config::Tls>) -> Result<ClientConfig, OpenError>
     let own = identity.map(|(certificate, key)| tls::Pair::load(certificate, key)).transpose();
     let authorities = authorities.map_err(unusable)?.unwrap_or_else(tls::system_authorities);
     tls::client(authorities, own.map_err(unusable)?).map_err(unusable)
-}
-
-pub(super) fn unusable(error: impl Into<Box<dyn Error + Send + Sync>>) -> OpenError {
-    OpenError::Engine(error.into())
 }

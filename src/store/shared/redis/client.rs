@@ -1,13 +1,11 @@
 //! The connections to Redis, and the attempts before it counts as unavailable.
 
 use std::{
-    fs,
-    path::PathBuf,
+    pin::pin,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use redis::{
@@ -16,7 +14,7 @@ use redis::{
     aio::{ConnectionManager, ConnectionManagerConfig},
     io::tcp::TcpSettings,
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{
     config,
@@ -26,18 +24,11 @@ use crate::{
         OpenError, StoreError,
         shared::{
             health::EngineHealth,
-            secret,
+            secret, unusable,
             waiters::{Announces, Changes},
         },
     },
 };
-
-/// The number of attempts that one operation has time for. The last one is often cut short.
-const ATTEMPTS: u32 = 3;
-
-/// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
-/// is down.
-const PAUSES: u32 = 40;
 
 /// The number of connections that all operations share. A single one limits a Redis that writes each change to the
 /// disk: it reads 16 KiB of each connection, and syncs once for all of them. With more connections, each carries less
@@ -93,7 +84,8 @@ impl RedisClient {
             Ok::<_, OpenError>(RedisConnection { current, in_flight: AtomicUsize::new(0) })
         };
         let connections = [first()?, first()?];
-        Ok(Self { client, channel: channel.to_owned(), connections, timeout: limit, health: EngineHealth::of("Redis") })
+        let health = EngineHealth::of("Redis", limit);
+        Ok(Self { client, channel: channel.to_owned(), connections, timeout: limit, health })
     }
 
     /// Runs a script, and repeats it if no answer comes. The script must be safe to run twice.
@@ -110,29 +102,17 @@ impl RedisClient {
     }
 
     async fn ask<T: FromRedisValue>(&self, question: RedisCommand<'_>) -> Result<RedisReply<T>, StoreError> {
-        // A part of the time is left to the caller.
-        let end = Instant::now() + self.timeout * 9 / 10;
-        let mut is_repeated = false;
+        let mut attempts = self.health.attempts();
         let in_flight = |connection: &&RedisConnection| connection.in_flight.load(Ordering::Relaxed);
         let Some(shared) = self.connections.iter().min_by_key(in_flight) else { return Err(StoreError::Unavailable) };
         let _in_flight = Counted::up_to(usize::MAX, &shared.in_flight);
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(StoreError::Unavailable);
-            }
             let (number, mut connection) = shared.current.lock().clone();
-            match timeout(left.min(self.timeout / ATTEMPTS), question.put_to(&mut connection)).await {
-                Ok(Ok(reply)) => {
-                    self.health.answers();
-                    return Ok(RedisReply { reply, is_repeated });
-                }
-                Ok(Err(error)) => self.health.fails(&error),
-                Err(elapsed) => self.health.fails(&elapsed),
+            if let Some(reply) = attempts.make(pin!(question.put_to(&mut connection))).await? {
+                return Ok(RedisReply { reply, is_repeated: attempts.are_repeated });
             }
             self.replace(shared, number);
-            is_repeated = true;
-            sleep(self.timeout / PAUSES).await;
+            attempts.pause().await;
         }
     }
 
@@ -148,7 +128,6 @@ impl RedisClient {
     }
 }
 
-#[async_trait]
 impl Announces for RedisClient {
     async fn listen(&self) -> Option<Changes> {
         let connected = async {
@@ -183,15 +162,12 @@ fn client(settings: &config::Redis, limit: Duration) -> Result<Client, OpenError
         info = info.set_redis_settings(redis);
     }
     let Some(tls) = &settings.tls else { return Client::open(info).map_err(unusable) };
-    let read = |path: &PathBuf| fs::read(path).map_err(|error| OpenError::File { path: path.clone(), error });
     let client_tls = match &tls.identity {
-        Some((certificate, key)) => Some(ClientTlsConfig { client_cert: read(certificate)?, client_key: read(key)? }),
+        Some((certificate, key)) => {
+            Some(ClientTlsConfig { client_cert: secret::file(certificate)?, client_key: secret::file(key)? })
+        }
         None => None,
     };
-    let root_cert = tls.ca.as_ref().map(read).transpose()?;
+    let root_cert = tls.ca.as_deref().map(secret::file).transpose()?;
     Client::build_with_tls(info, TlsCertificates { client_tls, root_cert }).map_err(unusable)
-}
-
-fn unusable(error: RedisError) -> OpenError {
-    OpenError::Engine(error.into())
 }

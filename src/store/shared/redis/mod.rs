@@ -18,71 +18,43 @@
 //! and a little longer. Notifications may be lost, so a wait ends after a second, and the record is read again.
 
 mod client;
-mod collect;
 mod keys;
 mod reply;
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
-use async_trait::async_trait;
-use redis::ScriptInvocation;
-use tokio::{task::JoinSet, time::timeout};
+use redis::cmd;
+use tokio::time::timeout;
 
 use self::{
-    client::RedisClient,
+    client::{RedisClient, RedisReply},
     keys::RedisKeys,
-    reply::{CLOCK, PAGE, PageReply, RAISE, READ, Reply, SWAP, moment, split},
+    reply::{AGED, FORGET, PAGE, PageReply, RAISE, READ, Reply, SWAP, answer, kept, kept_or_floor},
 };
 use super::{
-    collect::{CollectLimits, Collects as _},
-    damaged, decoded,
-    epoch::Epoch,
-    labels::Labels,
+    engine::{Engine, EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+    store::SharedStore,
     waiters::Waiters,
 };
 use crate::{
     config,
-    core::{
-        records::record::{Record, Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
+    core::{records::record::Revision, resource::ResourceKey},
     entropy::random_u64,
-    store::{
-        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
-        encoding::{self, Label},
-    },
+    store::{Incarnation, OpenError, StoreError},
 };
 
 /// The time for the question whether Redis evicts keys, at the start.
 const POLICY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records in Redis.
-pub struct RedisStore {
-    shared: Arc<RedisShared>,
-    incarnation: Incarnation,
-    labels: Labels,
-    /// The tasks that use what is shared. They end with the store.
-    _background: JoinSet<()>,
-}
+pub type RedisStore = SharedStore<RedisEngine>;
 
-struct RedisShared {
-    engine: RedisClient,
+/// A Redis as an engine.
+pub struct RedisEngine {
+    client: RedisClient,
     keys: RedisKeys,
-    limits: CollectLimits,
-    epoch: Epoch,
+    capacity: usize,
     waiters: Waiters,
-}
-
-/// The result of a script: what it did, and what it found.
-struct ScriptResult {
-    did: String,
-    /// The record with its revision, or if it is absent, the floor.
-    snapshot: Snapshot,
-    label: Option<Label>,
-    /// The revision counter.
-    counter: Revision,
-    is_repeated: bool,
 }
 
 impl RedisStore {
@@ -93,47 +65,30 @@ impl RedisStore {
     /// The store cannot be reached, or a file that it requires cannot be read.
     pub async fn connect(settings: &config::Redis, common: &config::StoreSettings) -> Result<Self, OpenError> {
         let keys = RedisKeys::new(&settings.prefix);
-        let engine = RedisClient::new(settings, common.timeout, &keys.channel)?;
-        let incarnation = incarnation(&engine, &keys).await?;
-        let shared = Arc::new(RedisShared {
-            engine,
-            keys,
-            limits: CollectLimits::of(common),
-            epoch: Epoch::default(),
-            waiters: Waiters::default(),
-        });
-        shared.warn_of_eviction().await;
-        let (mut background, listener) = (JoinSet::new(), Arc::clone(&shared));
-        background.spawn(super::collect::run(Arc::clone(&shared)));
-        background.spawn(async move { listener.waiters.listen_to(&listener.engine).await });
-        Ok(Self { shared, incarnation, labels: Labels::new()?, _background: background })
-    }
-
-    /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
-    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
-        self.shared.collect(idle_ttl, usize::MAX).await
+        let client = RedisClient::new(settings, common.timeout, &keys.channel)?;
+        let engine = RedisEngine { client, keys, capacity: common.capacity, waiters: Waiters::default() };
+        let (place, drawn) = (engine.keys.incarnation.clone(), Incarnation(random_u64()?));
+        let kept = engine.incarnation(drawn).await.map_err(|_unavailable| OpenError::Silent)?;
+        engine.warn_of_eviction().await;
+        Self::start(engine, (&place, kept), common).await
     }
 }
 
-/// Returns the incarnation of this store. The first process draws it.
-async fn incarnation(engine: &RedisClient, keys: &RedisKeys) -> Result<Incarnation, OpenError> {
-    let drawn = Incarnation(random_u64()?);
-    let silent = |_unavailable| OpenError::Silent;
-    let mut put = redis::cmd("SET");
-    put.arg(&keys.incarnation).arg(drawn.to_string()).arg("NX");
-    engine.send::<Option<String>>(&put).await.map_err(silent)?;
-    let kept: Option<String> = engine.send(redis::cmd("GET").arg(&keys.incarnation)).await.map_err(silent)?;
-    let number = kept.and_then(|text| u64::from_str_radix(&text, 16).ok());
-    number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation.clone()))
-}
+impl RedisEngine {
+    /// Returns the incarnation of this store, which is `drawn` if it has none yet.
+    async fn incarnation(&self, drawn: Incarnation) -> Result<Option<String>, StoreError> {
+        let mut put = cmd("SET");
+        put.arg(&self.keys.incarnation).arg(drawn.to_string()).arg("NX");
+        self.client.send::<Option<String>>(&put).await?;
+        self.client.send(cmd("GET").arg(&self.keys.incarnation)).await
+    }
 
-impl RedisShared {
     /// Warns if Redis evicts keys, because it would forget records in use. Logs nothing if Redis does not report its
     /// policy.
     async fn warn_of_eviction(&self) {
-        let mut question = redis::cmd("CONFIG");
+        let mut question = cmd("CONFIG");
         question.arg("GET").arg("maxmemory-policy");
-        let answer = timeout(POLICY_TIMEOUT, self.engine.send::<Vec<String>>(&question)).await;
+        let answer = timeout(POLICY_TIMEOUT, self.client.send::<Vec<String>>(&question)).await;
         if let Ok(Ok(answer)) = answer
             && let Some(policy) = answer.get(1)
             && policy.starts_with("allkeys-")
@@ -146,137 +101,112 @@ impl RedisShared {
         }
     }
 
-    /// Runs a script about one record.
-    async fn ask(&self, key: &ResourceKey, script: &ScriptInvocation<'_>) -> Result<ScriptResult, StoreError> {
-        let reached = self.epoch.reached()?;
-        let answer = self.engine.run::<Reply>(script).await?;
-        let (did, kept, floor, counter, seconds, microseconds) = answer.reply;
-        let (floor, counter) = (Revision(floor), Revision(counter));
-        self.epoch.accept(reached, counter)?;
-        let now = moment(seconds, microseconds);
-        let (snapshot, label) = match kept {
-            Some(kept) => read_kept(key, &kept, now)?,
-            None => (Snapshot::new(floor, Record::absent(floor), now), None),
-        };
-        Ok(ScriptResult { did, snapshot, label, counter, is_repeated: answer.is_repeated })
+    /// Returns at most `limit` resources that have a record, after `after`.
+    async fn resources(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
+        let start = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
+        let mut question = cmd("ZRANGEBYLEX");
+        question.arg(&self.keys.records).arg(start).arg("+").arg("LIMIT").arg(0).arg(limit);
+        let names: Vec<String> = self.client.send(&question).await?;
+        Ok(names.iter().map(|name| ResourceKey::from_text(name)).collect())
     }
 
-    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        let keys = &self.keys;
-        let mut script = READ.key(keys.record(key));
-        script.key(&keys.floors).key(&keys.counter).arg(key.bucket());
-        Ok(self.ask(key, &script).await?.snapshot)
-    }
-
-    /// Reads the records of these resources. Absent records are left out, and so are damaged ones, which are logged.
-    async fn records(&self, resources: &[ResourceKey]) -> Result<Scanned, StoreError> {
-        let reached = self.epoch.reached()?;
+    /// Reads the records of these resources.
+    async fn texts(&self, resources: &[ResourceKey]) -> Result<EngineAnswer<Vec<Option<Vec<u8>>>>, StoreError> {
         let mut script = PAGE.key(&self.keys.counter);
         for resource in resources {
             script.key(self.keys.record(resource));
         }
-        let (kept, counter, seconds, microseconds) = self.engine.run::<PageReply>(&script).await?.reply;
-        self.epoch.accept(reached, Revision(counter))?;
-        let now = moment(seconds, microseconds);
-        let record = |(key, kept): (&ResourceKey, Option<Vec<u8>>)| {
-            let (snapshot, _) = read_kept(key, &kept?, now).ok()?;
-            Some((key.clone(), snapshot))
-        };
-        Ok(resources.iter().zip(kept).filter_map(record).collect())
-    }
-
-    /// Returns at most `limit` resources that have a record, after `after`.
-    async fn resources(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
-        let start = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
-        let mut question = redis::cmd("ZRANGEBYLEX");
-        question.arg(&self.keys.records).arg(start).arg("+").arg("LIMIT").arg(0).arg(limit);
-        let names: Vec<String> = self.engine.send(&question).await?;
-        Ok(names.iter().map(|name| ResourceKey::from_text(name)).collect())
+        let (texts, counter, seconds, microseconds) = self.client.run::<PageReply>(&script).await?.reply;
+        Ok(answer(texts, counter, (seconds, microseconds)))
     }
 }
 
-/// Reads a record with its revision. A damaged one is logged.
-fn read_kept(key: &ResourceKey, kept: &[u8], now: StoreTime) -> Result<(Snapshot, Option<Label>), StoreError> {
-    let (revision, text) = split(kept).ok_or_else(|| damaged(key, &"a record in the store has no revision"))?;
-    decoded(key, revision, text, StoreTime::default(), now)
-}
+impl Engine for RedisEngine {
+    /// A script takes a few hundred microseconds for these. A script for all buckets at once would block Redis.
+    const RAISED_AT_ONCE: u16 = 1_024;
 
-#[async_trait]
-impl Store for RedisStore {
-    fn incarnation(&self) -> Incarnation {
-        self.incarnation
+    async fn now(&self) -> Result<EngineAnswer<()>, StoreError> {
+        let EngineAnswer { now, told, .. } = self.texts(&[]).await?;
+        Ok(EngineAnswer { found: (), now, told })
     }
 
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        let RedisShared { engine, keys, epoch, .. } = &*self.shared;
-        let reached = epoch.reached()?;
-        let (_, _, _, counter, seconds, microseconds) = engine.run::<Reply>(&CLOCK.key(&keys.counter)).await?.reply;
-        epoch.accept(reached, Revision(counter))?;
-        Ok(moment(seconds, microseconds))
+    async fn read(&self, key: &ResourceKey) -> Result<EngineAnswer<KeptText>, StoreError> {
+        let keys = &self.keys;
+        let mut script = READ.key(keys.record(key));
+        script.key(&keys.floors).key(&keys.counter).arg(key.bucket());
+        let (_, record, floor, counter, seconds, microseconds) = self.client.run::<Reply>(&script).await?.reply;
+        Ok(answer(kept_or_floor(key, record, floor)?, counter, (seconds, microseconds)))
     }
 
-    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        self.shared.read(key).await
-    }
-
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        let (shared, label) = (&self.shared, self.labels.next());
-        let text = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
-        let idle_from = next.idle_from().map(|from| from.milliseconds().to_string()).unwrap_or_default();
-        let keys = &shared.keys;
-        let mut script = SWAP.key(keys.record(key));
+    async fn swap(&self, swap: Swap) -> Result<EngineAnswer<SwapOutcome>, StoreError> {
+        let Swap { key, expected, text, idle_from, .. } = swap;
+        let idle_from = idle_from.map(|from| from.milliseconds().to_string()).unwrap_or_default();
+        let keys = &self.keys;
+        let mut script = SWAP.key(keys.record(&key));
         script.key(&keys.floors).key(&keys.counter).key(&keys.records).key(&keys.idle);
         script.arg(key.bucket()).arg(expected.0).arg(text).arg(idle_from).arg(key.as_str());
-        script.arg(shared.limits.capacity).arg(&keys.channel);
-        let found = shared.ask(key, &script).await?;
-        match found.did.as_str() {
-            "done" => {
-                let (revision, now) = (found.counter, found.snapshot.now);
-                Ok(Swapped::Done(Snapshot::new(revision, next.resolved(revision), now)))
-            }
-            // An earlier attempt was carried out, and its answer was lost.
-            "conflict" if found.label.as_ref() == Some(&label) => Ok(Swapped::Done(found.snapshot)),
-            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
-            "conflict" if found.is_repeated => Err(StoreError::Unavailable),
-            "conflict" => Ok(Swapped::Conflict(found.snapshot)),
-            "full" => {
-                shared.limits.is_full.notify_one();
-                Err(StoreError::Full)
-            }
-            _ => Err(StoreError::Unavailable),
-        }
+        script.arg(self.capacity).arg(&keys.channel);
+        let RedisReply { reply, is_repeated } = self.client.run::<Reply>(&script).await?;
+        let (did, record, floor, counter, seconds, microseconds) = reply;
+        let outcome = match did.as_str() {
+            // Redis itself counts the records.
+            "done" => SwapOutcome::Made { revision: Revision(counter), is_new: false },
+            "conflict" => SwapOutcome::Other { kept: Some(kept_or_floor(&key, record, floor)?), is_repeated },
+            "full" => SwapOutcome::NoRoom,
+            _ => return Err(StoreError::Unavailable),
+        };
+        Ok(answer(outcome, counter, (seconds, microseconds)))
     }
 
-    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
-        let (mut found, mut after) = (Vec::new(), after.cloned());
-        loop {
-            let wanted = limit - found.len();
-            let resources = self.shared.resources(after.as_ref(), wanted).await?;
-            found.extend(self.shared.records(&resources).await?);
-            if found.len() == limit || resources.len() < wanted {
-                return Ok(found);
-            }
-            after = resources.last().cloned();
-        }
+    async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+        let resources = self.resources(after, limit).await?;
+        let EngineAnswer { found, now, told } = self.texts(&resources).await?;
+        let last = resources.last().filter(|_| resources.len() == limit).cloned();
+        // A record that was forgotten meanwhile has no text.
+        let record = |(key, text): (ResourceKey, Option<Vec<u8>>)| {
+            let kept = kept(&key, &text?).ok()?;
+            Some((key, kept))
+        };
+        let records = resources.into_iter().zip(found).filter_map(record).collect();
+        Ok(EngineAnswer { found: TextPage { records, last }, now, told })
+    }
+
+    /// Begins anew each time, because what was found before has been forgotten since.
+    async fn aged(
+        &self,
+        _after: Option<&ResourceKey>,
+        limit: usize,
+        idle_ttl: Duration,
+    ) -> Result<Option<Vec<ResourceKey>>, StoreError> {
+        let mut script = AGED.key(&self.keys.idle);
+        script.arg(milliseconds(idle_ttl)).arg(limit);
+        let aged = self.client.run::<Vec<String>>(&script).await?.reply;
+        Ok(Some(aged.iter().map(|name| ResourceKey::from_text(name)).collect()))
+    }
+
+    async fn forget(&self, key: &ResourceKey, _revision: Revision, idle_ttl: Duration) -> Result<bool, StoreError> {
+        let keys = &self.keys;
+        let mut script = FORGET.key(keys.record(key));
+        script.key(&keys.floors).key(&keys.records).key(&keys.idle);
+        script.arg(key.bucket()).arg(key.as_str()).arg(milliseconds(idle_ttl));
+        Ok(self.client.run(&script).await?.reply)
+    }
+
+    async fn raise(&self, buckets: RangeInclusive<u16>) -> Result<(), StoreError> {
+        let mut script = RAISE.key(&self.keys.floors);
+        script.key(&self.keys.counter).arg(*buckets.start()).arg(*buckets.end());
+        self.client.run::<Reply>(&script).await.map(drop)
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        let is_same = async { !self.shared.read(key).await.is_ok_and(|current| current.revision != seen) };
-        self.shared.waiters.wait(key, is_same).await;
+        self.waiters.wait(self, key, seen).await;
     }
 
-    async fn raise_floors(&self) -> Result<(), StoreError> {
-        /// The number of buckets in one script, which takes a few hundred microseconds. A script for all of them at once
-        /// would block Redis.
-        const RANGE: u16 = 1_024;
-        let RedisShared { engine, keys, epoch, .. } = &*self.shared;
-        for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {
-            let reached = epoch.reached()?;
-            let mut script = RAISE.key(&keys.floors);
-            script.key(&keys.counter).arg(first).arg(first + (RANGE - 1));
-            let (_, _, _, counter, _, _) = engine.run::<Reply>(&script).await?.reply;
-            epoch.accept(reached, Revision(counter))?;
-        }
-        Ok(())
+    async fn listen(&self) {
+        self.waiters.listen_to(&self.client).await;
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

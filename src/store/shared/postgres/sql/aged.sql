@@ -1,2 +1,2 @@
 -- $1 the digest before the first one, $2 the idle time in milliseconds, $3 the maximum number of records.
-SELECT digest, key FROM {schema}.records WHERE digest > $1 AND idle_from <= {now} - $2 ORDER BY digest LIMIT $3
+SELECT key FROM {schema}.records WHERE digest > $1 AND idle_from <= {now} - $2 ORDER BY digest LIMIT $3

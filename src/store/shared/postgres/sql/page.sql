@@ -1,3 +1,3 @@
 -- $1 the digest before the first one, $2 the maximum number of records.
-SELECT digest, key, revision, record, {now}, {last}
+SELECT key, revision, record, {now}, {last}
 FROM {schema}.records WHERE digest > $1 ORDER BY digest LIMIT $2
