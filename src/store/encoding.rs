@@ -16,7 +16,6 @@ use serde_json::error::Category;
 
 use crate::core::{
     digits::hexadecimal_text,
-    lease::{Lease, LeaseMode, LeaseSet},
     records::record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
     tags::{bare_tags::BareTags, told_dates::FirstDate},
     time::StoreTime,
@@ -29,7 +28,7 @@ mod object;
 mod pending_delete;
 
 use attempt::WrittenAttempt;
-use known::{WrittenKnown, WrittenRecent, WrittenTags};
+use known::{WrittenKnown, WrittenStates, WrittenTags};
 use lease::WrittenLease;
 use object::ObjectWriter;
 use pending_delete::WrittenPendingDelete;
@@ -77,7 +76,7 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
     object.number_or_null("fence", stamp(record.fence));
     object.value("known", record.known.as_ref().map(WrittenKnown::of));
     object.value("bare_tags", WrittenTags::of(&record.bare_tags));
-    object.value("recent_tags", record.recent_tags.as_deref().map(WrittenRecent::of));
+    object.value("recent_tags", record.recent_tags.as_deref().map(WrittenStates::of_recent));
     if record.first_date != FirstDate::NONE {
         object.number("first_date", record.first_date.number());
     }
@@ -91,12 +90,7 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
             object.number_or_null("version", stamp(doubt.version));
         });
     }
-    let write_lease =
-        |lease: &Lease, object: &mut ObjectWriter<'_>| WrittenLease::write(lease, record.fence, base, object);
-    if let Some(lease) = record.leases.iter().find(|lease| lease.mode == LeaseMode::Exclusive) {
-        object.object("lease", |object| write_lease(lease, object));
-    }
-    object.objects("shared", record.leases.iter().filter(|lease| lease.mode == LeaseMode::Shared), write_lease);
+    object.objects("leases", record.leases.iter(), |lease, object| WrittenLease::write(lease, base, object));
     if let Some(until) = record.exclusive_awaited_until {
         object.signed("exclusive_awaited_until_ms", since(base, until));
     }
@@ -122,24 +116,20 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
     if written.format != FORMAT {
         return Err(of_format(written.format));
     }
-    let fence = read_stamp(written.fence);
-    let exclusive = written.lease.into_iter().map(|lease| lease.read(LeaseMode::Exclusive, fence, base));
-    let shared = written.shared.into_iter().map(|lease| lease.read(LeaseMode::Shared, fence, base));
-    let leases = exclusive.chain(shared).collect::<Result<LeaseSet, _>>()?;
     let record = Record {
         version: read_stamp(written.version),
         touched: read_stamp(written.touched),
-        fence,
+        fence: read_stamp(written.fence),
         known: written.known.map(WrittenKnown::read).transpose()?,
         bare_tags: written.bare_tags.map_or(Ok(BareTags::None), WrittenTags::read)?,
-        recent_tags: written.recent_tags.map(|recent| recent.read().map(Box::new)).transpose()?,
+        recent_tags: written.recent_tags.map(|recent| recent.read_recent().map(Box::new)).transpose()?,
         first_date: written.first_date.map_or(FirstDate::NONE, FirstDate::of_number),
         claim: written.claim.map(|mark| mark.read(base)).transpose()?,
         unclaimed: written.unclaimed.into_iter().map(|mark| mark.read(base)).collect::<Result<_, _>>()?,
         doubt: written
             .doubt
             .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
-        leases,
+        leases: written.leases.into_iter().map(|lease| lease.read(base)).collect::<Result<_, _>>()?,
         exclusive_awaited_until: written.exclusive_awaited_until_ms.map(|until| moment(base, until)),
         pending_delete: written.pending_delete.map(|delete| delete.read().map(Box::new)).transpose()?,
         waiting: written.waiting.into_iter().map(|waiting| waiting.read(base)).collect::<Result<_, _>>()?,
@@ -168,7 +158,7 @@ struct WrittenRecord {
     #[serde(default)]
     bare_tags: Option<WrittenTags>,
     #[serde(default)]
-    recent_tags: Option<WrittenRecent>,
+    recent_tags: Option<WrittenStates>,
     /// The first date that counts, in Unix seconds. If absent, no date does.
     #[serde(default)]
     first_date: Option<u64>,
@@ -179,9 +169,7 @@ struct WrittenRecord {
     #[serde(default)]
     doubt: Option<WrittenDoubt>,
     #[serde(default)]
-    lease: Option<WrittenLease>,
-    #[serde(default)]
-    shared: Vec<WrittenLease>,
+    leases: Vec<WrittenLease>,
     #[serde(default)]
     exclusive_awaited_until_ms: Option<i64>,
     #[serde(default)]

@@ -5,7 +5,7 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
-    lease::{HolderLabel, LeaseDuration, LeaseId, LeaseSet, TargetName, Term},
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
     records::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
@@ -238,7 +238,7 @@ fn a_record_is_readable() {
 
 #[test]
 fn leases_and_a_delete_that_waits_are_read_as_they_were_written() {
-    let exclusive = r#"{"format":1,"version":1,"touched":1,"fence":9,"lease":{"id":"00000000-0000-4000-8000-000000000000","term":"held","granted_ms":5,"remember_time_ms":600000,"guards":"write","target":"00000000000000000000000000000000"}}"#;
+    let exclusive = r#"{"format":1,"version":1,"touched":1,"fence":9,"leases":[{"id":"00000000-0000-4000-8000-000000000000","shared":false,"fence":9,"term":"held","granted_ms":5,"remember_time_ms":600000,"guards":"write","target":"00000000000000000000000000000000"}]}"#;
     let record = decode(exclusive.as_bytes(), StoreTime::default()).expect("it is a record");
     assert_eq!(encode(&record, StoreTime::default()), exclusive);
     let lease = record.leases.iter().next().expect("it has a lease").clone();

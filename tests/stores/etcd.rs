@@ -125,7 +125,7 @@ async fn etcdctl_shows_what_is_kept() {
     let shown = fixture.engine.ctl(&["get", "--print-value-only", "test/ifmatch/record/docs:/a?b"]);
     let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!((&shown["version"], &shown["fence"]), (&serde_json::Value::Null, &serde_json::Value::Null));
-    let left = shown["lease"]["term"]["held_until_ms"].as_u64().expect("a number");
+    let left = shown["leases"][0]["term"]["held_until_ms"].as_u64().expect("a number");
     assert!((50_000..=60_000).contains(&left), "{left} from the moment of the writing");
 }
 

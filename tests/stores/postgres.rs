@@ -127,7 +127,7 @@ async fn psql_shows_what_is_kept() {
     let (revision, shown) = shown.split_once('|').expect("a revision and JSON");
     let shown: serde_json::Value = serde_json::from_str(shown).expect("JSON");
     assert_eq!((revision, &shown["fence"]), ("1", &serde_json::Value::Null));
-    assert_eq!(shown["lease"]["term"]["held_until_ms"].as_u64(), Some(now.milliseconds() + 60_000));
+    assert_eq!(shown["leases"][0]["term"]["held_until_ms"].as_u64(), Some(now.milliseconds() + 60_000));
 }
 
 /// Idle records that were written lately are kept, and forgotten only if room is needed.

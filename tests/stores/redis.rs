@@ -100,7 +100,7 @@ async fn redis_cli_shows_what_is_kept() {
     let (revision, shown) = shown.split_once(' ').expect("a revision and JSON");
     let shown: serde_json::Value = serde_json::from_str(shown).expect("JSON");
     assert_eq!((revision, &shown["fence"]), ("1", &serde_json::Value::Null));
-    assert_eq!(shown["lease"]["term"]["held_until_ms"].as_u64(), Some(now.milliseconds() + 60_000));
+    assert_eq!(shown["leases"][0]["term"]["held_until_ms"].as_u64(), Some(now.milliseconds() + 60_000));
 }
 
 /// A user with `nopass` logs in without a password, and is not the default user.

@@ -155,7 +155,6 @@ impl Journal for DiskWriter {
         commit.is_made().await;
     }
 
-    /// Notes a forgotten lease. Most records have none, and so nothing in the file to remove.
     async fn try_out(&self) -> bool {
         self.queue.ask(|words| words.tries = true).is_made().await
     }
@@ -174,6 +173,7 @@ impl Journal for DiskWriter {
         }
     }
 
+    /// Notes a forgotten lease. Most records have none, and so nothing in the file to remove.
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
         if !record.leases.is_empty() {
             self.queue.note(|words| words.forgotten.push(key.as_str(), None));

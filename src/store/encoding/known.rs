@@ -41,36 +41,37 @@ enum WrittenRepresentation {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum WrittenTags {
     All,
-    One {
-        target: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        current: Option<String>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        earlier: Vec<String>,
-    },
+    One(WrittenStates),
 }
 
+/// The tags of the states of one target.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WrittenRecent {
+pub(super) struct WrittenStates {
     target: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     current: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     earlier: Vec<String>,
 }
 
-impl WrittenRecent {
-    pub(super) fn of(RecentTags { target, current, earlier }: &RecentTags) -> Self {
-        let (target, current) = (spelled(*target), current.map(spelled));
-        Self { target, current, earlier: earlier.iter().copied().map(spelled).collect() }
+impl WrittenStates {
+    fn of(target: ShortName, current: Option<ShortName>, earlier: &[ShortName]) -> Self {
+        let earlier = earlier.iter().copied().map(spelled).collect();
+        Self { target: spelled(target), current: current.map(spelled), earlier }
     }
 
-    pub(super) fn read(self) -> Result<RecentTags, DamagedRecord> {
-        Ok(RecentTags {
-            target: short_name(&self.target)?,
-            current: self.current.as_deref().map(short_name).transpose()?,
-            earlier: self.earlier.iter().map(|text| short_name(text)).collect::<Result<_, _>>()?,
-        })
+    pub(super) fn of_recent(RecentTags { target, current, earlier }: &RecentTags) -> Self {
+        Self::of(*target, *current, earlier)
+    }
+
+    pub(super) fn read_recent(self) -> Result<RecentTags, DamagedRecord> {
+        self.read().map(|(target, current, earlier)| RecentTags { target, current, earlier })
+    }
+
+    fn read(self) -> Result<(ShortName, Option<ShortName>, Vec<ShortName>), DamagedRecord> {
+        let earlier = self.earlier.iter().map(|text| short_name(text)).collect::<Result<_, _>>()?;
+        Ok((short_name(&self.target)?, self.current.as_deref().map(short_name).transpose()?, earlier))
     }
 }
 
@@ -118,24 +119,19 @@ impl WrittenTags {
     pub(super) fn of(tags: &BareTags) -> Option<Self> {
         match tags {
             BareTags::All => Some(Self::All),
-            BareTags::One(Listed { target, current, earlier }) => Some(Self::One {
-                target: spelled(*target),
-                current: current.map(spelled),
-                earlier: earlier.iter().copied().map(spelled).collect(),
-            }),
+            BareTags::One(Listed { target, current, earlier }) => {
+                Some(Self::One(WrittenStates::of(*target, *current, earlier)))
+            }
             BareTags::None => None,
         }
     }
 
     pub(super) fn read(self) -> Result<BareTags, DamagedRecord> {
-        let name = |text: String| short_name(&text);
         match self {
             Self::All => Ok(BareTags::All),
-            Self::One { target, current, earlier } => Ok(BareTags::One(Listed {
-                target: name(target)?,
-                current: current.map(name).transpose()?,
-                earlier: earlier.into_iter().map(name).collect::<Result<_, _>>()?,
-            })),
+            Self::One(states) => {
+                states.read().map(|(target, current, earlier)| BareTags::One(Listed { target, current, earlier }))
+            }
         }
     }
 }

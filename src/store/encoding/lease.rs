@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWriter, since};
+use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWriter, read_stamp, since, stamp};
 use crate::core::{
     lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
     policy::LeaseGuards,
-    records::record::{Revision, Stamp},
     time::StoreTime,
 };
 
@@ -16,8 +15,9 @@ use crate::core::{
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenLease {
     id: String,
-    /// The fence of the lease, if it is not that of the last grant.
-    #[serde(default)]
+    /// Whether other clients may hold a lease beside it.
+    shared: bool,
+    /// The fence, or `null` for the revision that the engine gives to this record.
     fence: Option<u64>,
     term: WrittenTerm,
     /// `null` for a lease without an end.
@@ -52,14 +52,6 @@ enum WrittenTerm {
     ReleasedAtMs(i64),
 }
 
-/// The fence of a lease, if it is not that of the last grant, which is `last`.
-fn written_fence(lease: &Lease, last: Stamp) -> Option<u64> {
-    match lease.fence {
-        Stamp::At(Revision(fence)) if lease.fence != last => Some(fence),
-        Stamp::At(_) | Stamp::Itself => None,
-    }
-}
-
 fn write_term(term: Term, base: StoreTime, object: &mut ObjectWriter<'_>) {
     let (name, at) = match term {
         Term::Held(None) => return object.word("term", "held"),
@@ -71,12 +63,10 @@ fn write_term(term: Term, base: StoreTime, object: &mut ObjectWriter<'_>) {
 }
 
 impl WrittenLease {
-    /// Writes a lease. `last` is the fence of its record.
-    pub(super) fn write(lease: &Lease, last: Stamp, base: StoreTime, object: &mut ObjectWriter<'_>) {
+    pub(super) fn write(lease: &Lease, base: StoreTime, object: &mut ObjectWriter<'_>) {
         object.word("id", &lease.id.reveal());
-        if let Some(fence) = written_fence(lease, last) {
-            object.number("fence", fence);
-        }
+        object.flag("shared", lease.mode == LeaseMode::Shared);
+        object.number_or_null("fence", stamp(lease.fence));
         write_term(lease.term, base, object);
         if let LeaseDuration::Fixed(duration) = lease.duration {
             object.number("duration_ms", milliseconds(duration));
@@ -99,13 +89,13 @@ impl WrittenLease {
         object.hexadecimal("target", &lease.target.0);
     }
 
-    pub(super) fn read(self, mode: LeaseMode, last: Stamp, base: StoreTime) -> Result<Lease, DamagedRecord> {
+    pub(super) fn read(self, base: StoreTime) -> Result<Lease, DamagedRecord> {
         let holder =
             self.holder.map(|holder| HolderLabel::parse(holder.as_bytes()).map_err(|_malformed| damaged("the holder")));
         Ok(Lease {
             id: LeaseId::parse(self.id.as_bytes()).map_err(|_malformed| damaged("the id of its lease"))?,
-            mode,
-            fence: self.fence.map_or(last, |fence| Stamp::At(Revision(fence))),
+            mode: if self.shared { LeaseMode::Shared } else { LeaseMode::Exclusive },
+            fence: read_stamp(self.fence),
             term: match self.term {
                 WrittenTerm::Held => Term::Held(None),
                 WrittenTerm::HeldUntilMs(end) => Term::Held(Some(moment(base, end))),
