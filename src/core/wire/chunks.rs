@@ -83,11 +83,25 @@ impl ChunkScan {
                 self.0 = if left == 0 { ChunkState::DataReturn } else { ChunkState::Data { left } };
                 ChunkPart::Data(taken)
             }
-            state => {
-                self.0 = bytes.first().map_or(ChunkState::Broken, |octet| next(state, *octet));
-                if self.0 == ChunkState::Broken { ChunkPart::Malformed } else { ChunkPart::Framing(1) }
+            framing => self.framing(framing, bytes),
+        }
+    }
+
+    /// Scans framing up to the next data. Small chunks are mostly framing, so it is scanned at once.
+    fn framing(&mut self, mut state: ChunkState, bytes: &[u8]) -> ChunkPart {
+        let mut seen = 0;
+        for octet in bytes {
+            match next(state, *octet) {
+                ChunkState::Broken => break,
+                after => state = after,
+            }
+            seen += 1;
+            if matches!(state, ChunkState::Data { .. } | ChunkState::End) {
+                break;
             }
         }
+        self.0 = if seen == 0 { ChunkState::Broken } else { state };
+        if seen == 0 { ChunkPart::Malformed } else { ChunkPart::Framing(seen) }
     }
 
     /// Whether the line of the last chunk has ended.
