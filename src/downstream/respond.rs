@@ -29,10 +29,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pingora::{http::ResponseHeader, protocols::Stream};
 use pingora_timeout::timeout;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    time::{Instant, timeout_at},
-};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{local_answer::LocalAnswer, session::ClientSession};
 use crate::{
@@ -157,13 +154,14 @@ fn keep_for_small_body(session: &mut ClientSession) {
 
 /// Reads and discards the request body within bounds. Errors in it affect only the connection.
 async fn drain(session: &mut ClientSession) {
-    let end = Instant::now() + DRAIN_TOTAL;
-    let mut left = DRAIN_BYTES;
-    while left > 0 {
-        let next = timeout_at(end, timeout(DRAIN_IDLE, session.next_piece())).await;
-        let Ok(Ok(Ok(Some(chunk)))) = next else { return };
-        left = left.saturating_sub(chunk.len());
-    }
+    let drained = async {
+        let mut left = DRAIN_BYTES;
+        while left > 0 {
+            let Ok(Ok(Some(chunk))) = timeout(DRAIN_IDLE, session.next_piece()).await else { return };
+            left = left.saturating_sub(chunk.len());
+        }
+    };
+    let _ = timeout(DRAIN_TOTAL, drained).await;
 }
 
 /// Whether the client still waits for permission to send its body, which it has not received (RFC 9110 section

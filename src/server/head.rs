@@ -17,11 +17,7 @@ use std::{
 use bytes::BytesMut;
 use pingora::protocols::Stream;
 use pingora_timeout::timeout;
-use tokio::{
-    io::AsyncReadExt as _,
-    sync::watch,
-    time::{Instant, timeout_at},
-};
+use tokio::{io::AsyncReadExt as _, sync::watch};
 
 use crate::{
     config,
@@ -117,17 +113,15 @@ impl Heads {
             return Ok(true);
         }
         // The first piece is nearly always the whole head: only a second piece needs a clock.
-        let end = Instant::now() + self.time_max;
-        loop {
-            match timeout_at(end, stream.read_buf(&mut head.bytes)).await {
-                Ok(Ok(1..)) => {}
-                Ok(_) => return Ok(false),
-                Err(_elapsed) => return Err(too_late()),
+        let rest = async {
+            while matches!(stream.read_buf(&mut head.bytes).await, Ok(1..)) {
+                if !self.goes_on(&mut scan, head)? {
+                    return Ok(true);
+                }
             }
-            if !self.goes_on(&mut scan, head)? {
-                return Ok(true);
-            }
-        }
+            Ok(false)
+        };
+        timeout(self.time_max, rest).await.unwrap_or_else(|_elapsed| Err(too_late()))
     }
 
     /// Whether more of a head must come. If so, there is room for it.
@@ -208,6 +202,8 @@ impl Drop for HeldHead {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn heads(bytes_max: usize, room: usize) -> Heads {

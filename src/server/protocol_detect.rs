@@ -6,11 +6,11 @@
 //! HTTP/1.0 requests, such as the health checks of load balancers, are shorter and were never answered. A silent
 //! connection was never closed. Four bytes are enough: no request begins with `PRI `.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use pingora::{apps::ServerApp, protocols::Stream, server::ShutdownWatch};
-use tokio::time::timeout;
+use pingora_timeout::timeout;
 
 use super::{
     connections::Connections,
@@ -29,7 +29,7 @@ impl ServerApp for ProtocolDetect {
         let place = self.0.place(&stream)?;
         let detect = Arc::clone(self);
         spawn(&self.0, place, shutdown, async move {
-            let protocol = detect.protocol(&mut stream).await.ok()?;
+            let protocol = detect.protocol(&mut stream).await?;
             Some((protocol, stream))
         });
         None
@@ -38,14 +38,14 @@ impl ServerApp for ProtocolDetect {
 
 impl ProtocolDetect {
     /// Detects the protocol from the first bytes, without consuming them.
-    async fn protocol(&self, stream: &mut Stream) -> io::Result<Protocol> {
+    async fn protocol(&self, stream: &mut Stream) -> Option<Protocol> {
         let mut first = [0];
-        timeout(self.0.heads.silence_max, stream.try_peek(&mut first)).await??;
+        timeout(self.0.heads.silence_max, stream.try_peek(&mut first)).await.ok()?.ok()?;
         if first[0] != BEGINNING[0] {
-            return Ok(Protocol::Http1);
+            return Some(Protocol::Http1);
         }
         let mut beginning = [0; BEGINNING.len()];
-        timeout(self.0.heads.time_max, stream.try_peek(&mut beginning)).await??;
-        Ok(if beginning == BEGINNING { Protocol::Http2 } else { Protocol::Http1 })
+        timeout(self.0.heads.time_max, stream.try_peek(&mut beginning)).await.ok()?.ok()?;
+        Some(if beginning == BEGINNING { Protocol::Http2 } else { Protocol::Http1 })
     }
 }

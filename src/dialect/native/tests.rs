@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     core::{
         lease::{Acquire, Action, Denied, Done, HolderLabel, LeaseDuration, LeaseId},
-        policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
+        policy::LeaseRules,
         records::record::{Record, Revision, Snapshot},
         refusal::Code,
         time::StoreTime,
@@ -20,28 +20,8 @@ const RANDOM: &str = "0b6f3a52-93f1-4f7e-8a38-0e9ad9f0a8c4";
 const OTHER: &str = "7d9f6b0c-5a43-4c0e-9d1f-2b8f3f0f6c11";
 
 fn rules() -> LeaseRules {
-    LeaseRules {
-        prefix: "/.leases".to_owned(),
-        guards: LeaseGuards::Write,
-        auth: LeaseAuth::None,
-        bind: false,
-        shared: true,
-        delete_pending: true,
-        acquire_on_read: true,
-        client_break: true,
-        absent: AbsentLease::Allow,
-        remember_time: Duration::from_mins(10),
-        max_per_principal: 1,
-        max_per_address: 10,
-        default: Duration::from_secs(30),
-        min: Duration::from_secs(15),
-        max: Duration::from_mins(1),
-        infinite: false,
-        required: false,
-        max_wait: Duration::from_secs(20),
-        max_waiters: 1,
-        max_hold_time: Duration::from_hours(1),
-    }
+    let max_wait = Duration::from_secs(20);
+    LeaseRules { acquire_on_read: true, infinite: false, max_wait, ..crate::core::lease::testing::rules() }
 }
 
 fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {

@@ -25,7 +25,8 @@ use pingora::{
     server::ShutdownWatch,
 };
 use pingora_runtime::current_handle;
-use tokio::{sync::Notify, time::timeout};
+use pingora_timeout::{sleep, timeout};
+use tokio::sync::Notify;
 
 use super::{connections::Connections, places::ConnectionPlace};
 use crate::{
@@ -218,7 +219,7 @@ impl Running {
         while self.count() != 0 {
             self.ended.notified().await;
         }
-        pingora_timeout::sleep(silence).await;
+        sleep(silence).await;
     }
 }
 
