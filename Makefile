@@ -12,7 +12,7 @@ OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run dist test explore mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -40,6 +40,12 @@ explore: setup-build ## Explore every order of events in the large bounds (10 mi
 
 mutants: setup-build setup-test ## Break the code in each place of the list, and see which test finds it; MUTANTS=part-of-name-or-file (docs/mutants.md)
 	MUTANTS='$(or $(MUTANTS),full)' $(CARGO) test --locked --test mutants a_test_finds -- --nocapture
+
+# The unit tests alone judge: a build of all tests for each mistake would take hours.
+mutants-of-change: setup-build ## Break each function that differs from SINCE (main), and see whether a unit test fails (minutes a function; docs/mutants.md)
+	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
+	@mkdir -p target/mutants && git diff $(or $(SINCE),main) -- src > target/mutants/change.diff
+	$(CARGO) mutants --in-diff target/mutants/change.diff --output target/mutants -- --lib
 
 simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (hours; docs/simulation.md)
 	SIMULATE=full $(CARGO) test --locked --profile simulation --test simulation -- --nocapture --test-threads=1
