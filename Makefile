@@ -16,7 +16,7 @@ COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
-		printf '  make %-14s %s\n' "$$target" "$$does"; done
+		printf '  make %-18s %s\n' "$$target" "$$does"; done
 
 run: setup-compilers ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
 	@[ -e target/demo/ifmatch ] || echo 'building a demo: 3 to 4 minutes on two cores, once'
