@@ -15,3 +15,12 @@ fn a_body_that_is_known_to_end_is_waited_for() {
         assert_eq!(said.wait_for_body(length, upstream), Duration::ZERO, "{length:?}");
     }
 }
+
+#[test]
+fn a_route_demands_nothing_of_a_method_that_it_does_not_name() {
+    for require in [Require::Never, Require::Existing, Require::Always] {
+        let rules = GuardRules { require, require_methods: vec![Method::PUT], ..guard() };
+        assert_eq!(rules.demand(&Method::PUT), require);
+        assert_eq!(rules.demand(&Method::DELETE), Require::Never);
+    }
+}

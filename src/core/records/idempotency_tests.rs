@@ -15,6 +15,24 @@ fn key(value: &str) -> Result<Option<Vec<u8>>, MalformedKey> {
     key_of(&headers, &[IDEMPOTENCY_KEY])
 }
 
+#[test]
+fn a_route_heeds_keys_or_demands_them_or_takes_no_notice() {
+    let heeded = |idempotency, lines: &[(&'static str, &'static str)]| {
+        let rules = GuardRules { idempotency, ..crate::testing::guard() };
+        heeded_key(&fields(lines), &rules).map_err(|refusal| refusal.code)
+    };
+    let (readable, malformed) = (&[("idempotency-key", "\"a\"")][..], &[("idempotency-key", "\"a")][..]);
+    for (idempotency, of_none, of_readable, of_malformed) in [
+        (Idempotency::Off, Ok(None), Ok(None), Ok(None)),
+        (Idempotency::Accept, Ok(None), Ok(Some(b"a".to_vec())), Err(Code::MalformedRequest)),
+        (Idempotency::Required, Err(Code::IdempotencyKeyMissing), Ok(Some(b"a".to_vec())), Err(Code::MalformedRequest)),
+    ] {
+        assert_eq!(heeded(idempotency, &[]), of_none, "{idempotency:?}");
+        assert_eq!(heeded(idempotency, readable), of_readable, "{idempotency:?}");
+        assert_eq!(heeded(idempotency, malformed), of_malformed, "{idempotency:?}");
+    }
+}
+
 fn fingerprint(target: &str, lines: &[(&'static str, &'static str)], body: &str) -> Fingerprint {
     Fingerprint::of((&Method::PUT, target.as_bytes()), &fields(lines), &blake3::hash(body.as_bytes()), &[])
 }
