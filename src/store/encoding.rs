@@ -262,7 +262,7 @@ fn moment(base: StoreTime, since: i64) -> StoreTime {
 }
 
 /// Converts a duration to milliseconds, rounded up: an end may come late, but never early.
-fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn milliseconds(duration: Duration) -> u64 {
     StoreTime::default().plus(duration).milliseconds()
 }
 

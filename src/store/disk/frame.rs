@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use crate::core::{records::owed::Owed, time::StoreTime};
+use crate::{core::records::owed::Owed, store::encoding::milliseconds};
 
 /// The offset of the entries. The length of a frame is a multiple of it.
 pub(super) const HEAD_BYTES: usize = 64;
@@ -137,11 +137,6 @@ pub(super) fn decode(bytes: &[u8]) -> Option<LogFrame<'_>> {
     let entries = bytes.get(HEAD_BYTES..HEAD_BYTES.checked_add(length)?)?;
     let sum = crc32fast::hash(bytes.get(4..HEAD_BYTES + length)?);
     (number(bytes)? == sum).then_some(LogFrame { numbers, entries })
-}
-
-/// Returns a time in milliseconds, rounded up: a wait is never shortened.
-fn milliseconds(time: Duration) -> u64 {
-    StoreTime::default().plus(time).milliseconds()
 }
 
 fn number(bytes: &[u8]) -> Option<u32> {

@@ -43,7 +43,7 @@ use crate::{
     config,
     core::{records::record::Revision, resource::ResourceKey, time::StoreTime},
     entropy::random_u64,
-    store::{Incarnation, OpenError, StoreError},
+    store::{Incarnation, OpenError, StoreError, encoding::milliseconds},
 };
 
 /// Records in PostgreSQL.
@@ -142,14 +142,14 @@ impl Engine for PostgresEngine {
         idle_ttl: Duration,
     ) -> Result<Option<Vec<ResourceKey>>, StoreError> {
         let after = after.map(|key| key.digest().to_vec()).unwrap_or_default();
-        let values: [&(dyn ToSql + Sync); 3] = [&after, &milliseconds(idle_ttl), &signed(limit as u64)];
+        let values: [&(dyn ToSql + Sync); 3] = [&after, &signed(milliseconds(idle_ttl)), &signed(limit as u64)];
         let aged = self.client.ask(Ask::Aged, &values).await?;
         aged.rows.iter().map(rows::key).collect::<Result<_, _>>().map(Some)
     }
 
     async fn forget(&self, key: &ResourceKey, _revision: Revision, idle_ttl: Duration) -> Result<bool, StoreError> {
         let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
-        let values: [&(dyn ToSql + Sync); 3] = [&digest.as_slice(), &bucket, &milliseconds(idle_ttl)];
+        let values: [&(dyn ToSql + Sync); 3] = [&digest.as_slice(), &bucket, &signed(milliseconds(idle_ttl))];
         Ok(!self.client.ask(Ask::Forget, &values).await?.rows.is_empty())
     }
 
@@ -175,9 +175,4 @@ impl Engine for PostgresEngine {
 /// A time as the tables hold it.
 fn time(time: StoreTime) -> i64 {
     signed(time.milliseconds())
-}
-
-/// A duration as the statements take it.
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -40,7 +40,7 @@ use crate::{
     config,
     core::{records::record::Revision, resource::ResourceKey},
     entropy::random_u64,
-    store::{Incarnation, OpenError, StoreError},
+    store::{Incarnation, OpenError, StoreError, encoding::milliseconds},
 };
 
 /// The time for the question whether Redis evicts keys, at the start.
@@ -205,8 +205,4 @@ impl Engine for RedisEngine {
     async fn listen(&self) {
         self.waiters.listen_to(&self.client).await;
     }
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
