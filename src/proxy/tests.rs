@@ -191,16 +191,22 @@ fn an_unguarded_route_leaves_end_to_end_fields_alone() {
     assert!(response.to_ascii_lowercase().contains("via: 1.1 ifmatch"), "{response}");
 }
 
-/// RFC 9112 section 7.1: the end of a chunked body is sent once, even if HTTP/2 ended it with an empty frame.
+/// RFC 9112 section 7.1: the end of a chunked body is sent once, even if HTTP/2 ended it with an empty frame that came
+/// alone.
 #[test]
 fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
     let (seen, bytes) = mpsc::channel();
+    let (arrived, hello) = tokio::sync::oneshot::channel();
+    let mut arrived = Some(arrived);
     let address = backend(move |mut stream| {
         let mut received = Vec::new();
         while !received.ends_with(b"\r\n0\r\n\r\n") {
             let mut octet = [0];
             stream.read_exact(&mut octet).expect("a chunked request");
             received.extend(octet);
+            if received.ends_with(b"hello") {
+                arrived.take().expect("one greeting").send(()).expect("the test listens");
+            }
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("the proxy reads");
         // The next bytes on this connection are those of the next request.
@@ -218,6 +224,7 @@ fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
         let request = http::Request::put("http://a/1").body(()).expect("a request");
         let (response, mut body) = client.send_request(request, false).expect("a stream");
         body.send_data(Bytes::from_static(b"hello"), false).expect("a frame");
+        hello.await.expect("the backend gets the piece");
         body.send_data(Bytes::new(), true).expect("a frame");
         assert_eq!(response.await.expect("an answer").status(), 200);
         let request = http::Request::delete("http://a/1").body(()).expect("a request");
