@@ -133,7 +133,6 @@ GROUPS = {
         update("ifmatch, `content`, exclusive, PUT (and a read after it)", "guarded", "/content/w", WRITE_PASS),
         update("ifmatch, `content`, shared, PUT (a read before and after it)", "guarded", "/shared/w", WRITE_PASS, 1.60),
         update("ifmatch, `upstream`, shared, PUT (a HEAD before it, and one after it to learn the tag)", "guarded", "/upstream/w", WRITE_PASS),
-        update("ifmatch, `upstream`, `unique_tags`, PUT (the same)", "guarded", "/unique/w", WRITE_PASS),
         update("nginx, PUT", "nginx", "/plain/w", WRITE_PASS),
         update("nginx with the Lua check, PUT", "lua", "/plain/w", WRITE_PASS),
         update("HAProxy, PUT", "haproxy", "/plain/w", WRITE_PASS),

@@ -40,7 +40,7 @@ impl Probes {
         let head = document_head(request, Method::GET)?;
         let described = self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?;
         match described.kept {
-            KeptDocument::Unreadable => Err(unusable("their document is no JSON object of texts, or is too large")),
+            KeptDocument::Unreadable => Err(unusable("its document is no JSON object of texts, or is too large")),
             KeptDocument::Absent | KeptDocument::Readable(_) => Ok(described),
         }
     }
@@ -91,7 +91,7 @@ impl Probes {
             }
             status => {
                 exchange.discard().await;
-                return Err(unusable(&format!("the upstream answered {} when asked for them", status.as_u16())));
+                return Err(unusable(&format!("the upstream answered {} when asked for it", status.as_u16())));
             }
         }
         let modified = Modified::from_headers(&exchange.head().headers);
