@@ -301,7 +301,7 @@ def free_ports(count):
 
 
 def make_files(root):
-    for directory in ("plain", "version", "content", "shared", "upstream", "unique", "queued"):
+    for directory in ("plain", "version", "content", "shared", "upstream", "queued"):
         (root / directory).mkdir(parents=True)
         (root / directory / "small").write_bytes(b"s" * SMALL)
         (root / directory / "large").write_bytes(b"l" * LARGE)
