@@ -416,11 +416,11 @@ def machine():
 
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return (
-        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}; "
-        f"nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, "
+        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}. "
+        f"Beside it: nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, "
         f"Redis {version('redis-server', '-v')}, etcd {version('etcd', '--version')}, "
-        f"PostgreSQL {version(postgres.program('postgres'), '--version')}, wrk {version('wrk', '-v')}; "
-        f"load average at the start {os.getloadavg()[0]:.1f}"
+        f"PostgreSQL {version(postgres.program('postgres'), '--version')}, wrk {version('wrk', '-v')}. "
+        f"Load average at the start: {os.getloadavg()[0]:.1f}"
     )
 
 
