@@ -1,4 +1,4 @@
-//! What operations of services need beside the verbs.
+//! The access of services to the guard, beside its verbs.
 
 use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 mod client;
 mod configuration;
+mod fields;
 mod proxy;
 mod rules;
 
 pub(crate) use client::{answer, arrived, put_arrived};
 pub(crate) use configuration::{config, route, upstream};
+pub(crate) use fields::fields;
 pub(crate) use proxy::{Proxy, answer_ok, backend, read_message};
 pub(crate) use rules::guard;
 

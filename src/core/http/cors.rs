@@ -127,14 +127,7 @@ fn members<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::http::fields::of;
-
-    fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let field = |(name, value): &(&'static str, &'static str)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
-        };
-        lines.iter().map(field).collect()
-    }
+    use crate::{core::http::fields::of, testing::fields};
 
     #[test]
     fn ours_are_added_to_what_the_upstream_names() {

@@ -1,5 +1,5 @@
-//! What both sides of a connection say in heads: fields, credentials, ranges, dates, and the readings of a request
-//! (DESIGN, section 3, rules 14 and 18).
+//! The heads of messages: their fields, credentials and ranges, and the readings of a request (DESIGN, section 3, rules 14
+//! and 18).
 
 pub mod client_address;
 pub mod cors;

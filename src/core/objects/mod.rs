@@ -1,4 +1,4 @@
-//! What a service keeps beside the content of a resource: its description, its folder, and the parts of an upload.
+//! The data of services beside the content of a resource: its description, its folder, and the parts of an upload.
 
 pub mod blocks;
 pub mod description;

@@ -1,13 +1,7 @@
 use http::HeaderValue;
 
 use super::*;
-use crate::core::records::first_attempt::AttemptSender;
-
-fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-    let field =
-        |(name, value): &(&'static str, &'static str)| (HeaderName::from_static(name), HeaderValue::from_static(value));
-    lines.iter().map(field).collect()
-}
+use crate::{core::records::first_attempt::AttemptSender, testing::fields};
 
 fn key(value: &str) -> Result<Option<Vec<u8>>, MalformedKey> {
     let mut headers = HeaderMap::new();

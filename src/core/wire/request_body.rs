@@ -169,13 +169,8 @@ impl TrailerScan {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
-
-    fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        lines.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
-    }
+    use crate::testing::fields;
 
     fn chunks() -> RequestBody {
         RequestBody::of(Version::HTTP_11, &fields(&[("transfer-encoding", "chunked")])).unwrap()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 
 use super::*;
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
         time::StoreTime,
     },
     dialect::LeaseOperation,
+    testing::fields,
 };
 
 const RANDOM: &str = "0b6f3a52-93f1-4f7e-8a38-0e9ad9f0a8c4";
@@ -22,10 +23,6 @@ const OTHER: &str = "7d9f6b0c-5a43-4c0e-9d1f-2b8f3f0f6c11";
 fn rules() -> LeaseRules {
     let max_wait = Duration::from_secs(20);
     LeaseRules { acquire_on_read: true, infinite: false, max_wait, ..crate::core::lease::testing::rules() }
-}
-
-fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-    lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
 }
 
 fn id(text: &str) -> LeaseId {

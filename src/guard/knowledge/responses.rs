@@ -151,13 +151,7 @@ pub(crate) fn wants_upstream(request: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let field = |(name, value): &(&'static str, &'static str)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
-        };
-        lines.iter().map(field).collect()
-    }
+    use crate::testing::fields;
 
     fn remembered(selecting: Vec<(HeaderName, Vec<HeaderValue>)>) -> Remembered {
         Remembered {

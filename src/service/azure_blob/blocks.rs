@@ -129,7 +129,7 @@ impl Service<'_> {
     }
 }
 
-/// What a request of a client means, whose blocks a list joins.
+/// The content of a write: its own, or that of the blocks in its list.
 pub(crate) struct JoinedBlocks<'a> {
     pub(crate) service: &'a Service<'a>,
     pub(crate) content: &'a SentContent,

@@ -81,10 +81,7 @@ fn local_name(tag: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fields(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-        fields.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
-    }
+    use crate::testing::fields;
 
     #[test]
     fn a_server_of_webdav_says_so() {
