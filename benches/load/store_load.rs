@@ -233,8 +233,14 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
 async fn lease(store: &dyn Store, rules: &LeaseRules, key: &ResourceKey, read: &Snapshot) -> Snapshot {
     let id = LeaseId::from_random(read.revision.0.to_be_bytes().repeat(2).try_into().expect("16 bytes"));
     let duration = LeaseDuration::Fixed(rules.max);
-    let acquire =
-        Action::Acquire(Acquire { proposed: None, fresh: id, mode: LeaseMode::Exclusive, duration, holder: None });
+    let acquire = Action::Acquire(Acquire {
+        proposed: None,
+        fresh: id,
+        mode: LeaseMode::Exclusive,
+        duration,
+        holder: None,
+        note: None,
+    });
     let (granted, _) = step(read, Command { action: acquire, principal: None, target: TargetName::default() }, rules)
         .expect("nobody holds it");
     let granted = swap(store, key, read, granted).await;

@@ -3,6 +3,18 @@
 
 use http::HeaderName;
 
+/// The service whose operations the requests of a dialect are. `service/` has a folder for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// None: each request is one verb of the guard.
+    Plain,
+    /// Azure Storage: a closed list of operations, whose answers are rewritten.
+    Azure,
+    /// That of the tests.
+    #[cfg(test)]
+    Toy,
+}
+
 /// The differences between the dialect of a route and plain HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate difference")]
@@ -39,6 +51,8 @@ pub struct Quirks {
     pub lease_answers_have_validators: bool,
     /// Whether an error that answers HEAD has fields that describe the content that GET would get.
     pub head_errors_have_content: bool,
-    /// Whether the dialect is a closed list of operations, whose answers it rewrites.
+    /// Whether the dialect is a closed list of operations, and refuses all others.
     pub is_closed_list: bool,
+    /// The service that carries its requests out.
+    pub service: ServiceKind,
 }

@@ -5,6 +5,7 @@
 //! *Which code depends on the dialect of a route?* Only [`Dialect::grammar`]. All other code calls the [`Grammar`] to
 //! read or write something, or looks at its data: [`Quirks`] to judge a request, and the rest of its [`DialectFacts`]
 //! to read a configuration. A new dialect is a variant of [`Dialect`] with its name, and a file with its grammar.
+//! If its requests are more than single verbs of the guard, its quirks name the service that carries them out.
 //!
 //! *Why is a grammar native by default?* S3 differs from plain HTTP in only a few places, and so does any other storage
 //! service with its own conditional requests.

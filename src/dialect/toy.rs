@@ -6,7 +6,13 @@
 use http::{HeaderName, Method};
 
 use crate::{
-    core::{lease::LeaseId, policy::GuardRules, quirks::Quirks, refusal::Refusal, tags::precondition::Preconditions},
+    core::{
+        lease::LeaseId,
+        policy::GuardRules,
+        quirks::{Quirks, ServiceKind},
+        refusal::Refusal,
+        tags::precondition::Preconditions,
+    },
     dialect::{
         Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, description::DescriptionUse,
         native,
@@ -15,8 +21,10 @@ use crate::{
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
 
-static FACTS: DialectFacts =
-    DialectFacts { quirks: Quirks { always_dated: true, ..native::FACTS.quirks }, ..native::FACTS };
+static FACTS: DialectFacts = DialectFacts {
+    quirks: Quirks { always_dated: true, service: ServiceKind::Toy, ..native::FACTS.quirks },
+    ..native::FACTS
+};
 
 /// The dialect of the tests.
 #[derive(Debug)]

@@ -4,7 +4,10 @@ use http::Method;
 
 use super::testing::{Fault, Fixture, When};
 use crate::{
-    core::policy::{Dialect, GuardRules},
+    core::{
+        lease::testing::rules,
+        policy::{Dialect, GuardRules, LeaseAuth, LeaseRules},
+    },
     testing::guard,
 };
 
@@ -22,4 +25,19 @@ async fn a_dialect_of_one_file_is_spoken_by_the_whole_guard() {
     let refused = fixture.send(take(), "", "four").await;
     assert_eq!((refused.status, refused.field("content-type")), (503, Some("text/plain")));
     assert_eq!(refused.body, "the store does not answer; nothing was written");
+}
+
+#[tokio::test]
+async fn a_service_of_one_folder_uses_the_verbs_of_the_guard() {
+    let (_, toy) = *Dialect::NAMES.iter().find(|(name, _)| *name == "toy").expect("the toy dialect has a name");
+    let lease = Some(LeaseRules { infinite: true, auth: LeaseAuth::None, ..rules() });
+    let fixture = Fixture::with(GuardRules { dialect: toy, quirks: toy.quirks(), lease, ..guard() }).await;
+    let method = |name: &str| Method::from_bytes(name.as_bytes()).expect("a method");
+    let kept = fixture.send(method("KEEP"), "", "").await;
+    assert_eq!((kept.status, &*kept.body), (200, "one"));
+    let id = kept.field("toy-lease").expect("the holder learns its lease").to_owned();
+    assert_eq!((fixture.send(method("TAKE"), "", "two").await.status, fixture.writes()), (412, 0), "another holds it");
+    assert_eq!(fixture.send(method("KEEP"), "", "").await.status, 409);
+    assert_eq!(fixture.send(method("TAKE"), &format!("Toy-Lease: {id}\r\n"), "two").await.status, 204);
+    assert_eq!(fixture.content().await, "two");
 }

@@ -46,13 +46,13 @@ impl Guard {
     }
 
     /// Sends the DELETE that may be due once a request has this answer, and returns the answer.
-    pub(crate) async fn finish_delete_after(
+    pub(crate) async fn finish_delete_after<T>(
         &self,
         client: &mut dyn Client,
         request: &Request,
         is_of_lease: bool,
-        answer: Result<Answer, Halt>,
-    ) -> Result<Answer, Halt> {
+        answer: Result<T, Halt>,
+    ) -> Result<T, Halt> {
         let is_expected = request.route().deletes_may_be_pending;
         let may_be_due = match &answer {
             // The client may have been the last holder, with a write in flight.

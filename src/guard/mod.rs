@@ -44,6 +44,8 @@ mod write;
 pub use answer::{Answer, Relayed};
 pub(crate) use answer::{Halt, not_modified_head, remove_validators};
 pub(crate) use knowledge::responses::not_modified_fields;
+#[cfg(test)]
+pub(crate) use lease::fresh_id;
 pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
 pub(crate) use probe::head::ask_for_identity;

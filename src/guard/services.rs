@@ -3,16 +3,40 @@
 use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{Guard, Halt, Request};
+use super::{Guard, Halt, Request, lease::Operated};
 use crate::{
-    body::Bodies,
-    core::{http::client_address::ClientAddress, records::record::Snapshot, tags::validators::Validators},
+    body::{Bodies, Client},
+    core::{
+        http::client_address::ClientAddress,
+        records::record::Snapshot,
+        refusal::{Code, Refusal},
+        tags::validators::Validators,
+    },
+    dialect::LeaseOperation,
     routing::door::Door,
     store::{Records, StoreError},
     upstream::{Exchange, Failure},
 };
 
 impl Guard {
+    /// Carries out an operation on the lease of the resource of a request, as its service has read it.
+    ///
+    /// # Errors
+    ///
+    /// The operation is denied, or its route has no leases.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the services that take lease steps of their own come next"))]
+    pub(crate) async fn operate_lease(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        operation: LeaseOperation,
+    ) -> Result<Operated, Halt> {
+        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
+        self.finish_expected_delete(client, request).await;
+        let operated = Box::pin(self.leases.operate(client, request, rules, operation)).await;
+        self.finish_delete_after(client, request, true, operated).await
+    }
+
     /// Returns the budgets of bodies.
     pub(crate) const fn bodies(&self) -> &Bodies {
         &self.writes.bodies
@@ -65,4 +89,8 @@ impl Guard {
     pub(crate) fn door(&self, method: &Method, head: &RequestHeader, client: ClientAddress) -> Door {
         self.writes.door(method, head, client)
     }
+}
+
+fn no_leases() -> Refusal {
+    Refusal::new(Code::NotSupported, "its route has no leases: policy = \"pessimistic\" gives it some")
 }

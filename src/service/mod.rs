@@ -1,15 +1,15 @@
 //! Guarded requests, each carried out by the verbs of the guard.
 //!
 //! [`handle`] is the entry. In plain HTTP a request is one verb. Some services have more: their requests are operations of
-//! a closed list, and each takes one verb or several. `operation` carries them out, and rewrites each answer in the terms
-//! of the service. The folders beside it hold what a single service has.
+//! their own, and each takes one verb or several. The dialect of the route names its service
+//! ([`ServiceKind`]), and each service is a folder here.
 
 use pingora::http::RequestHeader;
 
 use crate::{
     body::Client,
     box_future::box_future,
-    core::refusal::Refusal,
+    core::{quirks::ServiceKind, refusal::Refusal},
     dialect::Intent,
     guard::{Answer, Guard, Halt, Verb, incoming, rules_of},
     routing::GuardedRequest,
@@ -17,6 +17,8 @@ use crate::{
 
 mod azure_blob;
 mod operation;
+#[cfg(test)]
+mod toy;
 
 /// The operations of services, over one guard.
 pub(crate) struct Service<'a> {
@@ -65,12 +67,17 @@ impl Service<'_> {
     async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         let rules = rules_of(guarded)?;
         let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, guarded.is_lease)?;
-        if rules.quirks.is_closed_list {
-            return Box::pin(self.answer_operation(client, guarded, rules, call)).await;
+        match rules.quirks.service {
+            ServiceKind::Plain => {
+                let verb = verb(call.intent, guarded.is_lease);
+                let request = self.guard.request(client, guarded, rules, call)?;
+                self.guard.serve(client, &request, verb).await
+            }
+            // Boxed, so that the futures of plain requests stay small.
+            ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
+            #[cfg(test)]
+            ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,
         }
-        let verb = verb(call.intent, guarded.is_lease);
-        let request = self.guard.request(client, guarded, rules, call)?;
-        self.guard.serve(client, &request, verb).await
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
     records::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
@@ -87,8 +87,9 @@ fn leases(mode: LeaseMode) -> impl Strategy<Value = Lease> {
         Just(LeaseGuards::Delete)
     ];
     let names = (any::<[u8; 16]>(), option::of(any::<[u8; 16]>()), any::<[u8; 16]>());
-    (names, terms, duration, moments(), holder, guards, durations()).prop_map(
-        move |((id, principal, target), term, duration, granted, holder, guards, remember)| Lease {
+    let note = option::of("\\PC{0,20}".prop_map(|text| LeaseNote::new(&text).unwrap()));
+    (names, terms, duration, moments(), (holder, note), guards, durations()).prop_map(
+        move |((id, principal, target), term, duration, granted, (holder, note), guards, remember)| Lease {
             id: LeaseId::from_random(id),
             mode,
             fence: Stamp::At(Revision(1)),
@@ -96,6 +97,7 @@ fn leases(mode: LeaseMode) -> impl Strategy<Value = Lease> {
             duration,
             granted,
             holder,
+            note,
             principal,
             remember_time: remember,
             guards,

@@ -61,7 +61,7 @@ fn command(operation: Operation, index: usize) -> Command {
     let action = match operation {
         Operation::Acquire => {
             let mode = LeaseMode::Exclusive;
-            Action::Acquire(Acquire { proposed: Some(id), fresh: id, mode, duration: LEASE, holder: None })
+            Action::Acquire(Acquire { proposed: Some(id), fresh: id, mode, duration: LEASE, holder: None, note: None })
         }
         Operation::Renew => Action::Renew { id },
         Operation::Release => Action::Release { id },

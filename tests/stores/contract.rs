@@ -94,6 +94,7 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
         duration: LeaseDuration::Fixed(duration),
         granted: now,
         holder: None,
+        note: None,
         principal: Some([9; 16]),
         remember_time: MOMENT,
         guards: LeaseGuards::Write,

@@ -33,6 +33,7 @@ pub mod field_names;
 mod holder;
 mod id;
 mod lease_set;
+mod note;
 mod operation;
 mod step;
 mod take_back;
@@ -45,6 +46,7 @@ pub(crate) mod testing;
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use lease_set::{LeaseSet, SHARED_LEASES_MAX};
+pub use note::{LeaseNote, NOTE_BYTES_MAX, TooLongNote};
 pub use operation::{Acquire, Action, Command, Denied, Done};
 pub use step::{await_exclusive, break_leases, step};
 pub use take_back::{LostGrant, take_back};
@@ -160,6 +162,8 @@ pub struct Lease {
     pub granted: StoreTime,
     /// The label that its holder gave itself.
     pub holder: Option<HolderLabel>,
+    /// What a service keeps with it.
+    pub note: Option<LeaseNote>,
     /// The only principal that may use the lease, if it is bound to one.
     pub principal: Option<PrincipalName>,
     /// The time for which the lease is remembered after its end.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HolderLabel, LeaseDuration, LeaseId, LeaseMode, PrincipalName, TargetName};
+use super::{HolderLabel, LeaseDuration, LeaseId, LeaseMode, LeaseNote, PrincipalName, TargetName};
 use crate::core::records::record::Availability;
 
 /// A client's request for an operation on the lease of a resource.
@@ -59,6 +59,8 @@ pub struct Acquire {
     pub duration: LeaseDuration,
     /// The label that the holder gives itself.
     pub holder: Option<HolderLabel>,
+    /// What a service keeps with the lease.
+    pub note: Option<LeaseNote>,
 }
 
 /// The effect of a step, once its record is in the store. The new record then holds the fence.

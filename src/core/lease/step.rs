@@ -132,6 +132,7 @@ impl<'a> Current<'a> {
             duration: wanted.duration,
             granted,
             holder: wanted.holder,
+            note: wanted.note,
             principal,
             remember_time: rules.remember_time,
             guards: rules.guards,

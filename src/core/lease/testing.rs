@@ -54,12 +54,12 @@ pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
 
 pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Action {
     let mode = LeaseMode::Exclusive;
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None })
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None })
 }
 
 pub(crate) fn share(proposed: LeaseId, duration: LeaseDuration) -> Action {
     let (proposed, mode) = (Some(proposed), LeaseMode::Shared);
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None })
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None })
 }
 
 /// A resource, in a store that gives each swap the next revision.

@@ -14,7 +14,7 @@ use crate::{
     core::{
         lease::{Denied, Done, LeaseId, UseDenied},
         policy::{GuardRules, LeaseGuards, LeaseRules},
-        quirks::Quirks,
+        quirks::{Quirks, ServiceKind},
         records::{idempotency::IDEMPOTENCY_KEY, record::Snapshot},
         refusal::Refusal,
         tags::checksum::Checksum,
@@ -49,6 +49,7 @@ static FACTS: DialectFacts = DialectFacts {
         lease_answers_have_validators: true,
         head_errors_have_content: false,
         is_closed_list: true,
+        service: ServiceKind::Azure,
     },
     defaults: Defaults {
         unique_tags: false,

@@ -40,7 +40,14 @@ pub fn action(
         LeaseVerb::Acquire => {
             let duration = duration(required(headers, &LEASE_DURATION)?, rules)?;
             let proposed = id(headers, &PROPOSED_LEASE_ID)?;
-            Action::Acquire(Acquire { proposed, fresh: fresh()?, mode: LeaseMode::Exclusive, duration, holder: None })
+            Action::Acquire(Acquire {
+                proposed,
+                fresh: fresh()?,
+                mode: LeaseMode::Exclusive,
+                duration,
+                holder: None,
+                note: None,
+            })
         }
         LeaseVerb::Renew => Action::Renew { id: required_id(headers, &LEASE_ID)? },
         LeaseVerb::Change => {

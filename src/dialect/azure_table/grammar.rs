@@ -7,7 +7,7 @@ use super::{TableOperation, document, error::outcome};
 use crate::{
     core::{
         policy::GuardRules,
-        quirks::Quirks,
+        quirks::{Quirks, ServiceKind},
         records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
     },
@@ -30,6 +30,7 @@ static FACTS: DialectFacts = DialectFacts {
         wraps_methods: true,
         is_flat: true,
         is_closed_list: true,
+        service: ServiceKind::Azure,
         ..native::FACTS.quirks
     },
     defaults: Defaults { unique_tags: true, ..native::FACTS.defaults },

@@ -7,7 +7,7 @@ use crate::{
     core::{
         http::cors::is_preflight,
         policy::{GuardRules, MethodClass},
-        quirks::Quirks,
+        quirks::{Quirks, ServiceKind},
         records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
         tags::precondition::Preconditions,
@@ -40,6 +40,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         lease_answers_have_validators: false,
         head_errors_have_content: true,
         is_closed_list: false,
+        service: ServiceKind::Plain,
     },
     defaults: Defaults {
         unique_tags: false,

@@ -79,7 +79,7 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
     let holder = single(headers, &LEASE_HOLDER)?
         .map(|label| HolderLabel::parse(label.as_bytes()).map_err(|error| malformed(format!("Lease-Holder: {error}"))))
         .transpose()?;
-    Ok(Acquire { proposed, fresh, mode: mode(headers, rules)?, duration, holder })
+    Ok(Acquire { proposed, fresh, mode: mode(headers, rules)?, duration, holder, note: None })
 }
 
 fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {

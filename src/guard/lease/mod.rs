@@ -30,7 +30,7 @@ use crate::{
 };
 use quota::LeaseQuota;
 use step::Stepped;
-use untold::has_nobody_to_tell;
+use untold::{UntoldGrant, has_nobody_to_tell};
 
 mod places;
 pub(crate) mod quota;
@@ -59,6 +59,20 @@ impl ProbedState {
     pub(crate) fn still_current(self, snapshot: &Snapshot) -> Option<Validators> {
         (self.touched == snapshot.touched()).then_some(self.validators)
     }
+}
+
+/// What an operation on a lease has found and done.
+pub(crate) struct Operated {
+    /// The change of the lease, if there was one.
+    pub(crate) done: Option<Done>,
+    /// The record after the operation.
+    pub(crate) snapshot: Snapshot,
+    /// Whether the client had to wait for the lease.
+    pub(crate) waited: bool,
+    /// The new lease, if its client does not know its id yet. The head that tells it takes it along.
+    pub(crate) untold: Option<UntoldGrant>,
+    /// The validators of the resource, if they were asked for and are still current.
+    pub(crate) validators: Option<Validators>,
 }
 
 /// The room of leases: handles lease operations, and judges reads and writes by leases. All generations of the
@@ -101,23 +115,12 @@ impl Leases {
         };
         let operation = grammar.lease(incoming, rules, fresh_id)?;
         let always_labelled = request.rules().quirks.lease_answers_have_validators;
-        let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
-        let is_presence_needed = (acquires || always_labelled) && rules.absent == AbsentLease::Refuse;
-        let needs = Needs { presence: is_presence_needed, tag: acquires || always_labelled };
-        let seen = self.authorize(request, rules, needs).await?;
-        let LeaseOperation::Step { action, wait } = operation else {
-            let snapshot = self.knowledge.record(request).await?;
-            return Ok(Answer::local(grammar.lease_shown(&snapshot)));
-        };
-        let Stepped { done, snapshot, waited, untold } = self.take_step(client, request, rules, action, wait).await?;
-        if let Done::Acquired { duration, is_new: true, .. } = done
-            && has_nobody_to_tell(client, duration)
-        {
-            return Err(Halt::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
-        }
+        let Operated { done, snapshot, waited, untold, validators } =
+            self.operate(client, request, rules, operation).await?;
+        let Some(done) = done else { return Ok(Answer::local(grammar.lease_shown(&snapshot))) };
         let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
-        if let (true, Some(seen)) = (always_labelled || matches!(done, Done::Acquired { .. }), seen)
-            && let Some(Validators { tag, modified }) = seen.still_current(&snapshot)
+        if let (true, Some(Validators { tag, modified })) =
+            (always_labelled || matches!(done, Done::Acquired { .. }), validators)
         {
             if let Some(tag) = tag {
                 response.fields.insert(header::ETAG, tag.to_header_value());
@@ -133,6 +136,33 @@ impl Leases {
             untold.travel_with(head);
         }
         Ok(answer)
+    }
+
+    /// Carries an operation on the lease of a resource out.
+    pub(crate) async fn operate(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        rules: &LeaseRules,
+        operation: LeaseOperation,
+    ) -> Result<Operated, Halt> {
+        let always_labelled = request.rules().quirks.lease_answers_have_validators;
+        let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
+        let is_presence_needed = (acquires || always_labelled) && rules.absent == AbsentLease::Refuse;
+        let needs = Needs { presence: is_presence_needed, tag: acquires || always_labelled };
+        let seen = self.authorize(request, rules, needs).await?;
+        let LeaseOperation::Step { action, wait } = operation else {
+            let snapshot = self.knowledge.record(request).await?;
+            return Ok(Operated { done: None, snapshot, waited: false, untold: None, validators: None });
+        };
+        let Stepped { done, snapshot, waited, untold } = self.take_step(client, request, rules, action, wait).await?;
+        if let Done::Acquired { duration, is_new: true, .. } = done
+            && has_nobody_to_tell(client, duration)
+        {
+            return Err(Halt::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
+        }
+        let validators = seen.and_then(|seen| seen.still_current(&snapshot));
+        Ok(Operated { done: Some(done), snapshot, waited, untold, validators })
     }
 
     /// Asks the upstream whether the client may use the resource, and whether the resource exists (`lease.auth`,

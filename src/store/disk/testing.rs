@@ -176,6 +176,7 @@ pub(super) fn leased(now: StoreTime) -> Record {
         duration: LeaseDuration::Infinite,
         granted: now,
         holder: None,
+        note: None,
         principal: None,
         remember_time: Duration::from_secs(600),
         guards: LeaseGuards::Write,

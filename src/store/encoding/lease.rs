@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWriter, read_stamp, since, stamp};
 use crate::core::{
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, TargetName, Term},
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, TargetName, Term},
     policy::LeaseGuards,
     time::StoreTime,
 };
@@ -26,6 +26,8 @@ pub(super) struct WrittenLease {
     granted_ms: i64,
     #[serde(default)]
     holder: Option<String>,
+    #[serde(default)]
+    note: Option<String>,
     #[serde(default)]
     principal: Option<String>,
     remember_time_ms: u64,
@@ -73,6 +75,7 @@ impl WrittenLease {
         }
         object.signed("granted_ms", since(base, lease.granted));
         object.value("holder", lease.holder.as_ref().map(HolderLabel::as_str));
+        object.value("note", lease.note.as_ref().map(LeaseNote::as_str));
         if let Some(principal) = lease.principal {
             object.hexadecimal("principal", &principal);
         }
@@ -92,6 +95,7 @@ impl WrittenLease {
     pub(super) fn read(self, base: StoreTime) -> Result<Lease, DamagedRecord> {
         let holder =
             self.holder.map(|holder| HolderLabel::parse(holder.as_bytes()).map_err(|_malformed| damaged("the holder")));
+        let note = self.note.map(|note| LeaseNote::new(&note).map_err(|_too_long| damaged("the note of its lease")));
         Ok(Lease {
             id: LeaseId::parse(self.id.as_bytes()).map_err(|_malformed| damaged("the id of its lease"))?,
             mode: if self.shared { LeaseMode::Shared } else { LeaseMode::Exclusive },
@@ -107,6 +111,7 @@ impl WrittenLease {
                 .map_or(LeaseDuration::Infinite, |duration| LeaseDuration::Fixed(Duration::from_millis(duration))),
             granted: moment(base, self.granted_ms),
             holder: holder.transpose()?,
+            note: note.transpose()?,
             principal: self.principal.as_deref().map(name).transpose()?,
             remember_time: Duration::from_millis(self.remember_time_ms),
             guards: self.guards,

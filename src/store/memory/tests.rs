@@ -275,6 +275,7 @@ fn leased(until: Option<u64>) -> Record {
         duration: LeaseDuration::Infinite,
         granted: StoreTime::default(),
         holder: None,
+        note: None,
         principal: None,
         remember_time: Duration::from_millis(100),
         guards: LeaseGuards::Write,

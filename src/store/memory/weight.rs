@@ -44,7 +44,10 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         BareTags::All | BareTags::None => 0,
     };
     let recent = |recent: &RecentTags| size_of::<RecentTags>() + recent.earlier.len() * size_of::<ShortName>();
-    let lease = |lease: &Lease| size_of::<Lease>() + lease.holder.as_ref().map_or(0, |label| label.as_str().len());
+    let lease = |lease: &Lease| {
+        let holder = lease.holder.as_ref().map_or(0, |label| label.as_str().len());
+        size_of::<Lease>() + holder + lease.note.as_ref().map_or(0, |note| note.as_str().len())
+    };
     let delete = |delete: &PendingDelete| {
         size_of::<PendingDelete>() + delete.conditions.len() * size_of::<Condition>() + delete.bytes()
     };
