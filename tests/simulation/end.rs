@@ -31,6 +31,7 @@ impl Run {
         self.check_leases();
         self.world.lock().stray.clear();
         for target in self.targets() {
+            self.compare_copies(&target).await;
             self.audit(&target).await;
         }
     }
@@ -98,6 +99,15 @@ impl Run {
             if !told && !may_have && !died {
                 self.breaks(format!("a lease of {key:?} is in force, and no client has its id"));
             }
+        }
+    }
+
+    /// Lets each client ask whether its copy is current. A record that labels a state with the tag of another one says so.
+    async fn compare_copies(&mut self, target: &str) {
+        let manner = Manner { is_conditional: true, ..Manner::default() };
+        for client in 0..self.clients.len() {
+            let step = Step { operation: Operation::Read, target: target.to_owned(), manner };
+            self.alone(client, step).await;
         }
     }
 

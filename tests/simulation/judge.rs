@@ -246,6 +246,9 @@ impl Inner {
             self.ledger.answered_with_metadata((number, &entry), told, &resource, at);
             return;
         }
+        if let Some(how) = self.ledger.outdated(number, (&entry, told), &resource) {
+            self.ledger.loses(number, how);
+        }
         let serial = told.serial.or_else(|| self.ledger.replayed_serial(number, &resource));
         let state = serial.and_then(|serial| resource.content_at(serial));
         self.ledger.learn(&entry, &Told { serial, ..told.clone() }, state, at);

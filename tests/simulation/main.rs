@@ -18,6 +18,7 @@
 
 mod backend;
 mod client;
+mod copies;
 mod dates;
 mod deferred;
 mod end;

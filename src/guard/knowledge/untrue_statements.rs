@@ -10,6 +10,7 @@ use super::Knowledge;
 use crate::{
     core::{
         policy::TagSource,
+        records::record::Snapshot,
         tags::{coarse_tag::Spelling, entity_tag::EntityTag, followed_tags::Followed, recent_tags::is_hash_of_content},
     },
     guard::request::Request,
@@ -82,6 +83,12 @@ impl Knowledge {
     /// Whether the tags of a route can be coarse, by its configuration and by what was seen.
     pub(crate) fn has_coarse_tags(&self, request: &Request) -> bool {
         request.rules().has_coarse_tags(self.untrue.has(request, Statement::TagsAreUnique))
+    }
+
+    /// Whether the backend may show one tag for the states before and after a write in flight or in doubt. The client
+    /// of the write may have its answer already.
+    pub(crate) fn tags_may_outlive_state(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+        self.has_coarse_tags(request) && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
     }
 
     /// Whether the backend of a route judges `If-Match`, by its configuration and by what was seen.

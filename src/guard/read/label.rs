@@ -91,7 +91,11 @@ impl Reads {
             judge(&request.method, &request.conditions, &current, match_rule(request.rules()))
         };
         let unwanted = match judgement {
-            Judgement::NotModified if snapshot.is_some() && !names_older_state(request.rules(), snapshot, &whole) => {
+            Judgement::NotModified
+                if snapshot.is_some()
+                    && !names_older_state(request.rules(), snapshot, &whole)
+                    && !self.knowledge.tags_may_outlive_state(request, snapshot) =>
+            {
                 Ok(confirm(request, snapshot, not_modified_fields(&head.headers)))
             }
             Judgement::Failed { field, .. } => {

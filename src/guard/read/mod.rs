@@ -298,6 +298,9 @@ impl Reads {
             if !spelling.is_bare() || seen != request.conditions {
                 show_tags_alone(&mut head, &seen);
             }
+            if self.knowledge.tags_may_outlive_state(request, snapshot) {
+                head.remove_header(&header::IF_NONE_MATCH);
+            }
             // The upstream cannot know that the date may be that of an earlier state.
             if let Some(RangeCondition::Date(date)) = &request.conditions.if_range
                 && !first_date(snapshot).may_be(*date)

@@ -131,10 +131,11 @@ impl Reads {
         }
     }
 
-    /// Whether a write has begun since the record was read. A client joins parts with the same tag, so a part must be
-    /// neither older nor newer than its tag.
+    /// Whether a write is in flight or in doubt, or has begun since the record was read. A client joins parts with the
+    /// same tag, so a part must be neither older nor newer than its tag.
     async fn was_touched(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         match snapshot {
+            Some(snapshot) if !snapshot.has_no_pending_writes() => true,
             Some(snapshot) => !self.knowledge.is_untouched(request, snapshot).await,
             None => false,
         }
