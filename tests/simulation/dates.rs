@@ -74,7 +74,8 @@ pub fn is_dated_after(style: &Style, resource: &Resource, sent: &Sent) -> bool {
 
 /// Returns the number of moments that may pass in a run, and of writes without ifmatch.
 pub fn beside(setting: &Setting) -> (u32, u32) {
-    let moments = if setting.style.dates == Dates::None { 0 } else { 12 };
+    let has_moments = setting.style.dates != Dates::None || setting.has_slow_owners;
+    let moments = if has_moments { 12 } else { 0 };
     (moments, if setting.style.others_write { 2 } else { 0 })
 }
 
@@ -227,5 +228,6 @@ fn assemble(
         has_metadata: false,
         settled_reads: options.settled,
         keeps_keys: false,
+        has_slow_owners: false,
     }
 }

@@ -32,6 +32,7 @@ impl Run {
         self.world.lock().stray.clear();
         for target in self.targets() {
             self.compare_copies(&target).await;
+            self.compare_records(&target).await;
             self.audit(&target).await;
         }
     }

@@ -64,6 +64,7 @@ pub fn setting_of(random: &mut Rng, keeping: Keeping, adapt: fn(Options) -> Opti
         has_metadata: false,
         settled_reads: options.settled && other.is_none_or(|other| other.settled),
         keeps_keys: options.idempotent && other.is_none_or(|other| other.idempotent),
+        has_slow_owners: false,
     };
     (options, setting)
 }
@@ -107,6 +108,7 @@ pub fn setting_with_metadata(random: &mut Rng) -> Setting {
         has_metadata: true,
         settled_reads: options.settled,
         keeps_keys: false,
+        has_slow_owners: false,
     }
 }
 

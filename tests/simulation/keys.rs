@@ -98,5 +98,6 @@ pub fn setting(random: &mut Rng) -> Setting {
         has_metadata: false,
         settled_reads: options.settled,
         keeps_keys: true,
+        has_slow_owners: false,
     }
 }

@@ -16,6 +16,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod appends;
 mod backend;
 mod client;
 mod copies;
@@ -43,6 +44,7 @@ mod retries;
 mod run;
 mod scenarios;
 mod schedule;
+mod slow_owners;
 mod state;
 mod store;
 mod turns;
@@ -173,6 +175,18 @@ fn random_schedules_keep_the_promise_over_chains_of_restarts() {
 #[test]
 fn random_schedules_keep_the_promise_for_deletes_that_wait() {
     random_runs(late_deletes::setting);
+}
+
+/// Rule 2: a tag that was learned beside another write labels nothing.
+#[test]
+fn random_schedules_keep_the_promise_for_appends_beside_writes() {
+    random_runs(appends::setting);
+}
+
+/// Rule 7: an owner looks at its clock directly before the first byte.
+#[test]
+fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
+    random_runs(slow_owners::setting);
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

@@ -120,6 +120,19 @@ impl Temper {
 
 impl Choose for Chance {
     fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
+        let chosen = self.chosen(run, events);
+        if let Some(Event::Stop(number)) = chosen {
+            // What begins late goes on for long, too: others have time to come in between.
+            let inner = run.world.lock();
+            self.temper.slow =
+                inner.pending.iter().find(|asked| asked.number == number).and_then(|asked| asked.request);
+        }
+        chosen
+    }
+}
+
+impl Chance {
+    fn chosen(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
         let (faults, usual): (Vec<Event>, Vec<Event>) = events.iter().partition(|event| event.is_fault());
         let aimed = if self.temper.aims { of_writes(&run.world.lock().pending, &faults) } else { Vec::new() };
         if !aimed.is_empty() && self.random.bool() {

@@ -71,6 +71,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         has_metadata: false,
         settled_reads: false,
         keeps_keys: before.idempotent,
+        has_slow_owners: false,
     }
 }
 

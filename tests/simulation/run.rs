@@ -52,6 +52,8 @@ pub struct Setting {
     pub has_metadata: bool,
     /// Whether each configuration recognises the retries of keyed writes.
     pub keeps_keys: bool,
+    /// Whether the only faults are stops of owners after their marks.
+    pub has_slow_owners: bool,
 }
 
 /// One request to come.

@@ -150,6 +150,7 @@ impl Scenario {
             settled_reads: false,
             has_metadata: options.has_metadata,
             keeps_keys: false,
+            has_slow_owners: false,
         })
     }
 }

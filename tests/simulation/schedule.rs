@@ -15,6 +15,7 @@ use tokio::time::{Instant, advance};
 use crate::{
     lives::Ending,
     run::Run,
+    slow_owners,
     store::complete,
     world::{Inner, Late, Pending, Response, Sent, What},
 };
@@ -99,7 +100,9 @@ impl Run {
             events.extend(self.places().map(Event::Reload));
         }
         events.extend(self.events_beside());
-        if self.faults.left > 0 {
+        if self.faults.left > 0 && self.setting.has_slow_owners {
+            events.extend(slow_owners::stops(&inner.pending));
+        } else if self.faults.left > 0 {
             for pending in &inner.pending {
                 let number = pending.number;
                 events.extend([Event::Lose(number), Event::Stop(number)]);
@@ -188,10 +191,9 @@ impl Run {
         let place = self.world.lock().pending.iter().position(|pending| pending.number == number).unwrap();
         let pending = self.world.lock().pending.remove(place);
         if fate == Fate::Stopped {
-            let stop = self.longest_wait();
             self.reply(pending, Fate::Answered);
-            // The question is answered, but its caller does not run yet.
-            advance(stop).await;
+            // The question is answered, but its caller does not run yet. The mark that it has just made lasts less long.
+            advance(self.longest_wait()).await;
         } else {
             self.reply(pending, fate);
         }
