@@ -5,14 +5,11 @@ CARGO ?= cargo
 # Debian keeps nginx where an ordinary user's PATH does not look.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-# An exploration is too slow unoptimised, and needs nothing but the core: so the crate alone is built anew.
-OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
-
 # What `ifmatch --version` says of its source; an archive of the source has no commit.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -34,9 +31,6 @@ target/profiled/ifmatch: setup-build setup-profile
 
 test: setup-build setup-test ## Run all tests
 	$(CARGO) test --locked
-
-explore: setup-build ## Explore every order of events in the large bounds (10 minutes; docs/exploration.md)
-	EXPLORE=full $(CARGO) test --locked $(OPTIMISED) --test exploration -- --nocapture --skip broken
 
 mutants: setup-build setup-test ## Break the code in each place of the list, and see which test finds it; MUTANTS=part-of-name-or-file (docs/mutants.md)
 	MUTANTS='$(or $(MUTANTS),full)' $(CARGO) test --locked --test mutants a_test_finds -- --nocapture

@@ -1,6 +1,6 @@
 //! The backend: a few resources that change when it acts on a write, and the tags that it shows for them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use http::Method;
 
@@ -44,6 +44,8 @@ pub struct Style {
     pub dates: Dates,
     /// Whether others write without ifmatch.
     pub others_write: bool,
+    /// How much later than `late_write_window` an abandoned write may be applied. The promise is for none.
+    pub later_by: Duration,
     pub heads: Heads,
 }
 

@@ -229,5 +229,6 @@ fn assemble(
         settled_reads: options.settled,
         keeps_keys: false,
         has_slow_owners: false,
+        have_leases_ended: false,
     }
 }

@@ -65,6 +65,7 @@ pub fn setting_of(random: &mut Rng, keeping: Keeping, adapt: fn(Options) -> Opti
         settled_reads: options.settled && other.is_none_or(|other| other.settled),
         keeps_keys: options.idempotent && other.is_none_or(|other| other.idempotent),
         has_slow_owners: false,
+        have_leases_ended: false,
     };
     (options, setting)
 }
@@ -109,6 +110,7 @@ pub fn setting_with_metadata(random: &mut Rng) -> Setting {
         settled_reads: options.settled,
         keeps_keys: false,
         has_slow_owners: false,
+        have_leases_ended: false,
     }
 }
 

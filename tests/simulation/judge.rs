@@ -342,7 +342,9 @@ impl Ledger {
     fn loses(&mut self, number: usize, how: String) {
         self.lost_by.push(number);
         // A write in doubt shows neither tags nor whether the backend checked them.
-        let tells = |&&number: &&usize| !self.requests[number].answered.as_ref().is_some_and(|(_, told)| told.in_doubt);
+        let is_in_doubt =
+            |number: usize| self.requests[number].answered.as_ref().is_some_and(|(_, told)| told.in_doubt);
+        let tells = |&&number: &&usize| self.losses_max == 0 || !is_in_doubt(number);
         let shown = self.lost_by.iter().filter(tells).count();
         if shown > self.losses_max && !(self.forgives_doubts && self.is_faulty) {
             self.breaks(how);

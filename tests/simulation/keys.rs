@@ -99,5 +99,6 @@ pub fn setting(random: &mut Rng) -> Setting {
         settled_reads: options.settled,
         keeps_keys: true,
         has_slow_owners: false,
+        have_leases_ended: false,
     }
 }

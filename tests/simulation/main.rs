@@ -23,6 +23,7 @@ mod copies;
 mod dates;
 mod deferred;
 mod end;
+mod ended_leases;
 mod explore;
 mod generate;
 mod grants;
@@ -60,7 +61,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use explore::{Again, Reduction, Size, explore};
@@ -97,6 +98,9 @@ fn extent() -> Extent {
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
 }
+
+/// The number of runs before a backend that is later than it says.
+const LATE_RUNS: u64 = 200;
 
 /// The number of broken runs after which to stop: they are enough to see what is wrong.
 const BROKEN_MAX: u64 = 10;
@@ -183,10 +187,30 @@ fn random_schedules_keep_the_promise_for_appends_beside_writes() {
     random_runs(appends::setting);
 }
 
+/// Rule 10: a write of somebody else takes a lease that has run out from its holder.
+#[test]
+fn random_schedules_keep_the_promise_for_leases_that_have_ended() {
+    random_runs(ended_leases::setting);
+}
+
 /// Rule 7: an owner looks at its clock directly before the first byte.
 #[test]
 fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
     random_runs(slow_owners::setting);
+}
+
+/// The third condition of the promise, for which no rule makes up.
+#[test]
+fn a_backend_that_applies_writes_later_than_it_says_loses_updates() {
+    let late = |random: &mut Rng| {
+        let mut setting = Setting { has_slow_owners: false, ..slow_owners::setting(random) };
+        setting.style.later_by = Duration::from_secs(3600);
+        setting
+    };
+    let broken = on_all_cores(LATE_RUNS, |number| random_run(late, number + 1, false).broken);
+    let lost = broken.into_iter().flatten().filter(|how| how.contains("an update is lost")).count();
+    println!("{lost} of {LATE_RUNS} runs lose an update");
+    assert_ne!(lost, 0, "the simulation would not see a lost update");
 }
 
 fn random_runs(generate: fn(&mut Rng) -> Setting) {

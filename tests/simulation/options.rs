@@ -1,6 +1,6 @@
 //! Configurations: their options, and their text.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use fastrand::Rng;
 
@@ -162,6 +162,7 @@ impl Options {
             has_servers_apart: self.has_servers_apart,
             dates: self.dates,
             others_write: self.others_write,
+            later_by: Duration::ZERO,
             heads: Heads::AsGet,
         }
     }

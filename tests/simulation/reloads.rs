@@ -72,6 +72,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         settled_reads: false,
         keeps_keys: before.idempotent,
         has_slow_owners: false,
+        have_leases_ended: false,
     }
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Handle},
     task::{JoinHandle, yield_now},
-    time::{Instant, timeout},
+    time::{Instant, advance, timeout},
 };
 
 use crate::{
@@ -54,6 +54,8 @@ pub struct Setting {
     pub keeps_keys: bool,
     /// Whether the only faults are stops of owners after their marks.
     pub has_slow_owners: bool,
+    /// Whether the leases of the first steps have run out before the further steps begin.
+    pub have_leases_ended: bool,
 }
 
 /// One request to come.
@@ -196,6 +198,9 @@ impl Run {
                 self.alone(client, step.clone()).await;
             }
         }
+        if setting.have_leases_ended {
+            advance(self.longest_wait()).await;
+        }
         self.faults = setting.faults;
         self.beside_left = dates::beside(&setting);
         self.reloads_left = if setting.other.is_some() { RELOADS_MAX } else { 0 };
@@ -247,7 +252,7 @@ impl Run {
             let inner = self.world.lock();
             (inner.stirs, inner.late.iter().map(|late| late.until).min())
         };
-        let until = late.unwrap_or(Instant::now() + HORIZON);
+        let until = late.map_or(Instant::now() + HORIZON, |late| late - self.setting.style.later_by);
         while self.world.lock().stirs == before {
             let left = until.saturating_duration_since(Instant::now());
             if timeout(left, self.world.stirred.notified()).await.is_err() {

@@ -151,6 +151,7 @@ impl Scenario {
             has_metadata: options.has_metadata,
             keeps_keys: false,
             has_slow_owners: false,
+            have_leases_ended: false,
         })
     }
 }

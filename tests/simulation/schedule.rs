@@ -281,7 +281,7 @@ impl Run {
     fn give_up(&self, sent: Sent, closed_after: Duration) {
         if sent.writes() {
             self.arrived(&sent);
-            let until = Instant::now() + closed_after + sent.late_write_window;
+            let until = Instant::now() + closed_after + sent.late_write_window + self.setting.style.later_by;
             let mut inner = self.world.lock();
             inner.ledger.is_faulty = true;
             inner.late.push(Late { sent, until });
@@ -318,7 +318,7 @@ impl Run {
     }
 
     /// Returns the time until the last deadline in the records has passed.
-    fn longest_wait(&self) -> Duration {
+    pub fn longest_wait(&self) -> Duration {
         let records = self.cellar.records();
         let ends = records.iter().flat_map(|(_, snapshot)| {
             let record = &snapshot.record;
