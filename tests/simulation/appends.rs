@@ -14,6 +14,7 @@ use crate::{
 /// Builds a setting from a seed: one client replaces the document, by the tag that it was told last. Another appends to
 /// it, and a third reads it between the two and writes later. Nobody else writes, so the record may know the tag.
 pub fn setting(random: &mut Rng) -> Setting {
+    use Operation::{Post, Put, Read};
     let adapt = |options| Options {
         source: Source::Content,
         exclusive: true,
@@ -27,7 +28,6 @@ pub fn setting(random: &mut Rng) -> Setting {
     let keeping = if random.bool() { Keeping::Memory } else { Keeping::Shared };
     let (_, setting) = setting_of(random, keeping, adapt);
     let step = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
-    use Operation::{Post, Put, Read};
     // In a short run it is likely that one of the two is slow.
     let operations = if random.bool() {
         vec![vec![Put], vec![Post; random.usize(1..3)]]
