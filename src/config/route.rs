@@ -1,6 +1,6 @@
 //! The `[[routes]]` table, and `[defaults]`: the keys that are rules of a guarded route, and those that `validate` reads.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use http::{HeaderName, Method, header};
 
@@ -31,6 +31,15 @@ use crate::core::{
 
 /// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
 pub(super) const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
+
+/// The methods that need a condition by default: those, and the ones that replace or remove by another way (RFC 4918).
+fn demanding_methods() -> &'static [Method] {
+    static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
+        let of_webdav = [&b"COPY"[..], b"MOVE"].into_iter().filter_map(|name| Method::from_bytes(name).ok());
+        CHANGING_METHODS.into_iter().chain(of_webdav).collect()
+    });
+    &METHODS
+}
 
 /// The request fields that carry credentials to the backend. Those for a proxy end here.
 fn identity_headers() -> Vec<HeaderName> {
@@ -89,7 +98,7 @@ section! {
         /// Which writes need a precondition.
         require: Require = OneOf(if policy == Policy::Pessimistic { Require::Never } else { Require::Always });
         /// The methods that `require` applies to.
-        require_methods: Vec<Method> = Methods(&CHANGING_METHODS);
+        require_methods: Vec<Method> = Methods(demanding_methods());
         /// Whether `If-Match: *` counts as a precondition for `require`.
         allow_any: bool = Flag(false);
         /// How the tag of an applied write is learned.

@@ -347,8 +347,8 @@ pub enum MethodClass {
     Unjudged,
     /// The method is refused with 405 (TRACE, CONNECT).
     NotAllowed,
-    /// The method changes a second resource, which no claim covers. It is refused with 501 (COPY, MOVE).
-    NotSupported,
+    /// The method changes a second resource, which `Destination` names (COPY, MOVE).
+    TwoResources,
 }
 
 /// How long a body of unknown length may take to arrive before the response is sent without a tag of it. It is less than
@@ -369,9 +369,15 @@ impl GuardRules {
         self.hash_wait.unwrap_or(default)
     }
 
-    /// Returns what the route demands of a write with this method.
+    /// Returns what the route demands of a write with this method to its target. The target of a COPY is only read.
     pub fn demand(&self, method: &Method) -> Require {
-        if self.require_methods.contains(method) { self.require } else { Require::Never }
+        if self.require_methods.contains(method) && method.as_str() != "COPY" { self.require } else { Require::Never }
+    }
+
+    /// Returns what the route demands of a COPY or MOVE for its destination: a condition if that exists.
+    pub fn demand_at_destination(&self, method: &Method) -> Require {
+        let is_demanded = self.require != Require::Never && self.require_methods.contains(method);
+        if is_demanded { Require::Existing } else { Require::Never }
     }
 
     /// The class of a method on this route.
@@ -380,7 +386,7 @@ impl GuardRules {
             "GET" | "HEAD" => MethodClass::Read,
             "OPTIONS" => MethodClass::Unjudged,
             "TRACE" | "CONNECT" => MethodClass::NotAllowed,
-            "COPY" | "MOVE" => MethodClass::NotSupported,
+            "COPY" | "MOVE" => MethodClass::TwoResources,
             _ if self.safe_methods.contains(method) => MethodClass::Read,
             _ if self.append_methods.contains(method) => MethodClass::UnclaimedWrite,
             _ => MethodClass::Write,

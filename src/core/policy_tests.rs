@@ -24,3 +24,23 @@ fn a_route_demands_nothing_of_a_method_that_it_does_not_name() {
         assert_eq!(rules.demand(&Method::DELETE), Require::Never);
     }
 }
+
+/// A COPY changes its destination alone. What it would replace there needs a condition, what it creates needs none.
+#[test]
+fn a_destination_needs_a_condition_only_if_something_is_there() {
+    let method = |name: &str| name.parse::<Method>().expect("a method");
+    for (require, at_source, at_destination) in [
+        (Require::Never, Require::Never, Require::Never),
+        (Require::Existing, Require::Existing, Require::Existing),
+        (Require::Always, Require::Always, Require::Existing),
+    ] {
+        let rules = GuardRules { require, ..guard() };
+        for (name, at_source) in [("COPY", Require::Never), ("MOVE", at_source)] {
+            let demands = (rules.demand(&method(name)), rules.demand_at_destination(&method(name)));
+            assert_eq!(demands, (at_source, at_destination), "{name} {require:?}");
+            let rules = GuardRules { require_methods: vec![Method::PUT], ..rules.clone() };
+            let demands = (rules.demand(&method(name)), rules.demand_at_destination(&method(name)));
+            assert_eq!(demands, (Require::Never, Require::Never), "{name} {require:?}");
+        }
+    }
+}

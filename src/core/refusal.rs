@@ -44,8 +44,12 @@ pub enum Code {
     BodyTooLarge,
     /// The request body is not declared as JSON, and the route reads the resource's name in it.
     UnsupportedMediaType,
-    /// Something that ifmatch cannot guard (COPY, MOVE).
+    /// Something that ifmatch cannot guard.
     NotSupported,
+    /// A COPY or MOVE leads to another server, or to what no route guards for the same upstream.
+    DestinationElsewhere,
+    /// A COPY or MOVE leads to its own source.
+    DestinationIsSource,
     /// Another write on the resource is in flight or in doubt.
     WriteInFlight,
     /// A read waits for settled states, and a write on the resource has not settled in time.
@@ -140,6 +144,12 @@ impl Code {
                 Facts("unsupported-media-type", 415, "The body is not declared as JSON", DENIED)
             }
             Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),
+            Self::DestinationElsewhere => {
+                Facts("destination-elsewhere", 502, "The destination is not guarded together with the source", DENIED)
+            }
+            Self::DestinationIsSource => {
+                Facts("destination-is-source", 403, "The destination is the source itself", DENIED)
+            }
             Self::WriteInFlight => {
                 Facts("write-in-flight", 409, "Another write on this resource is in flight or in doubt", DENIED)
             }

@@ -27,6 +27,7 @@ use crate::core::{
     },
 };
 
+pub mod at_destination;
 pub mod azure;
 pub mod azure_table;
 pub mod blocks;
@@ -39,6 +40,7 @@ pub mod settings;
 mod toy;
 pub mod xml;
 
+use at_destination::AtDestination;
 use blocks::{BlockGrammar, SentContent};
 use description::{DescriptionGrammar, DescriptionUse};
 use lists::ListGrammar;
@@ -122,6 +124,8 @@ pub struct Call {
     pub needs_lease: bool,
     /// The preconditions of the request.
     pub conditions: Preconditions,
+    /// What it says of its destination, if it is a COPY or MOVE.
+    pub destination: AtDestination,
     /// The checksums that its body should have.
     pub checksums: Vec<Checksum>,
     /// The meaning of its body.

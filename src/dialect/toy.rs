@@ -14,8 +14,8 @@ use crate::{
         tags::precondition::Preconditions,
     },
     dialect::{
-        Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, description::DescriptionUse,
-        native,
+        Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, at_destination::AtDestination,
+        blocks::SentContent, description::DescriptionUse, native,
     },
 };
 
@@ -44,6 +44,7 @@ impl Grammar for Toy {
             lease_id: presented,
             needs_lease: true,
             conditions: Preconditions::default(),
+            destination: AtDestination::default(),
             checksums: Vec::new(),
             content: SentContent::default(),
             listing: None,

@@ -66,6 +66,14 @@ impl Gate {
         self.pass(Some(late_write_window)).await
     }
 
+    /// Admits a write that marks its resource, unless the gate is closed or retired.
+    pub fn enter_at_once(self: &Arc<Self>) -> Option<Pass> {
+        // Counted before the state is read, as in `pass`.
+        let ticket = self.writes.enter();
+        let is_open = self.state.load(Ordering::SeqCst) == OPEN;
+        is_open.then(|| Pass { gate: Arc::clone(self), _ticket: ticket, late_write_window: None })
+    }
+
     /// Waits while the gate is closed.
     pub async fn opened(&self) -> Result<(), Retired> {
         loop {
@@ -203,6 +211,18 @@ mod tests {
         assert!(!waiting.is_finished(), "it waits for the gate");
         gate.open();
         assert_eq!(waiting.await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_enter_at_once_does_not_count() {
+        let gate = Arc::new(Gate::default());
+        let inside = gate.enter_at_once();
+        assert_eq!((inside.is_some(), gate.under_way()), (true, 1));
+        drop(inside);
+        gate.close();
+        assert_eq!((gate.enter_at_once().is_some(), gate.is_quiet()), (false, true));
+        gate.retire();
+        assert!(gate.enter_at_once().is_none());
     }
 
     #[tokio::test]

@@ -39,9 +39,11 @@ static NOT_DONE: Seldom = Seldom::usual();
 impl Guard {
     /// Sends the DELETE that may wait at the resource of a request, before the request is carried out.
     pub(crate) async fn finish_expected_delete(&self, client: &mut dyn Client, request: &Request) {
-        if request.route().deletes_may_be_pending {
-            // Boxed, so that the futures of other requests stay small.
-            Box::pin(self.finish_delete(client, request, false)).await;
+        for request in [Some(request), request.destination()].into_iter().flatten() {
+            if request.route().deletes_may_be_pending {
+                // Boxed, so that the futures of other requests stay small.
+                Box::pin(self.finish_delete(client, request, false)).await;
+            }
         }
     }
 

@@ -26,6 +26,7 @@ use crate::{
 mod answer;
 mod claim;
 mod cors;
+mod destination;
 mod handshake;
 mod knowledge;
 mod late_delete;
@@ -287,8 +288,14 @@ impl Guard {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> pingora::Result<Request> {
-        let gate = self.gates.get(guarded.route_index).cloned().unwrap_or_default();
-        Request::new(client, guarded, (rules, gate), call)
+        let gate_of = |index: usize| self.gates.get(index).cloned().unwrap_or_default();
+        let at_destination = guarded.destination.as_ref().map(|other| (other, call.destination.clone()));
+        let mut request = Request::new(client, guarded, (rules, gate_of(guarded.route_index)), call)?;
+        if let Some((other, said)) = at_destination {
+            let gate = gate_of(other.request.route_index);
+            request.place.destination = Some(Box::new(request.at_destination(client, other, gate, said)?));
+        }
+        Ok(request)
     }
 }
 
@@ -342,5 +349,7 @@ mod start_tests;
 mod store_cost_tests;
 #[cfg(test)]
 mod store_failure_tests;
+#[cfg(test)]
+mod transfer_tests;
 #[cfg(test)]
 mod turn_tests;

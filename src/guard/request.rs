@@ -11,7 +11,6 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::{
     knowledge::principal::{Presented, Principal},
     probe::affinity::Affinity,
-    refusals,
 };
 use crate::{
     body::{Client, content_length},
@@ -21,7 +20,6 @@ use crate::{
         lease::{LeaseId, TargetName, Usages},
         policy::{GuardRules, ProbeAuth},
         records::record::{Snapshot, VariantName},
-        refusal::Refusal,
         resource::ResourceKey,
         shares::line_share::LineClient,
         tags::{
@@ -31,7 +29,7 @@ use crate::{
         },
     },
     dialect::{Call, ForwardedHead, Grammar, Incoming, Intent, description::DescriptionUse, s3::Signature},
-    drain::{Gate, Pass},
+    drain::Gate,
     routing::GuardedRequest,
     upstream::{WantedPlace, fields::FieldsOfHead as _},
 };
@@ -82,6 +80,8 @@ pub(crate) struct GuardedRoute {
     pub(crate) usages: Usages,
     /// Whether the request removes a whole collection, as an operation of its own.
     pub(crate) removes_tree: bool,
+    /// What the request does to a second resource, if it is a COPY or MOVE.
+    pub(super) destination: Option<Box<Request>>,
 }
 
 /// The sender of a request.
@@ -99,6 +99,43 @@ pub(crate) struct Sender {
     /// The name of the variant that the request selects, once something needs it. A request for a lease often needs
     /// none.
     variant: OnceLock<VariantName>,
+}
+
+impl GuardedRoute {
+    /// The route that a request takes, under these rules.
+    pub(super) fn of(guarded: &GuardedRequest, rules: Arc<GuardRules>, gate: Arc<Gate>) -> Self {
+        Self {
+            route: Arc::clone(&guarded.route),
+            rules,
+            gate,
+            forwarded_target: guarded.forwarded_target.clone(),
+            usages: guarded.methods.usages,
+            removes_tree: false,
+            destination: None,
+        }
+    }
+
+    /// How many writes may stand in the line of a resource of the route.
+    pub(crate) fn line_max(&self) -> usize {
+        self.rules.claim_max_waiters
+    }
+}
+
+impl Sender {
+    /// The client that has sent this head to a route with these rules, and what it says of a lease.
+    pub(super) fn of(
+        client: &mut dyn Client,
+        head: &RequestHeader,
+        guarded: &GuardedRequest,
+        (rules, lease_id, needs_lease): (&GuardRules, Option<LeaseId>, bool),
+    ) -> Self {
+        // A dialect may remove the credentials from the query of what it forwards.
+        let (_, query) = split_query(client.head().raw_path());
+        let presented = Presented { headers: &head.headers, query, certificate: client.certificate() };
+        let principal = Principal::of(presented, rules);
+        let (address, variant) = (guarded.client, OnceLock::new());
+        Self { principal, address, lease_id, needs_lease, is_late_delete: false, variant }
+    }
 }
 
 impl Request {
@@ -121,35 +158,48 @@ impl Request {
         if conditions.restore(&rules.etag_suffixes, rules.accept_weak_own) {
             show_tags(&mut head, &conditions);
         }
-        let (key, address) = (guarded.key.clone(), guarded.client);
-        // A dialect may remove the credentials from the query of what it forwards.
-        let (_, query) = split_query(client.head().raw_path());
-        let presented = Presented { headers: &head.headers, query, certificate: client.certificate() };
-        let principal = Principal::of(presented, rules);
+        let removes_tree = intent == Intent::RemoveTree;
+        let place = GuardedRoute { removes_tree, ..GuardedRoute::of(guarded, Arc::clone(rules), gate) };
+        let sender = Sender::of(client, &head, guarded, (rules, lease_id, needs_lease));
         Ok(Self {
-            place: GuardedRoute {
-                route: Arc::clone(&guarded.route),
-                rules: Arc::clone(rules),
-                gate,
-                forwarded_target: guarded.forwarded_target.clone(),
-                usages: guarded.methods.usages,
-                removes_tree: intent == Intent::RemoveTree,
-            },
-            key,
+            content: AnnouncedContent { follows: client.has_content(), checksums, description },
+            ..Self::without_content(guarded, (place, sender), head, conditions)
+        })
+    }
+
+    /// Creates a request whose content has no meaning of its own.
+    pub(super) fn without_content(
+        guarded: &GuardedRequest,
+        (place, sender): (GuardedRoute, Sender),
+        head: RequestHeader,
+        conditions: Preconditions,
+    ) -> Self {
+        let content = AnnouncedContent { follows: false, checksums: Vec::new(), description: DescriptionUse::None };
+        Self {
+            place,
+            key: guarded.key.clone(),
             method: guarded.methods.judged.clone(),
             head,
-            content: AnnouncedContent { follows: client.has_content(), checksums, description },
+            content,
             conditions,
-            sender: Sender {
-                principal,
-                address,
-                lease_id,
-                needs_lease,
-                is_late_delete: false,
-                variant: OnceLock::new(),
-            },
+            sender,
             affinity: Affinity::default(),
-        })
+        }
+    }
+
+    /// What the request does to its destination, if it is a COPY or MOVE.
+    pub(crate) fn destination(&self) -> Option<&Self> {
+        self.place.destination.as_deref()
+    }
+
+    /// Whether an applied request leaves no representation of its target, with what its lease means.
+    pub(crate) fn removes_target(&self) -> bool {
+        self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
+    }
+
+    /// Whether the request changes another resource, and only reads its target: it is a COPY.
+    pub(crate) fn only_reads_target(&self) -> bool {
+        self.destination().is_some() && self.method.as_str() == "COPY"
     }
 
     /// Returns the name of the variant that the request selects, before `Vary` counts.
@@ -209,11 +259,6 @@ impl Request {
         let target = self.head.raw_path();
         let target = if self.rules().quirks.query_names_target { target } else { split_query(target).0 };
         TargetName::of(target, self.upstream().ignore_case)
-    }
-
-    /// Goes through the gate of the route, for a write. Fails if the route has been replaced.
-    pub(crate) async fn pass(&self) -> Result<Pass, Refusal> {
-        self.place.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
     /// The route.

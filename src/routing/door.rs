@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, Method, Version, header};
+use http::{HeaderMap, Method, Version, header};
 
 use super::{
     GuardedRequest,
@@ -32,12 +32,10 @@ use crate::{
             fields::{Fault, fault, fault_of_own, names_path, nominates_upgrade},
             readings::{
                 content_type,
+                destination::DESTINATION,
                 method::{self, MethodReadings},
             },
-            request_target::{
-                AmbiguousTarget, EncodedSlash, KeptInNames, NormalPath, decode_slashes, holds_encoded_slash, normalize,
-                split_query,
-            },
+            request_target::{KeptInNames, NormalPath, normalize, split_query},
         },
         policy::{GuardRules, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
@@ -46,8 +44,10 @@ use crate::{
     },
 };
 
-/// The field that names the second resource of a COPY or MOVE (RFC 4918 section 10.3).
-static DESTINATION: HeaderName = HeaderName::from_static("destination");
+mod destination;
+mod path_checks;
+
+use path_checks::{ambiguous, check_decoded, check_kept, check_readings, not_below};
 
 /// The head of a request, its target in origin-form.
 #[derive(Clone, Copy, Debug)]
@@ -169,12 +169,18 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     if lease.is_none() && !route.mapping.agrees(path, &normal) {
         return refuse(Some(route_index), not_below(route));
     }
+    if route.is_protected()
+        && route.enforced().is_none()
+        && let Err(refusal) = destination::leads_to_nothing_guarded(table, head)
+    {
+        return refuse(Some(route_index), refusal);
+    }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = TakenRoute { route_index, route, found: &found };
     let judged = check_kept(path, route.kept).and_then(|()| check_own_fields(guard, route, head));
     let judged = judged.and_then(|()| match lease {
         Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
-        None => judge(guard, &taken, &normal, head),
+        None => judge(table, guard, &taken, &normal, head),
     });
     match judged {
         Ok(Door::Guarded(request)) if guard.observe => Door::Observed { route_index, would: Ok(request) },
@@ -183,56 +189,6 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
         Err(refusal) if guard.observe => Door::Observed { route_index, would: Err(refusal.code) },
         Err(refusal) => refuse(Some(route_index), refusal),
     }
-}
-
-/// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route,
-/// which the path takes as spelled.
-fn check_readings(path: &[u8], route: &Route, spelled: Option<usize>, routes: &[Arc<Route>]) -> Result<(), Refusal> {
-    let other = spelled.and_then(|index| routes.get(index));
-    if let Some(other) = other
-        && (route.is_protected() || other.is_protected())
-    {
-        let detail = "the path takes one route as it is spelled and another when it is decoded; send it in normal form";
-        return Err(Refusal::new(Code::AmbiguousTarget, detail));
-    }
-    if route.is_protected() && route.enforced().is_none() {
-        return check_kept(path, KeptInNames { encoded_slash: EncodedSlash::Keep, ..route.kept });
-    }
-    Ok(())
-}
-
-/// Refuses a path with a part of a name that the route does not keep.
-fn check_kept(path: &[u8], kept: KeptInNames) -> Result<(), Refusal> {
-    // Also one in a part that a dot segment removes: a server that cuts parameters off never sees the dots.
-    let holds_parameter = path.contains(&b';') || path.windows(3).any(|octets| octets.eq_ignore_ascii_case(b"%3b"));
-    if !holds_parameter && !holds_encoded_slash(path) {
-        return Ok(());
-    }
-    normalize(path, kept).map(drop).map_err(ambiguous)
-}
-
-/// Refuses a path whose encoded slashes could be read as slashes, so that it reaches a guarded resource from a route
-/// that is not guarded. `taken` is the place and the route that it takes as it is.
-fn check_decoded(
-    table: &RoutingTable,
-    host: &str,
-    path: &[u8],
-    (index, route): (usize, &Route),
-) -> Result<(), Refusal> {
-    let is_open = route.is_protected() && route.enforced().is_none();
-    if !is_open || route.kept.encoded_slash == EncodedSlash::Keep || !holds_encoded_slash(path) {
-        return Ok(());
-    }
-    let decoded = decode_slashes(path);
-    let normal = normalize(&decoded, KeptInNames::ALL).map_err(ambiguous)?;
-    let is_same = table.find(host, &normal).is_some_and(|found| found.index == index)
-        && table.find_raw(host, &decoded) == Some(index)
-        && route.mapping.agrees(&decoded, &normal);
-    if is_same { Ok(()) } else { Err(ambiguous(AmbiguousTarget::EncodedSlash)) }
-}
-
-fn ambiguous(what: AmbiguousTarget) -> Refusal {
-    Refusal::new(Code::AmbiguousTarget, what.to_string())
 }
 
 /// The refusal of a request whose fields name a path.
@@ -244,7 +200,7 @@ fn second_path() -> Refusal {
 
 /// Refuses a request if a field that only this route judges by is removed from it, or has a second spelling. Also
 /// refuses content that has two types.
-fn check_own_fields(guard: &GuardRules, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
+pub(super) fn check_own_fields(guard: &GuardRules, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
     let own = guard.identity_headers.iter().chain(route.key.fields());
     match fault_of_own(head.headers, &own) {
         Some(fault) => Err(misleading(fault)),
@@ -261,12 +217,23 @@ fn two_types() -> Refusal {
 }
 
 /// Decides where a request on a guarded route goes.
-fn judge(guard: &GuardRules, taken: &TakenRoute<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
+fn judge(
+    table: &RoutingTable,
+    guard: &GuardRules,
+    taken: &TakenRoute<'_>,
+    normal: &NormalPath,
+    head: &Head<'_>,
+) -> Result<Door, Refusal> {
     let route_index = taken.route_index;
     let methods = MethodReadings::of(guard, head.method, head.headers, head.target)?;
     match guard.class_of(&methods.judged) {
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
-        MethodClass::NotSupported => return Err(second_resource()),
+        MethodClass::TwoResources => {
+            let (_, query) = split_query(head.target);
+            let mut request = taken.request((normal, query), methods, false, head)?;
+            request.destination = Some(destination::of_request(table, &request, head)?);
+            return Ok(Door::Guarded(request));
+        }
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // An operation that is on no list does not pass.
         _ if guard.quirks.is_closed_list => return taken.guarded(normal, methods, false, head),
@@ -312,19 +279,11 @@ fn judge_lease(
     taken.guarded(&resource, methods, true, head)
 }
 
-/// The refusal of a path whose beginning cannot be replaced, or that would then lead elsewhere.
-fn not_below(route: &Route) -> Refusal {
-    let strip = route.mapping.strip();
-    let detail =
-        format!("send the path in normal form{}{strip}", if strip.is_empty() { "" } else { ", beginning with " });
-    Refusal::new(Code::AmbiguousTarget, detail)
-}
-
 /// The route that a request took.
-struct TakenRoute<'a> {
-    route_index: usize,
-    route: &'a Arc<Route>,
-    found: &'a RouteMatch<'a>,
+pub(super) struct TakenRoute<'a> {
+    pub(super) route_index: usize,
+    pub(super) route: &'a Arc<Route>,
+    pub(super) found: &'a RouteMatch<'a>,
 }
 
 impl TakenRoute<'_> {
@@ -337,6 +296,17 @@ impl TakenRoute<'_> {
         head: &Head<'_>,
     ) -> Result<Door, Refusal> {
         let (_, query) = split_query(head.target);
+        self.request((resource, query), methods, is_lease, head).map(Door::Guarded)
+    }
+
+    /// The same for a resource of this path and query, without a destination.
+    pub(super) fn request(
+        &self,
+        (resource, query): (&NormalPath, Option<&[u8]>),
+        methods: MethodReadings,
+        is_lease: bool,
+        head: &Head<'_>,
+    ) -> Result<GuardedRequest, Refusal> {
         let captures = &self.found.captures;
         // One resource may be reached by two prefixes, but has one key.
         let path = self.route.mapping.upstream_path(resource).ok_or_else(|| not_below(self.route))?;
@@ -347,13 +317,16 @@ impl TakenRoute<'_> {
             .key(&self.route.upstream.identity, &parts)
             .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
-        let client = head.client;
-        Ok(Door::Guarded(GuardedRequest { route, route_index, key, methods, forwarded_target: None, client, is_lease }))
+        let (client, forwarded_target, destination) = (head.client, None, None);
+        Ok(GuardedRequest { route, route_index, key, methods, forwarded_target, client, is_lease, destination })
     }
 }
 
-fn second_resource() -> Refusal {
-    Refusal::new(Code::NotSupported, "copy by reading and writing: COPY, MOVE and Destination change a second resource")
+/// The refusal of a request that changes a second resource, or may in some reading, and cannot be guarded there.
+pub(super) fn second_resource() -> Refusal {
+    let detail = "copy by reading and writing: this route takes a Destination with COPY and MOVE alone, if at all, and \
+                  only with one reading of the method";
+    Refusal::new(Code::NotSupported, detail)
 }
 
 /// Whether a request is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body, and without another

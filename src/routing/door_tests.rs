@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 use super::{super::table::RoutingTable, *};
 use crate::{
     config::Upstream,
-    core::{policy::MethodOverride, resource::KeyTemplate},
+    core::{http::request_target::EncodedSlash, policy::MethodOverride, resource::KeyTemplate},
     testing::{config, guard, route},
 };
 
@@ -294,7 +294,7 @@ fn only_a_plain_websocket_handshake_keeps_upgrade_and_only_where_the_route_says_
 fn a_route_that_watches_refuses_nothing() {
     for (method, target, fields, would) in [
         ("TRACE", "/watch/1", &[][..], Code::MethodNotAllowed),
-        ("MOVE", "/watch/1", &[], Code::NotSupported),
+        ("MOVE", "/watch/1", &[], Code::MalformedRequest),
         ("PUT", "/watch/1", &["x-http-method: GET"], Code::MethodOverride),
         ("PUT", "/watch/a%2fb", &[], Code::AmbiguousTarget),
     ] {

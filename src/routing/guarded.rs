@@ -12,6 +12,15 @@ use crate::{
     },
 };
 
+/// The second resource of a COPY or MOVE.
+#[derive(Clone, Debug)]
+pub struct GuardedDestination {
+    /// What the COPY or MOVE does there, as a write of its own.
+    pub request: GuardedRequest,
+    /// The target that `Destination` names, in origin-form and as received.
+    pub target: Box<[u8]>,
+}
+
 /// A request on a guarded route.
 #[derive(Clone, Debug)]
 pub struct GuardedRequest {
@@ -29,6 +38,8 @@ pub struct GuardedRequest {
     pub client: ClientAddress,
     /// Whether the request is an operation on the lease of that resource, on the lease's own path.
     pub is_lease: bool,
+    /// The second resource that it changes, if it is a COPY or MOVE.
+    pub destination: Option<Box<GuardedDestination>>,
 }
 
 impl GuardedRequest {

@@ -21,7 +21,7 @@ pub(crate) fn guard() -> GuardRules {
         other_writers: true,
         compare: Compare::Strong,
         require: Require::Always,
-        require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
+        require_methods: ["PUT", "PATCH", "DELETE", "COPY", "MOVE"].map(|name| name.parse().expect("a method")).into(),
         allow_any: false,
         on_write: OnWrite::Probe,
         tag_after_write: TagAfterWrite::Verbatim,

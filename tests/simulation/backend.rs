@@ -239,7 +239,7 @@ impl Backend {
         vec![("etag", format!("\"{tag}\"")), ("x-rev", tag)]
     }
 
-    fn tag(&self, resource: &Resource) -> String {
+    pub fn tag(&self, resource: &Resource) -> String {
         match self.style.tags {
             Tags::Precise => format!("s{}", resource.serial()),
             Tags::Seconds => format!("t{}", resource.changes.last().map_or(0, |change| change.second)),
@@ -251,11 +251,11 @@ impl Backend {
     }
 }
 
-fn response(status: u16) -> Response {
+pub fn response(status: u16) -> Response {
     Response { status, fields: Vec::new(), body: String::new() }
 }
 
-fn passes(sent: &Sent, current: Option<&str>) -> bool {
+pub fn passes(sent: &Sent, current: Option<&str>) -> bool {
     let names = |list: &str| match current {
         Some(current) => list == "*" || list.split(", ").any(|tag| tag == format!("\"{current}\"")),
         None => false,

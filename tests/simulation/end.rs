@@ -11,6 +11,7 @@ use crate::{
     process,
     run::{Run, Step},
     schedule::Event,
+    transfers::destination_of,
 };
 
 /// The number of attempts to write before a late write comes. Each attempt waits at most as long as a write does.
@@ -46,7 +47,12 @@ impl Run {
     }
 
     fn targets(&self) -> BTreeSet<String> {
-        let targets = self.setting.steps.iter().flatten().map(|step| step.target.clone());
+        let steps = self.setting.steps.iter().flatten();
+        let named = |step: &Step| {
+            [Some(&*step.target), step.operation.transfers().then(|| destination_of(&step.target))]
+                .map(|target| target.map(str::to_owned))
+        };
+        let targets = steps.flat_map(named).flatten();
         targets.filter(|target| !target.contains("/parts/")).collect()
     }
 

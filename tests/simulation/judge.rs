@@ -167,6 +167,9 @@ impl Inner {
             self.ledger.requests[number].shows_beside = self.write_under_way(&resource);
             self.ledger.requests[number].asked = true;
         }
+        if let Some(destination) = &sent.destination {
+            return self.act_on_transfer(sent, destination, now, second);
+        }
         let (response, changed) = self.backend.act(sent, second);
         if self.ledger.has_metadata {
             self.changed_part(sent, (&before, !changed.is_empty()), now);
@@ -188,6 +191,11 @@ impl Inner {
             if !changed.is_empty() {
                 self.ledger.requests[number].applied += 1;
                 let entry = self.ledger.requests[number].clone();
+                if sent.method != Method::POST
+                    && let Some(how) = self.acts_beside_transfer(number, &resource)
+                {
+                    self.ledger.breaks(how);
+                }
                 if let Some(how) = self.ledger.application(number, (&entry, sent.fence), &before, now) {
                     self.ledger.loses(number, how);
                 }
@@ -207,6 +215,9 @@ impl Inner {
             ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));
         }
         let writes = entry.operation.writes();
+        if entry.operation.transfers() && told.tag.is_some() {
+            ledger.breaks(format!("request {number} is answered with a tag, of one of two resources"));
+        }
         ledger.give_up(&entry, told);
         // Azure's clients get 202 for each deletion.
         if !ledger.has_metadata && is_deferred(&entry) {

@@ -48,6 +48,7 @@ mod schedule;
 mod slow_owners;
 mod state;
 mod store;
+mod transfers;
 mod turns;
 mod upstream;
 mod world;
@@ -174,6 +175,12 @@ fn random_schedules_keep_the_promise_before_a_backend_whose_head_is_not_get() {
 #[test]
 fn random_schedules_keep_the_promise_over_chains_of_restarts() {
     random_runs(restarts::setting);
+}
+
+/// Rule 1: a COPY or MOVE claims two resources.
+#[test]
+fn random_schedules_keep_the_promise_for_copies_and_moves() {
+    random_runs(transfers::setting);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use http::Method;
 
 use crate::{
+    backend::resource_of,
     client::Request,
     judge::{Knowledge, Seen},
     keys::{COOKIES, Change},
+    transfers::{destination_field, destination_of},
 };
 
 /// An operation of a client.
@@ -28,6 +30,10 @@ pub enum Operation {
     Strip,
     /// Replaces the metadata alone.
     Describe,
+    /// Copies the resource onto another one.
+    Copy,
+    /// Moves the resource onto another one.
+    Move,
 }
 
 /// The operations on resources with metadata.
@@ -86,6 +92,8 @@ pub struct Manner {
     pub by_date: bool,
     /// Whether a cookie names the client.
     pub has_session: bool,
+    /// Whether a COPY or MOVE keeps what is at its destination.
+    pub keeps: bool,
     /// What the client changes of a request that it sends again.
     pub changes: Change,
 }
@@ -102,7 +110,14 @@ impl Operation {
                 | Self::Delete
                 | Self::Strip
                 | Self::Describe
+                | Self::Copy
+                | Self::Move
         )
+    }
+
+    /// Whether the operation changes a second resource.
+    pub fn transfers(self) -> bool {
+        matches!(self, Self::Copy | Self::Move)
     }
 
     pub fn is_of_lease(self) -> bool {
@@ -115,7 +130,17 @@ impl Operation {
 
     /// Whether the client must know the resource.
     pub fn needs_tag(self) -> bool {
-        matches!(self, Self::Put | Self::Unless | Self::Patch | Self::Delete | Self::Strip | Self::Describe)
+        matches!(
+            self,
+            Self::Put
+                | Self::Unless
+                | Self::Patch
+                | Self::Delete
+                | Self::Strip
+                | Self::Describe
+                | Self::Copy
+                | Self::Move
+        )
     }
 
     /// Whether the client must hold the lease.
@@ -130,6 +155,8 @@ impl Operation {
             Self::Patch | Self::Change => Method::PATCH,
             Self::Post | Self::Acquire => Method::POST,
             Self::Delete | Self::Release | Self::Break => Method::DELETE,
+            Self::Copy => "COPY".parse().unwrap(),
+            Self::Move => "MOVE".parse().unwrap(),
         }
     }
 
@@ -155,7 +182,8 @@ impl Operation {
         let mut tagged = |name, seen: Option<&Seen>| fields.extend(seen.map(|seen| (name, seen.tag.clone())));
         match self {
             Self::Read if manner.is_conditional => tagged("if-none-match", seen),
-            Self::Put | Self::Patch | Self::Delete | Self::Strip | Self::Describe => {
+            Self::Copy if !manner.is_conditional => {}
+            Self::Put | Self::Patch | Self::Delete | Self::Strip | Self::Describe | Self::Copy | Self::Move => {
                 match seen.and_then(|seen| seen.date.clone()).filter(|_| manner.by_date) {
                     Some(date) => fields.push(("if-unmodified-since", date)),
                     None => tagged("if-match", seen),
@@ -182,11 +210,18 @@ impl Operation {
             _ => lease.cloned(),
         };
         fields.extend(lease_id.map(|id| ("lease-id", id)));
+        if self.transfers() {
+            fields.push(("destination", destination_field(target, number.is_multiple_of(2))));
+            fields.extend(manner.keeps.then(|| ("overwrite", "F".to_owned())));
+            let other = known.leases.get(&resource_of(destination_of(target)));
+            fields.extend(other.map(|id| ("destination-lease-id", id.clone())));
+        }
         if self.writes() && manner.has_key && !is_anonymous {
             fields.push(("idempotency-key", format!("\"{number}\"")));
         }
         let target = if self.is_of_lease() { format!("/.leases{target}") } else { target.to_owned() };
-        let body = (self.writes() && !matches!(self, Self::Delete | Self::Describe)).then(|| number.to_string());
+        let has_none = matches!(self, Self::Delete | Self::Describe | Self::Copy | Self::Move);
+        let body = (self.writes() && !has_none).then(|| number.to_string());
         let is_named_by_body = manner.is_named_by_body && self.replaces();
         Request { method: self.method(), target, fields, body, is_named_by_body, describes: self == Self::Describe }
     }

@@ -64,6 +64,8 @@ pub struct Options {
     pub omits: bool,
     /// Whether documents can be leased on their own path and on their other path.
     pub leased: (bool, bool),
+    /// Whether items can be leased too.
+    pub items_leased: bool,
     pub guards: Guards,
     pub required: bool,
     /// Whether clients may share leases.
@@ -107,6 +109,7 @@ impl Options {
             require: "always",
             omits: false,
             leased: (false, false),
+            items_leased: false,
             guards: Guards::Write,
             required: false,
             shared: false,
@@ -223,7 +226,7 @@ impl Options {
             &mut text,
             ("items", items, items),
             if self.has_servers_apart { "one" } else { "two" },
-            false,
+            self.items_leased,
             &touches(self.item_touches_document, documents),
         );
         text

@@ -7,6 +7,7 @@ use crate::{
     backend::resource_of,
     run::Run,
     schedule::Event,
+    transfers::destination_of,
     world::{Inner, Pending, What},
 };
 
@@ -26,11 +27,14 @@ impl Run {
         let client = inner.ledger.requests[request].client;
         let others =
             self.setting.steps.iter().enumerate().filter(|(other, _)| *other != client && !self.is_done(inner, *other));
-        let mut targets = others.flat_map(|(_, steps)| steps).map(|step| step.target.as_str());
-        let mut late = inner.late.iter().map(|late| late.sent.target.as_str());
+        let mut targets = others.flat_map(|(_, steps)| steps).flat_map(|step| {
+            let leads_to = step.operation.transfers().then(|| destination_of(&step.target));
+            [Some(step.target.as_str()), leads_to].into_iter().flatten()
+        });
+        let mut late = inner.late.iter().map(|late| &late.sent);
         let mut background = inner.pending.iter().filter(|other| other.request.is_none());
         !(targets.any(|target| inner.reaches(target, &resource))
-            || late.any(|target| inner.reaches(target, &resource))
+            || late.any(|sent| inner.is_reached_by(sent, &resource))
             || inner.stray.iter().any(|(key, ..)| resource_of_key(key.as_str()).as_ref() == Some(&resource))
             || background.any(|other| inner.only_resource(other).is_none_or(|other| other == resource)))
     }
@@ -50,7 +54,7 @@ impl Inner {
             What::Exchange { sent, .. } => {
                 let resource = resource_of(&sent.target);
                 let changes_another = sent.writes() && self.backend.touched(&resource).is_some();
-                (!changes_another).then_some(resource)
+                (!changes_another && sent.destination.is_none()).then_some(resource)
             }
         }
     }

@@ -87,6 +87,7 @@ impl Inner {
             **since < own.invoked
                 && is_alike
                 && !touches(entry)
+                && !entry.operation.transfers()
                 && entry.process == own.process
                 && entry.answered.is_none()
                 && !entry.is_given_up

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use crate::{
     metadata,
     options::ELSEWHERE,
+    transfers::named,
     world::{Response, Sent, What, World, current_request},
 };
 
@@ -100,6 +101,8 @@ impl Line {
             fence: field("fencing-token").map(|fence| fence.parse().unwrap()),
             late_write_window: self.upstream.late_write_window,
             is_elsewhere: self.upstream.servers == [ELSEWHERE],
+            destination: field("destination").map(|destination| named(&destination)),
+            keeps: field("overwrite").is_some_and(|overwrite| overwrite == "F"),
             request: current_request(),
         }
     }

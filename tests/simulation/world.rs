@@ -103,6 +103,9 @@ pub struct Sent {
     pub late_write_window: Duration,
     /// Whether it goes to the server that has no resources.
     pub is_elsewhere: bool,
+    /// The target that a COPY or MOVE leads to, and whether it keeps what is there.
+    pub destination: Option<String>,
+    pub keeps: bool,
     /// The client's request that this one belongs to.
     pub request: Option<usize>,
 }
@@ -211,13 +214,19 @@ impl Inner {
         });
         let sent = waiting.chain(self.late.iter().map(|late| &late.sent));
         let mut writes = sent.filter(|sent| sent.writes() && !sent.is_elsewhere);
-        writes.find(|sent| self.reaches(&sent.target, resource)).and_then(|sent| sent.request)
+        writes.find(|sent| self.is_reached_by(sent, resource)).and_then(|sent| sent.request)
     }
 
     /// Whether a request with this target concerns a resource, or a write with it changes that one too.
     pub fn reaches(&self, target: &str, resource: &str) -> bool {
         let own = resource_of(target);
         own == resource || self.backend.touched(&own).is_some_and(|other| other == resource)
+    }
+
+    /// Whether this request concerns a resource, or changes it as the destination of a COPY or MOVE.
+    pub fn is_reached_by(&self, sent: &Sent, resource: &str) -> bool {
+        let targets = [Some(&sent.target), sent.destination.as_ref()];
+        targets.into_iter().flatten().any(|target| self.reaches(target, resource))
     }
 
     /// Records an answer that a request got at a seam.

@@ -93,8 +93,9 @@ fn methods_have_one_class(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &
         }
     });
     refuse_methods(check, keys.get(|raw| &raw.require_methods), |method| {
-        let fixed_or_safe = FIXED_METHODS.contains(&method) || guard.safe_methods.iter().any(|safe| safe == method);
-        fixed_or_safe.then(|| format!("{method} is not a write: it cannot be in require_methods"))
+        let is_safe = guard.safe_methods.iter().any(|safe| safe == method);
+        let is_no_write = FIXED_METHODS.contains(&method) && !matches!(method, "COPY" | "MOVE");
+        (is_no_write || is_safe).then(|| format!("{method} is not a write: it cannot be in require_methods"))
     });
 }
 

@@ -89,14 +89,16 @@ pub struct FieldRule {
 }
 
 /// The table, sorted by the first letter. If two lines match a name, the first one counts.
-pub static TABLE: [FieldRule; 54] = [
+pub static TABLE: [FieldRule; 57] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
     of_hop("connection"),
     FieldRule { writer: FieldWriter::Both, ..judged("cookie", Remover::Nobody) },
     written("content-length", FieldWriter::Both),
-    judged("destination", Remover::Nobody),
+    judged("depth", Remover::Nobody),
+    FieldRule { writer: FieldWriter::Both, ..judged("destination", Remover::Nobody) },
+    judged(field_names::DESTINATION_LEASE_ID.lower, Remover::Guard),
     FieldRule { is_judged: false, ..judged("expect", Remover::Guard) },
     written("forwarded", FieldWriter::Both),
     written(field_names::FENCING_TOKEN.lower, FieldWriter::Proxy),
@@ -117,6 +119,7 @@ pub static TABLE: [FieldRule; 54] = [
     judged(field_names::LEASE_BREAK_PERIOD.lower, Remover::Guard),
     judged("lease-*", Remover::Nobody),
     judged("origin", Remover::Nobody),
+    judged("overwrite", Remover::Nobody),
     of_hop("proxy-authorization"),
     of_hop("proxy-connection"),
     judged(field_names::PROPOSED_LEASE_ID.lower, Remover::Guard),

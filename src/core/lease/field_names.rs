@@ -15,6 +15,8 @@ const fn named(lower: &'static str, title: &'static str) -> FieldName {
 
 /// The id of a lease, which proves it on every request that uses it.
 pub const LEASE_ID: FieldName = named("lease-id", "Lease-Id");
+/// The id of the lease of the destination of a COPY or MOVE.
+pub const DESTINATION_LEASE_ID: FieldName = named("destination-lease-id", "Destination-Lease-Id");
 /// The id that a holder wants instead.
 pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Lease-Id");
 /// Whether other clients may hold shared leases beside this one: `shared`, or `exclusive`.

@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use super::first_attempt::{Fingerprint, KeptAnswer, SentWrite};
 use crate::core::{
+    http::readings::destination::{DEPTH, DESTINATION, OVERWRITE},
     policy::{GuardRules, Idempotency},
     refusal::{Code, Refusal},
     tags::parts_hash::PartsHasher,
@@ -147,13 +148,15 @@ impl Fingerprint {
     }
 }
 
-/// Whether a field tells one write from another: it describes the content, or it is a precondition. The length of the
+/// Whether a field tells one write from another: it describes the content, it is a precondition, or it tells where a COPY
+/// or MOVE leads. The length of the
 /// content only frames it.
 fn counts(name: &HeaderName, content_prefixes: &[&str]) -> bool {
     let text = name.as_str();
     let is_of_content = text.starts_with(OF_CONTENT) && name != header::CONTENT_LENGTH;
     let is_condition = text == IF || text.starts_with(OF_CONDITIONS);
-    is_of_content || is_condition || content_prefixes.iter().any(|prefix| text.starts_with(prefix))
+    let is_of_destination = [&DESTINATION, &OVERWRITE, &DEPTH].contains(&name);
+    is_of_content || is_condition || is_of_destination || content_prefixes.iter().any(|prefix| text.starts_with(prefix))
 }
 
 impl KeptAnswer {

@@ -93,6 +93,9 @@ fn whatever_changes_the_meaning_of_a_write_changes_its_fingerprint() {
         ("/a?b", &[("content-type", "text/plain"), ("if-match", "\"2\"")], "one"),
         ("/a?b", &[("content-type", "text/plain"), ("if-none-match", "\"1\"")], "one"),
         ("/a?b", &[lines[0], lines[1], ("if", "(<urn:uuid:1>)")], "one"),
+        ("/a?b", &[lines[0], lines[1], ("destination", "/b")], "one"),
+        ("/a?b", &[lines[0], lines[1], ("overwrite", "F")], "one"),
+        ("/a?b", &[lines[0], lines[1], ("depth", "0")], "one"),
     ] {
         assert_ne!(first, fingerprint(target, lines, body), "{target} {lines:?} {body}");
     }

@@ -51,6 +51,16 @@ impl Outcome {
         }
     }
 
+    /// What the outcome of a write means for a resource that the write only reads: it stays as it is. A write in doubt may
+    /// still read it.
+    #[must_use]
+    pub const fn of_what_is_read(self) -> Self {
+        match self {
+            Self::Applied => Self::NotApplied,
+            Self::NotApplied | Self::NotAppliedAsKnown | Self::Unclear | Self::Doubt => self,
+        }
+    }
+
     /// The outcome that follows from the upstream's final status (DESIGN, section 4, step 8). 307 and 308 name another
     /// target for the same request: nothing was done (RFC 9110 sections 15.4.8 and 15.4.9).
     pub fn of_status(status: StatusCode) -> Self {

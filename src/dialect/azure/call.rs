@@ -26,7 +26,9 @@ use crate::{
             precondition::{Preconditions, TagCondition},
         },
     },
-    dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, description::DescriptionUse},
+    dialect::{
+        Call, ForwardedHead, Incoming, at_destination::AtDestination, blocks::SentContent, description::DescriptionUse,
+    },
 };
 
 /// The refusal of an operation on a container by a route of blobs.
@@ -91,6 +93,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
         lease_id: lease_id(operation, headers)?,
         needs_lease: true,
         conditions,
+        destination: AtDestination::default(),
         checksums,
         content,
         listing: match operation {

@@ -58,7 +58,7 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
         Code::TargetTooLong => (414, "InvalidUri"),
         Code::BodyTooLarge => (413, "RequestBodyTooLarge"),
         Code::UnsupportedMediaType => (415, "UnsupportedHeader"),
-        Code::NotSupported => (501, "NotImplemented"),
+        Code::NotSupported | Code::DestinationElsewhere | Code::DestinationIsSource => (501, "NotImplemented"),
         Code::PreconditionFailed => match (asked.creates, asked.container) {
             (true, true) => (409, "ContainerAlreadyExists"),
             (true, false) => (409, "BlobAlreadyExists"),

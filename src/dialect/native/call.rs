@@ -2,19 +2,19 @@
 
 use http::{HeaderMap, HeaderName};
 
-use super::presented_id;
+use super::{presented_id, presented_id_at_destination};
 use crate::{
     core::{
-        http::cors::is_preflight,
+        http::{cors::is_preflight, readings::destination::forbids_overwrite},
         policy::{GuardRules, MethodClass},
         quirks::{Quirks, ServiceKind},
         records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
-        tags::precondition::Preconditions,
+        tags::precondition::{Preconditions, TagCondition},
     },
     dialect::{
-        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent,
-        description::DescriptionUse,
+        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, at_destination::AtDestination,
+        blocks::SentContent, description::DescriptionUse,
     },
 };
 
@@ -89,6 +89,11 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         lease_id,
         needs_lease: true,
         conditions,
+        destination: if class == MethodClass::TwoResources {
+            at_destination(request.headers)?
+        } else {
+            AtDestination::default()
+        },
         checksums: Vec::new(),
         content: SentContent::default(),
         listing: None,
@@ -97,6 +102,17 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         cuts_parts: false,
         part_checksum: None,
     })
+}
+
+/// Reads what a COPY or MOVE says of its destination.
+///
+/// # Errors
+///
+/// `Overwrite` or the id of a lease cannot be read.
+pub fn at_destination(headers: &HeaderMap) -> Result<AtDestination, Refusal> {
+    let if_none_match = forbids_overwrite(headers)?.then_some(TagCondition::Any);
+    let conditions = Preconditions { if_none_match, ..Preconditions::default() };
+    Ok(AtDestination { conditions, lease_id: presented_id_at_destination(headers)?, needs_lease: true })
 }
 
 fn conditions(class: MethodClass, headers: &HeaderMap) -> Result<Preconditions, Refusal> {

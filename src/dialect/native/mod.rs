@@ -19,8 +19,8 @@ mod read;
 
 pub use answer::{done, grant_fields, refuse, refuse_use, show};
 pub(super) use answer::{id_value, rounded_up};
-pub use call::{FACTS, Native, call, problem};
-pub use read::{presented_id, read, read_on_get, wait};
+pub use call::{FACTS, Native, at_destination, call, problem};
+pub use read::{presented_id, presented_id_at_destination, read, read_on_get, wait};
 
 /// The field with the id of a lease, which proves the lease on every request that uses it.
 pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.lower);
@@ -28,6 +28,7 @@ pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.l
 pub const LEASE_DURATION: HeaderName = HeaderName::from_static(field_names::LEASE_DURATION.lower);
 /// The field with the number that grows with every grant.
 pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCING_TOKEN.lower);
+const DESTINATION_LEASE_ID: HeaderName = HeaderName::from_static(field_names::DESTINATION_LEASE_ID.lower);
 const LEASE_MODE: HeaderName = HeaderName::from_static(field_names::LEASE_MODE.lower);
 const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);
 const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Method};
 
-use super::{LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, PREFER, PROPOSED_LEASE_ID};
+use super::{
+    DESTINATION_LEASE_ID, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, PREFER,
+    PROPOSED_LEASE_ID,
+};
 use crate::{
     core::{
         lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode},
@@ -62,6 +65,15 @@ pub fn read_on_get(
 /// The field is present, but holds no id or several.
 pub fn presented_id(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
     id(headers, &LEASE_ID)
+}
+
+/// Returns the id of the lease of its destination that a COPY or MOVE presents.
+///
+/// # Errors
+///
+/// The field is present, but holds no id or several.
+pub fn presented_id_at_destination(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
+    id(headers, &DESTINATION_LEASE_ID)
 }
 
 fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Acquire, Refusal> {

@@ -32,7 +32,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::HeaderTooLarge => (Some(400), "RequestHeaderSectionTooLarge"),
         Code::TargetTooLong => (None, "KeyTooLongError"),
         Code::BodyTooLarge => (Some(400), "EntityTooLarge"),
-        Code::NotSupported => (None, "NotImplemented"),
+        Code::NotSupported | Code::DestinationElsewhere | Code::DestinationIsSource => (Some(501), "NotImplemented"),
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),
         Code::DeletePending
         | Code::IdempotencyInFlight

@@ -1,5 +1,5 @@
 //! What a write holds while it is in flight: the mark in the record of its own resource, and those in the records of
-//! all other resources that it changes (DESIGN, section 3, rule 1).
+//! all other resources that it changes (DESIGN, section 3, rule 1). A COPY or MOVE claims its destination too.
 //!
 //! # Design
 //!
@@ -10,6 +10,9 @@
 //! *Why are the marks on touched resources no claims?* A touch is judged by nothing of the resource that it changes, so
 //! two of them lose nothing of each other. A claimed write does: it replaces the state that it was judged by. So a touch
 //! and a claim exclude each other, in both orders, and touches run beside each other.
+//!
+//! *Why does a COPY claim its source?* A write of the source meanwhile would be copied in part. The COPY leaves it as it
+//! is, so its mark there ends as that of a write that was not applied.
 
 use std::time::Duration;
 
@@ -36,7 +39,22 @@ use crate::{
 pub(crate) struct Held {
     /// The mark on the write's own resource.
     own: Claim,
+    /// Whether the write only reads its own resource.
+    only_reads_own: bool,
+    /// The mark on its destination, if it is a COPY or MOVE.
+    destination: Option<Box<Claim>>,
     /// The marks on the resources that the write touches.
+    touched: Vec<Claim>,
+}
+
+/// The right of a write to its own resource, and to its destination.
+pub(crate) type Standings = (Standing, Option<Standing>);
+
+/// The marks of a write that have been made so far.
+#[derive(Default)]
+struct Marks {
+    own: Option<Claim>,
+    destination: Option<Box<Claim>>,
     touched: Vec<Claim>,
 }
 
@@ -71,6 +89,12 @@ impl Held {
         self.own.bounded_by(other);
     }
 
+    /// Takes the mark on the destination out, to be settled on its own.
+    pub(crate) fn take_destination(&mut self) -> Option<Self> {
+        let own = *self.destination.take()?;
+        Some(Self { own, only_reads_own: false, destination: None, touched: Vec::new() })
+    }
+
     /// Records what became of the write, on all its resources. Returns `None` if the outcome was not recorded on its
     /// own: the store is not available, or another process has already made the write a doubt.
     pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
@@ -85,11 +109,15 @@ impl Held {
         shown: Option<Shown>,
         end: Option<WriteEnd>,
     ) -> Option<Settled> {
-        let Self { own, touched } = self;
+        let Self { own, only_reads_own, destination, touched } = self;
+        if let Some(destination) = destination {
+            Box::pin(settle_all([*destination], outcome, end)).await;
+        }
         if !touched.is_empty() {
             // Boxed, so that the futures of other writes stay small.
             Box::pin(settle_all(touched, outcome, end)).await;
         }
+        let outcome = if only_reads_own { outcome.of_what_is_read() } else { outcome };
         own.settle_shown(outcome, learned, shown, end).await
     }
 }
@@ -103,16 +131,18 @@ impl Claims {
         places: &mut Places,
         seen: &Sighting,
         kind: MarkKind,
-        standing: Standing,
+        standings: Standings,
     ) -> Result<Holding, StoreError> {
         if places.is_single() {
-            return Ok(match self.mark(request, seen, kind, standing).await? {
-                Marked::Done(own) => Holding::Done(Held { own, touched: Vec::new() }),
+            return Ok(match self.mark(request, seen, kind, standings.0).await? {
+                Marked::Done(own) => {
+                    Holding::Done(Held { own, only_reads_own: false, destination: None, touched: Vec::new() })
+                }
                 Marked::Conflict(current) => Holding::Conflict(current),
                 Marked::Full => Holding::Full,
             });
         }
-        Box::pin(self.hold_all(request, places, seen, kind, standing)).await
+        Box::pin(self.hold_all(request, places, seen, kind, standings)).await
     }
 
     async fn hold_all(
@@ -121,18 +151,20 @@ impl Claims {
         places: &mut Places,
         seen: &Sighting,
         kind: MarkKind,
-        standing: Standing,
+        standings: Standings,
     ) -> Result<Holding, StoreError> {
-        let (mut own, mut touched) = (None, Vec::new());
-        let held = self.mark_in_order(request, places, (seen, kind, standing), (&mut own, &mut touched)).await;
+        let mut marks = Marks::default();
+        let held = self.mark_in_order(request, places, (seen, kind, standings), &mut marks).await;
+        let Marks { own, destination, touched } = marks;
         match (held, own) {
             (Ok(None), Some(mut own)) => {
-                for mark in &touched {
+                for mark in touched.iter().chain(destination.as_deref()) {
                     own.bounded_by(mark);
                 }
-                Ok(Holding::Done(Held { own, touched }))
+                Ok(Holding::Done(Held { own, only_reads_own: request.only_reads_target(), destination, touched }))
             }
             (held, own) => {
+                let own = own.into_iter().chain(destination.map(|mark| *mark));
                 settle_all(touched.into_iter().chain(own), Outcome::NotApplied, None).await;
                 held.map(|why| why.unwrap_or(Holding::Taken))
             }
@@ -144,39 +176,47 @@ impl Claims {
         &self,
         request: &Request,
         places: &mut Places,
-        (seen, kind, standing): (&Sighting, MarkKind, Standing),
-        (own, touched): (&mut Option<Claim>, &mut Vec<Claim>),
+        (seen, kind, (standing, at_destination)): (&Sighting, MarkKind, Standings),
+        marks: &mut Marks,
     ) -> Result<Option<Holding>, StoreError> {
         let why_not = |touching| match touching {
             Touching::Done => None,
             Touching::Full => Some(Holding::Full),
             Touching::Taken => Some(Holding::Taken),
         };
-        let before = self.touch_all(request, &mut places.before, touched).await?;
+        let before = self.touch_all((request, at_destination), &mut places.before, marks).await?;
         if let Some(why) = why_not(before) {
             return Ok(Some(why));
         }
         match self.mark(request, seen, kind, standing).await? {
-            Marked::Done(mark) => *own = Some(mark),
+            Marked::Done(mark) => marks.own = Some(mark),
             Marked::Conflict(current) => return Ok(Some(Holding::Conflict(current))),
             Marked::Full => return Ok(Some(Holding::Full)),
         }
-        self.touch_all(request, &mut places.after, touched).await.map(why_not)
+        self.touch_all((request, at_destination), &mut places.after, marks).await.map(why_not)
     }
 
     async fn touch_all(
         &self,
-        request: &Request,
+        (request, at_destination): (&Request, Option<Standing>),
         places: &mut [TouchedPlace],
-        marks: &mut Vec<Claim>,
+        marks: &mut Marks,
     ) -> Result<Touching, StoreError> {
         for touched in places {
             let Some(mut seen) = touched.seen.take() else { return Ok(Touching::Taken) };
+            if touched.is_destination {
+                // It was judged by this very record.
+                match self.mark_destination(request, &seen, at_destination).await? {
+                    Some(mark) => marks.destination = Some(Box::new(mark)),
+                    None => return Ok(Touching::Taken),
+                }
+                continue;
+            }
             loop {
                 let marking = Instant::now();
                 match self.mark_touched(request, touched.place.key(), &seen).await? {
                     Marked::Done(mark) => {
-                        marks.push(mark);
+                        marks.touched.push(mark);
                         break;
                     }
                     Marked::Full => return Ok(Touching::Full),

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
 use tokio::time::Instant;
 
 use super::{refusals, request::Request};
@@ -112,10 +111,27 @@ impl Claims {
     ) -> Result<Marked, StoreError> {
         let intent = MarkIntent {
             leaves_lease: standing.leaves_lease(),
-            removes: (request.method == Method::DELETE).then(|| request.target()),
+            removes: request.removes_target().then(|| request.target()),
             ..intent(request, kind, seen)
         };
         self.marker.mark(&request.key, &seen.snapshot, intent).await
+    }
+
+    /// Claims the destination of a COPY or MOVE by this record, with this right. Returns `None` if the record has changed,
+    /// so that the destination must be judged again.
+    pub(crate) async fn mark_destination(
+        &self,
+        request: &Request,
+        seen: &Sighting,
+        standing: Option<Standing>,
+    ) -> Result<Option<Claim>, StoreError> {
+        let (Some(destination), Some(standing)) = (request.destination(), standing) else { return Ok(None) };
+        // The write goes the way of its source.
+        let intent = MarkIntent { leaves_lease: standing.leaves_lease(), ..intent(request, MarkKind::Claim, seen) };
+        match self.marker.mark(&destination.key, &seen.snapshot, intent).await? {
+            Marked::Done(claim) => Ok(Some(claim)),
+            Marked::Conflict(_) | Marked::Full => Ok(None),
+        }
     }
 
     /// Marks a resource that a write touches besides its own.
@@ -183,6 +199,9 @@ fn intent(request: &Request, kind: MarkKind, seen: &Sighting) -> MarkIntent {
     let upstream = request.upstream();
     let (now, late_write_window) = (seen.snapshot.now, upstream.late_write_window);
     let deadline = deadline(now, upstream, request.rules());
+    // The probes of the destination, for its verdict and its new state.
+    let probes = request.destination().map_or(Duration::ZERO, |other| other.rules().probe_timeout);
+    let deadline = deadline.plus(probes.saturating_mul(2));
     MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, removes: None, late_write_window }
 }
 

@@ -12,6 +12,9 @@
 //!
 //! *Why does the greatest key come first?* Mostly a part changes its whole: an item its project, whose key is the
 //! beginning of its own. Writers of one busy item then wait in the line of the item, and not in that of the project.
+//!
+//! *What is different at the destination of a COPY or MOVE?* It is claimed, and judged by its own record. So it has a place
+//! among the others, in the same order, but waits until it is free for a claim.
 
 use tokio::time::Instant;
 
@@ -43,11 +46,30 @@ pub(crate) struct Places {
     pub(super) after: Vec<TouchedPlace>,
 }
 
-/// A place in front of the line of a resource that the write touches.
+/// A place in front of the line of a resource that the write touches, or of its destination.
 pub(super) struct TouchedPlace {
     pub(super) place: PlaceInFront,
     /// The record as it was found free.
     pub(super) seen: Option<Sighting>,
+    /// Whether the write claims the resource, because it is its destination.
+    pub(super) is_destination: bool,
+}
+
+/// What a look at the other resources of a write has found.
+pub(crate) enum Others {
+    /// All can be marked.
+    Free,
+    /// One could not be. The caller begins anew.
+    Changed,
+    /// The destination cannot be claimed, by this record. The caller waits for it, and begins anew.
+    DestinationBusy(Box<Snapshot>),
+}
+
+impl TouchedPlace {
+    /// What the write finds here by this record.
+    pub(super) fn availability(&self, snapshot: &Snapshot) -> Availability {
+        if self.is_destination { snapshot.availability() } else { snapshot.availability_to_touch() }
+    }
 }
 
 /// A part of the touched resources, by their place in the order.
@@ -76,6 +98,11 @@ impl Places {
         for mut touched in self.before.drain(..).chain(self.after.drain(..)) {
             touched.place.step_aside();
         }
+    }
+
+    /// The record of the destination as it was found free.
+    pub(crate) fn destination(&self) -> Option<&Sighting> {
+        self.before.iter().chain(&self.after).find(|other| other.is_destination)?.seen.as_ref()
     }
 
     const fn part(&mut self, part: TouchedPart) -> &mut Vec<TouchedPlace> {
@@ -141,36 +168,43 @@ impl Claims {
     ) -> Result<Places, NoTurn> {
         let (own, client) = (&request.key, request.line_client());
         let (before, after) = touched.split_at(touched.partition_point(|key| key > own));
-        let before = self.stand_to_touch(before, client, end).await?;
+        let destination = request.destination();
+        let (earlier, later) =
+            (destination.filter(|other| other.key > *own), destination.filter(|other| other.key < *own));
+        let before = self.stand_to_touch((before, earlier), client, end).await?;
         let own = self.stand(own, (member, client), line_max, end).await?;
-        Ok(Places { before, own, after: self.stand_to_touch(after, client, end).await? })
+        Ok(Places { before, own, after: self.stand_to_touch((after, later), client, end).await? })
     }
 
     async fn stand_to_touch(
         &self,
-        keys: &[ResourceKey],
+        (touched, destination): (&[ResourceKey], Option<&Request>),
         client: LineClient,
         end: Instant,
     ) -> Result<Vec<TouchedPlace>, NoTurn> {
         let mut places = Vec::new();
-        for key in keys {
-            let place = Box::pin(self.stand(key, (Member::Touch, client), UNCLAIMED_MARKS_MAX, end)).await?;
-            places.push(TouchedPlace { place, seen: None });
+        let mut keys: Vec<_> = touched.iter().map(|key| (key, Member::Touch, UNCLAIMED_MARKS_MAX)).collect();
+        if let Some(Request { key, place, .. }) = destination {
+            keys.insert(keys.partition_point(|(other, ..)| *other > key), (key, Member::Claim, place.line_max()));
+        }
+        for (key, member, line_max) in keys {
+            let place = Box::pin(self.stand(key, (member, client), line_max, end)).await?;
+            places.push(TouchedPlace { place, seen: None, is_destination: member == Member::Claim });
         }
         Ok(places)
     }
 
-    /// Looks whether all touched resources of this part can be marked. If not, waits for a change of the first that
-    /// cannot, and returns false: the caller then begins anew.
+    /// Looks whether all other resources of this part can be marked. If not, waits for a change of the first that
+    /// cannot, unless that is the destination.
     pub(crate) async fn touched_are_free(
         &self,
         request: &Request,
         places: &mut Places,
         part: TouchedPart,
         end: Instant,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Others, Refusal> {
         if places.part(part).is_empty() {
-            return Ok(true);
+            return Ok(Others::Free);
         }
         Box::pin(self.look_at_touched(request, places, part, end)).await
     }
@@ -181,13 +215,16 @@ impl Claims {
         places: &mut Places,
         part: TouchedPart,
         end: Instant,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Others, Refusal> {
         let mut index = 0;
         while let Some(touched) = places.part(part).get_mut(index) {
             let since = Instant::now();
             let snapshot = self.take_over_dead(touched.place.key(), None).await;
             let snapshot = snapshot.map_err(|error| refusals::of_store(&error))?;
-            let availability = snapshot.availability_to_touch();
+            let availability = touched.availability(&snapshot);
+            if touched.is_destination && (touched.place.is_behind(&snapshot) || availability != Availability::Free) {
+                return Ok(Others::DestinationBusy(Box::new(snapshot)));
+            }
             if let Availability::InDoubt { until } = availability {
                 return Err(refusals::write_in_flight(snapshot.now.until(until), Reason::WriteInDoubt));
             }
@@ -197,14 +234,34 @@ impl Claims {
                 if let Some(touched) = places.part(part).get_mut(index) {
                     self.wait_in_front(&snapshot, request.rules(), &mut touched.place, end).await?;
                 }
-                return Ok(false);
+                return Ok(Others::Changed);
             }
             let kept = touched.place.keep_sign(&snapshot, request.rules()).await;
             touched.seen = Some(Sighting { snapshot, since });
             // A record with a renewed sign is read again.
             index += usize::from(kept.map_err(|error| refusals::of_store(&error))?);
         }
-        Ok(true)
+        Ok(Others::Free)
+    }
+
+    /// Waits in front of the line of the destination until its record, read as `snapshot`, has changed.
+    pub(crate) async fn wait_for_destination(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        places: &mut Places,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        self.may_write(snapshot)?;
+        for part in [TouchedPart::Before, TouchedPart::After] {
+            let Some(index) = places.part(part).iter().position(|other| other.is_destination) else { continue };
+            let taken_down = places.take_down_after(part, index).await;
+            taken_down.map_err(|error| refusals::of_store(&error))?;
+            if let Some(other) = places.part(part).get_mut(index) {
+                self.wait_in_front(snapshot, request.rules(), &mut other.place, end).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits in front of the write's own line until its record has changed ([`wait_until_free`](Self::wait_until_free)).

@@ -59,26 +59,41 @@ fn name(route: &Route) -> (String, String) {
 }
 
 impl Probes {
+    /// Refuses a request that could change resources below those that it names. Nothing of it was sent.
+    pub(crate) async fn refuse_change_of_members(&self, request: &Request) -> Result<(), Halt> {
+        let Some(destination) = request.destination() else { return self.refuse_removal_of_members(request).await };
+        let has_members = |request: &Request| request.route().may_hold_members && !request.rules().quirks.is_flat;
+        // The members of a collection arrive below the destination.
+        if (has_members(request) || has_members(destination)) && self.is_collection(request).await? {
+            return Err(second_tree("it").into());
+        }
+        if has_members(destination) && self.is_collection(destination).await? {
+            return Err(second_tree("its destination").into());
+        }
+        Ok(())
+    }
+
     /// Refuses a request that could remove resources below its target. Nothing of it was sent.
     pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Halt> {
         let may_remove = request.place.usages.contains(Usage::Delete)
             && request.route().may_hold_members
             && !request.rules().quirks.is_flat
             && !request.place.removes_tree;
-        if !may_remove {
-            return Ok(());
-        }
+        if may_remove && self.is_collection(request).await? { Err(members_too().into()) } else { Ok(()) }
+    }
+
+    /// Whether the target of a request is a collection.
+    async fn is_collection(&self, request: &Request) -> Result<bool, Halt> {
         let end = Instant::now() + request.rules().probe_timeout;
         let is_webdav = match request.rules().collections {
-            Collections::None => return Ok(()),
+            Collections::None => return Ok(false),
             Collections::WebDav => true,
             Collections::Detect => self.is_webdav(request, end).await?,
         };
-        let is_collection = match if is_webdav { self.type_of(request, end).await? } else { None } {
-            Some(is_collection) => is_collection,
-            None => self.is_folder(request, end).await?,
-        };
-        if is_collection { Err(members_too().into()) } else { Ok(()) }
+        match if is_webdav { self.type_of(request, end).await? } else { None } {
+            Some(is_collection) => Ok(is_collection),
+            None => self.is_folder(request, end).await,
+        }
     }
 
     async fn is_webdav(&self, request: &Request, end: Instant) -> Result<bool, Halt> {
@@ -201,13 +216,22 @@ fn members_too() -> Refusal {
     Refusal::new(Code::NotSupported, detail)
 }
 
+/// The refusal of a COPY or MOVE of a collection, or onto one. `what` is the collection.
+fn second_tree(what: &str) -> Refusal {
+    let detail = format!(
+        "{what} is a collection, and the request would also change the resources in it, which no one has judged: copy or \
+         move them one by one"
+    );
+    Refusal::new(Code::NotSupported, detail)
+}
+
 /// The refusal if the backend does not show whether its resource is a collection.
 fn unknown(cause: &Refusal) -> Refusal {
     let mut refusal = cause.clone();
     refusal.detail =
         "the backend does not show whether the target is a collection, whose removal would also remove the \
-                      resources in it; nothing was removed. If a DELETE on this route removes its target alone, set \
-                      collections = \"none\""
+                      resources in it; nothing was changed. If a DELETE, COPY or MOVE on this route changes its target \
+                      alone, set collections = \"none\""
             .into();
     refusal
 }

@@ -6,7 +6,10 @@ use pingora::http::RequestHeader;
 use crate::{
     core::http::{
         fields::METHOD_FIELDS,
-        readings::method,
+        readings::{
+            destination::{DEPTH, DESTINATION, OVERWRITE},
+            method,
+        },
         request_target::{join_query, split_query},
     },
     guard::request::{Request, remove_conditions},
@@ -17,6 +20,9 @@ use crate::{
 const LEFT_OUT: [HeaderName; 3] =
     [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
 
+/// The fields of a COPY or MOVE.
+static OF_DESTINATION: [&HeaderName; 3] = [&DESTINATION, &OVERWRITE, &DEPTH];
+
 /// The head of a probe for the resource of a write. `None` if a field cannot be written.
 pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<Box<RequestHeader>> {
     let mut head = request_head(&request.head, 0).ok()?;
@@ -24,7 +30,7 @@ pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> 
     let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
     remove_conditions(&mut head);
     // A backend that heeds a method in a field would take the probe for a write.
-    for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
+    for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(OF_DESTINATION).chain(&of_body) {
         head.remove_header(name);
     }
     if method::is_named(&HeaderMap::new(), head.raw_path()) {

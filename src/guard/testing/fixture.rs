@@ -25,7 +25,7 @@ use crate::{
     },
     drain::{Gate, new_gates},
     guard::Guard,
-    routing::GuardedRequest,
+    routing::{GuardedDestination, GuardedRequest},
     store::Store as _,
     telemetry::metrics::Gauged as _,
     testing::{self, config, guard, route},
@@ -295,8 +295,30 @@ impl Fixture {
         body: &str,
         before_body: impl Future<Output = ()>,
     ) -> Response {
-        let (session, mut client) = testing::arrived(&head(path, &method, fields, body.len())).await;
         let request = self.request((resource, path), &method);
+        self.exchange_as(request, head(path, &method, fields, body.len()), body, before_body).await
+    }
+
+    /// Sends a COPY or MOVE between the resources with these keys, whose paths are below `/doc`.
+    pub(crate) async fn transfer(&self, (source, destination): (&str, &str), method: &str, fields: &str) -> Response {
+        let method = method.parse().expect("a method");
+        let path = |key: &str| format!("/doc/{key}");
+        let request = self.request((destination, &path(destination)), &Method::PUT);
+        let target = path(destination).into_bytes().into();
+        let mut both = self.request((source, &path(source)), &method);
+        both.destination = Some(Box::new(GuardedDestination { request, target }));
+        let head = head(&path(source), &method, &format!("Destination: /ignored\r\n{fields}"), 0);
+        Box::pin(self.exchange_as(both, head, "", async {})).await
+    }
+
+    async fn exchange_as(
+        &self,
+        request: GuardedRequest,
+        head: Vec<u8>,
+        body: &str,
+        before_body: impl Future<Output = ()>,
+    ) -> Response {
+        let (session, mut client) = testing::arrived(&head).await;
         let (handled, ()) = tokio::join!(testing::answer(&self.guards, session, &request), async {
             before_body.await;
             // A refusal can end the connection before the body is sent.
@@ -331,6 +353,7 @@ impl Fixture {
             forwarded_target: None,
             client: ClientAddress::Local,
             is_lease: path.starts_with(LEASE),
+            destination: None,
         }
     }
 
@@ -344,8 +367,12 @@ impl Fixture {
 
     /// Returns the fencing token of the last write that the backend has received.
     pub(crate) async fn last_fence(&self) -> Option<String> {
+        self.last_field("fencing-token").await
+    }
+
+    pub(crate) async fn last_field(&self, name: &str) -> Option<String> {
         let head = self.backend.last_write.lock().await;
-        head.lines().find_map(|line| line.strip_prefix("fencing-token: ")).map(str::to_owned)
+        head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned)
     }
 
     pub(crate) fn writes(&self) -> usize {

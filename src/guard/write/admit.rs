@@ -6,7 +6,7 @@ use super::Writes;
 use crate::{
     core::{
         cause::Reason,
-        lease,
+        lease::Standing,
         records::{
             record::{Availability, Revision, Snapshot},
             steps::Outcome,
@@ -17,7 +17,7 @@ use crate::{
         Answer, Halt,
         claim::{
             Held, Holding, MarkKind,
-            places::{Places, TouchedPart},
+            places::{Others, Places, TouchedPart},
         },
         probe::judge::Judged,
         refusals,
@@ -32,6 +32,8 @@ pub(crate) struct Admitted {
     pub(crate) claim: Held,
     /// What it was judged by.
     pub(crate) basis: Basis,
+    /// What its destination was judged by, if it is a COPY or MOVE.
+    pub(crate) at_destination: Option<Box<Basis>>,
 }
 
 /// The basis of the verdict on a write that may begin.
@@ -41,7 +43,7 @@ pub(crate) struct Basis {
     /// The spelling of tags by the record that the write was judged against.
     pub(crate) spelling: Spelling,
     /// The right of the write under the lease.
-    pub(crate) standing: lease::Standing,
+    pub(crate) standing: Standing,
     /// The fence of the last lease of the resource.
     pub(crate) fence: Revision,
 }
@@ -81,7 +83,7 @@ impl Writes {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
         let mut may_know = false;
         loop {
-            if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
+            if !self.others_are_free(request, places, TouchedPart::Before, end).await? {
                 (early, last) = (None, None);
                 continue;
             }
@@ -102,7 +104,7 @@ impl Writes {
                 self.claims.wait_for_own(request, snapshot, places, end).await?;
                 continue;
             }
-            if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
+            if !self.others_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
             let (judged, right) = match self.judge(request, snapshot, self.probes.judge(request, snapshot)).await {
@@ -125,13 +127,17 @@ impl Writes {
                 }
                 Deferral::Outdated(_) | Deferral::None => {}
             }
-            let held = self.claims.hold(request, places, &seen, MarkKind::Claim, right).await;
+            let at_destination = match request.destination() {
+                // Boxed, so that the futures of other writes stay small.
+                Some(destination) => Some(Box::pin(self.judge_destination(destination, places)).await?),
+                None => None,
+            };
+            let rights = (right, at_destination.as_ref().map(|basis| basis.standing));
+            let held = self.claims.hold(request, places, &seen, MarkKind::Claim, rights).await;
             match held.map_err(|error| refusals::of_store(&error))? {
                 Holding::Done(claim) => {
-                    let spelling = self.knowledge.spelling(request, Some(snapshot));
-                    let fence = snapshot.fence();
-                    let basis = Basis { judged, spelling, standing: right, fence };
-                    return Ok(Admission::Admitted(Box::new(Admitted { claim, basis })));
+                    let basis = self.basis(request, snapshot, (judged, right));
+                    return Ok(Admission::Admitted(Box::new(Admitted { claim, basis, at_destination })));
                 }
                 // A record that was outdated from the beginning does not use up the time of the write.
                 Holding::Conflict(current) if is_early || Instant::now() < end => {
@@ -146,10 +152,38 @@ impl Writes {
         }
     }
 
+    /// Returns the basis of a verdict by this record.
+    pub(super) fn basis(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        (judged, standing): (Judged, Standing),
+    ) -> Basis {
+        let (spelling, fence) = (self.knowledge.spelling(request, Some(snapshot)), snapshot.fence());
+        Basis { judged, spelling, standing, fence }
+    }
+
+    /// Looks whether all other resources of this part can be marked. If not, waits for a change of one that cannot.
+    pub(super) async fn others_are_free(
+        &self,
+        request: &Request,
+        places: &mut Places,
+        part: TouchedPart,
+        end: Instant,
+    ) -> Result<bool, Halt> {
+        match self.claims.touched_are_free(request, places, part, end).await? {
+            Others::Free => Ok(true),
+            Others::Changed => Ok(false),
+            Others::DestinationBusy(snapshot) => {
+                Box::pin(self.wait_for_destination(request, &snapshot, places, end)).await.map(|()| false)
+            }
+        }
+    }
+
     /// Gives the claim back if the request would remove resources below its target.
     pub(super) async fn spare_members(&self, request: &Request, claim: Held) -> Result<Held, Halt> {
         // Boxed, so that the futures of other writes stay small.
-        match Box::pin(self.probes.refuse_removal_of_members(request)).await {
+        match Box::pin(self.probes.refuse_change_of_members(request)).await {
             Ok(()) => Ok(claim),
             Err(refused) => {
                 claim.settle(Outcome::NotApplied, None).await;

@@ -36,7 +36,7 @@ impl Writes {
         standing: Standing,
     ) -> Result<Deferral, Refusal> {
         let may_wait = request.rules().lease.as_ref().is_some_and(|rules| rules.delete_pending)
-            && request.method == Method::DELETE
+            && request.removes_target()
             && standing == Standing::Holder
             && !request.sender.is_late_delete;
         if !may_wait {
@@ -45,7 +45,8 @@ impl Writes {
         let (id, principal) = (request.sender.lease_id, Some(request.sender.principal.holder()));
         match deletion(snapshot, request.target(), id, principal) {
             Deletion::Now => return Ok(Deferral::None),
-            Deletion::Later => {}
+            Deletion::Later if request.method == Method::DELETE => {}
+            Deletion::Later => return Err(cannot_wait("a MOVE cannot wait")),
             Deletion::Never => {
                 return Err(cannot_wait("the DELETE of another part of the resource already waits"));
             }

@@ -53,12 +53,18 @@ impl Writes {
     pub(super) async fn exchange_under_claim(
         &self,
         request: &Request,
-        Admitted { claim, basis }: Admitted,
+        Admitted { claim, basis, at_destination }: Admitted,
         (parts, body): (Parts, &Body),
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Halt> {
-        let Sent { claim, exchange, whole, outcome, end } =
-            self.send_parts(request, (claim, &basis), (parts, body), attempt).await?;
+        let Sent { mut claim, exchange, whole, outcome, end } =
+            self.send_parts(request, (claim, (&basis, at_destination.as_deref())), (parts, body), attempt).await?;
+        if let (Some(destination), Some(basis), Some(claim)) =
+            (request.destination(), &at_destination, claim.take_destination())
+        {
+            // Boxed, so that the futures of other writes stay small.
+            Box::pin(self.settle_destination(destination, (claim, basis), (outcome, exchange.head()))).await;
+        }
         let Ok(whole) = whole else {
             claim.settle_shown(outcome, None, None, end).await;
             let (status, late_write_window) = (exchange.head().status.as_u16(), request.upstream().late_write_window);
@@ -74,7 +80,7 @@ impl Writes {
     async fn send_parts(
         &self,
         request: &Request,
-        (mut claim, basis): (Held, &Basis),
+        (mut claim, (basis, at_destination)): (Held, (&Basis, Option<&Basis>)),
         (mut parts, body): (Parts, &Body),
         attempt: &mut KeyedWrite,
     ) -> Result<Sent, Halt> {
@@ -82,7 +88,9 @@ impl Writes {
         let claim = self.spare_members(request, claim).await?;
         let claim = self.complete(request, claim, &mut parts).await?;
         forward_conditions(&mut parts.main, request, basis)?;
-        parts.send_fence(basis.standing, basis.fence)?;
+        // What is written is the destination, if there is one.
+        let fencing = at_destination.filter(|other| other.standing == Standing::Holder).unwrap_or(basis);
+        parts.send_fence(fencing.standing, fencing.fence)?;
         let Parts { before, main, document, after } = parts;
         let (claim, has_changed) = self.change_before(request, claim, before, attempt).await?;
         let main = (main, document.as_ref().unwrap_or(body));
@@ -115,7 +123,7 @@ impl Writes {
     }
 
     /// Records the outcome of a write, and lets memory follow it.
-    async fn settle(
+    pub(super) async fn settle(
         &self,
         request: &Request,
         (claim, basis): (Held, &Basis),
@@ -135,7 +143,7 @@ impl Writes {
             if self.knowledge.backend_judges(request) && names_stale_tags(request, &basis.spelling) {
                 self.knowledge.is_untrue(request, Statement::BackendChecks);
             }
-            if request.method == Method::DELETE {
+            if request.removes_target() {
                 self.knowledge.was_removed(request);
             }
             if let Some(settled) = &settled {
@@ -164,6 +172,8 @@ impl Writes {
                 self.tag_after_write(request, learned, settled.as_ref())
             }
             Outcome::Applied if request.method == Method::DELETE => None,
+            // It describes the source, or the destination, or neither.
+            _ if request.destination().is_some() => None,
             _ if request.rules().etag.is_upstreams_own() => {
                 let spelling = self.knowledge.spelling(request, settled.as_ref().map(|settled| &settled.snapshot));
                 Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))

@@ -56,7 +56,7 @@ impl Writes {
 fn judged_with(rules: &GuardRules, methods: &MethodReadings, named: Method) -> Result<MethodReadings, Refusal> {
     let methods = methods.naming(rules, named);
     match rules.class_of(&methods.judged) {
-        MethodClass::NotAllowed | MethodClass::NotSupported => Err(named_in_form()),
+        MethodClass::NotAllowed | MethodClass::TwoResources => Err(named_in_form()),
         _ => Ok(methods),
     }
 }

@@ -28,6 +28,7 @@ pub(crate) mod admit;
 pub(crate) mod checksums;
 mod deferred;
 mod description;
+mod destination;
 mod exchange;
 pub(crate) mod idempotency;
 mod judge;

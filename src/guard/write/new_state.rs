@@ -114,16 +114,25 @@ impl Writes {
                 });
             }
         }
-        if request.rules().on_write == OnWrite::Omit || request.method == Method::DELETE {
+        if request.removes_target() || request.only_reads_target() {
             return None;
         }
-        self.read_again(request, body).await
+        self.read_again(request, Some(body)).await
+    }
+
+    /// Learns the new state of the destination of a COPY or MOVE, whose answer tells nothing of it.
+    pub(crate) async fn new_state_of_destination(&self, destination: &Request) -> Option<NewState> {
+        self.read_again(destination, None).await
     }
 
     /// Reads the resource again, always by GET, since HEAD may show another tag (rule 19). The bytes are needed if the
-    /// tag comes from them, and to check that the backend stores the bytes that a PUT sent.
-    async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
+    /// tag comes from them, and to check that the backend stores the bytes that a PUT sent, if it sent any.
+    async fn read_again(&self, request: &Request, sent: Option<&Body>) -> Option<NewState> {
+        if request.rules().on_write == OnWrite::Omit {
+            return None;
+        }
         let must_be_verbatim = request.method == Method::PUT
+            && sent.is_some()
             && request.rules().tag_after_write == TagAfterWrite::Verbatim
             && !request.content.description.is_alone();
         let needs_body = must_be_verbatim || request.rules().etag.needs_body();
@@ -163,7 +172,7 @@ impl Writes {
             };
             exchange.finish().await;
             validators.tag = validators.tag.or(tag);
-            is_verbatim = digest == body.digest();
+            is_verbatim = sent.is_none_or(|body| digest == body.digest());
         } else {
             exchange.discard().await;
         }

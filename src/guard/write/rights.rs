@@ -5,6 +5,7 @@ use crate::{
     core::{records::record::Snapshot, resource::ResourceKey, rights::Obstacle, verdict::Verdict},
     guard::{
         Halt,
+        destination::refused_at_destination,
         lease::usage::{conditions_go_first, is_open_to_all, judge_write_by_lease, lease_obstacle},
         request::Request,
     },
@@ -45,6 +46,10 @@ impl Writes {
         touched: &[ResourceKey],
     ) -> Result<(), Halt> {
         let queues = &self.claims.queues;
+        if let Some(destination) = request.destination().filter(|other| queues.is_used(&other.key)) {
+            let snapshot = self.knowledge.record(destination).await?;
+            Box::pin(self.must_know_to_wait(destination, &snapshot)).await.map_err(refused_at_destination)?;
+        }
         if !queues.is_used(&request.key) && !touched.iter().any(|key| queues.is_used(key)) {
             return Ok(());
         }

@@ -22,7 +22,7 @@ impl Writes {
         &self,
         request: &Request,
         claim: Held,
-        (head, body): (Box<RequestHeader>, &Body),
+        (mut head, body): (Box<RequestHeader>, &Body),
         unsent: Outcome,
     ) -> Result<(Exchange, Held), Refusal> {
         let upstream = request.upstream();
@@ -32,7 +32,10 @@ impl Writes {
                 return Err(refusals::too_late_to_begin());
             }
             Ok(connected) => {
-                request.affinity.sent(connected.server());
+                if request.sent_to(&mut head, connected.server()).is_err() {
+                    claim.settle(unsent, None).await;
+                    return Err(refusals::of_field());
+                }
                 match connected.send(head, body).await {
                     Ok(exchange) => return Ok((exchange, claim)),
                     Err(failure) => failure,

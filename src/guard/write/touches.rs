@@ -86,6 +86,13 @@ impl Related {
         others(request, keys)
     }
 
+    /// The same for a COPY or MOVE, with those of the route of its destination. A COPY changes nothing by its source.
+    fn touched_by_both(&self, request: &Request) -> Vec<ResourceKey> {
+        let source = Some(request).filter(|source| !source.only_reads_target());
+        let changed = source.into_iter().chain(request.destination());
+        others(request, changed.flat_map(|changed| self.touched(changed)))
+    }
+
     /// Returns the keys of the resources that a response names in its own origin.
     fn named(&self, request: &Request, response: &HeaderMap) -> Vec<ResourceKey> {
         let fields = [header::LOCATION, header::CONTENT_LOCATION];
@@ -106,6 +113,9 @@ impl Related {
 impl Writes {
     /// Returns the resources that the route lists as touched by the write.
     pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
+        if request.destination().is_some() {
+            return self.related.touched_by_both(request);
+        }
         if request.rules().also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
@@ -144,9 +154,10 @@ pub(super) fn client_target(request: &Request) -> Cow<'_, [u8]> {
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }
 
-/// Returns each key once, in the order of marks, without that of the request itself.
+/// Returns each key once, in the order of marks, without those that the request claims.
 fn others(request: &Request, keys: impl Iterator<Item = ResourceKey>) -> Vec<ResourceKey> {
-    let mut others: Vec<_> = keys.filter(|key| *key != request.key).collect();
+    let is_destination = |key: &ResourceKey| request.destination().is_some_and(|other| other.key == *key);
+    let mut others: Vec<_> = keys.filter(|key| *key != request.key && !is_destination(key)).collect();
     others.sort_unstable_by(|one, other| other.cmp(one));
     others.dedup();
     others

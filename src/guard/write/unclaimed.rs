@@ -86,7 +86,7 @@ impl Writes {
     /// Adds the mark beside all other writes in flight or in doubt, after the turns of those that came before.
     async fn mark_unclaimed(&self, request: &Request, places: &mut Places, end: Instant) -> Result<Held, Halt> {
         loop {
-            if !self.claims.touched_are_free(request, places, TouchedPart::Before, end).await? {
+            if !self.others_are_free(request, places, TouchedPart::Before, end).await? {
                 continue;
             }
             let since = Instant::now();
@@ -96,12 +96,12 @@ impl Writes {
                 self.claims.wait_for_own(request, snapshot, places, end).await?;
                 continue;
             }
-            if !self.claims.touched_are_free(request, places, TouchedPart::After, end).await? {
+            if !self.others_are_free(request, places, TouchedPart::After, end).await? {
                 continue;
             }
             self.claims.may_begin(snapshot)?;
             let right = self.leases.permit(request, snapshot).await?;
-            match self.claims.hold(request, places, &seen, MarkKind::Unclaimed, right).await {
+            match self.claims.hold(request, places, &seen, MarkKind::Unclaimed, (right, None)).await {
                 Ok(Holding::Done(held)) => return Ok(held),
                 Ok(Holding::Full) => {
                     self.probes.must_know(request, snapshot, Obstacle::Write).await?;

@@ -49,15 +49,16 @@ fn check(sent: Sent, response: &Response, status: u16, code: &str) {
 #[tokio::test]
 async fn every_refusal_is_a_problem_that_no_cache_keeps() {
     let (_backend, proxy) = start().await;
-    let cases: [(Sent, u16, &str); 19] = [
+    let cases: [(Sent, u16, &str); 20] = [
         (("PUT", "/docs/1", &[("If-Match", "stale")], "x"), 400, "malformed-precondition"),
         (("PUT", "/docs/a%2fb", &[], "x"), 400, "ambiguous-target"),
         (("PUT", "/docs/1", &[("X-HTTP-Method", "GET")], "x"), 400, "method-override"),
         (("GET", "/none", &[], ""), 404, "no-route"),
         (("TRACE", "/docs/1", &[], ""), 405, "method-not-allowed"),
         (("PUT", "/docs/2", CREATE, "more than nine"), 413, "body-too-large"),
-        (("COPY", "/docs/1", &[("Destination", "/docs/2")], ""), 501, "not-supported"),
-        (("MOVE", "/docs/1", &[], ""), 501, "not-supported"),
+        (("PUT", "/docs/1", &[("Destination", "/docs/2")], ""), 501, "not-supported"),
+        (("COPY", "/docs/1", &[("Destination", "/none")], ""), 502, "destination-elsewhere"),
+        (("MOVE", "/docs/1", &[("Destination", "/docs/1")], ""), 403, "destination-is-source"),
         (("PUT", "/docs/1", STALE, "x"), 412, "precondition-failed"),
         (("GET", "/docs/1", STALE, ""), 412, "precondition-failed"),
         (("PUT", "/docs/1", &[], "x"), 428, "precondition-required"),

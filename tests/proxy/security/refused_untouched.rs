@@ -31,7 +31,7 @@ const fn refused(
 }
 
 /// Writes that nothing in the record can make good.
-const MALFORMED_OR_UNASKED: [Refused; 24] = [
+const MALFORMED_OR_UNASKED: [Refused; 25] = [
     refused("PUT", "doc", &[], 428, "precondition-required"),
     refused("PATCH", "doc", &[], 428, "precondition-required"),
     refused("DELETE", "doc", &[], 428, "precondition-required"),
@@ -49,8 +49,9 @@ const MALFORMED_OR_UNASKED: [Refused; 24] = [
     refused("POST", "doc", &[("X-HTTP-Method-Override", "DELETE")], 400, "method-override"),
     refused("GET", "doc", &[("X-Method-Override", "PUT")], 400, "method-override"),
     refused("TRACE", "doc", &[], 405, "method-not-allowed"),
-    refused("COPY", "doc", &[("Destination", "/other")], 501, "not-supported"),
-    refused("MOVE", "doc", &[("Destination", "/other")], 501, "not-supported"),
+    refused("COPY", "doc", &[], 400, "malformed-request"),
+    refused("COPY", "doc", &[("Destination", "http://other.test/other")], 502, "destination-elsewhere"),
+    refused("MOVE", "doc", &[STALE, ("Destination", "/nowhere/other")], 502, "destination-elsewhere"),
     refused("PUT", "doc", &[STALE, ("Destination", "/other")], 501, "not-supported"),
     refused("POST", "doc", &[("Destination", "/other")], 501, "not-supported"),
     refused("PUT", "../nowhere", &[STALE], 404, "no-route"),

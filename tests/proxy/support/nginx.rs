@@ -103,7 +103,7 @@ http {{
   server {{
     listen {addr};
     root {directory}/root;
-    dav_methods PUT DELETE MKCOL;
+    dav_methods PUT DELETE MKCOL COPY MOVE;
     create_full_put_path on;
     {directives}
   }}

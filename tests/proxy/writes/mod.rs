@@ -23,6 +23,7 @@ mod requirements;
 mod slow_uploads;
 mod suited_backends;
 mod tags_after_writes;
+mod transfers;
 mod turns;
 mod unclaimed_writes;
 mod unreachable_upstream;

@@ -82,6 +82,11 @@ impl MethodReadings {
         Self::strictest_first(guard, &self.judged, self.others.iter().cloned().chain([named]))
     }
 
+    /// Whether all readings are one method, apart from its letter case.
+    pub fn are_alike(&self) -> bool {
+        self.others.iter().all(|other| other.as_str().eq_ignore_ascii_case(self.judged.as_str()))
+    }
+
     fn strictest_first(guard: &GuardRules, own: &Method, named: impl IntoIterator<Item = Method>) -> Self {
         let mut judged = own.clone();
         let mut others = Vec::new();
@@ -160,16 +165,18 @@ fn strictness(guard: &GuardRules, method: &Method) -> u8 {
         MethodClass::Write | MethodClass::UnclaimedWrite if is_required => 4,
         MethodClass::UnclaimedWrite => 2,
         MethodClass::Write => 3,
-        MethodClass::NotSupported => 5,
+        MethodClass::TwoResources => 5,
         MethodClass::NotAllowed => 6,
     }
 }
 
-/// What a method does to its resource, as far as leases are concerned.
+/// What a method does to its resource, as far as leases are concerned. A MOVE removes it, and a COPY reads it.
 fn usage(guard: &GuardRules, method: &Method) -> Option<Usage> {
     match guard.class_of(method) {
         MethodClass::Unjudged => None,
         MethodClass::Read => Some(Usage::Read),
+        MethodClass::TwoResources if method.as_str() == "COPY" => Some(Usage::Read),
+        MethodClass::TwoResources => Some(Usage::Delete),
         _ if *method == Method::DELETE => Some(Usage::Delete),
         _ => Some(Usage::Write),
     }

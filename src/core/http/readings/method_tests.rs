@@ -60,6 +60,10 @@ fn the_cases_of_the_guards() {
     }
     assert!(!LeaseGuards::Delete.covers_any(read(&judging(), "PUT", Some("PATCH")).usages));
     assert!(!LeaseGuards::Read.covers_any(read(&judging(), "PUT", Some("PATCH")).usages));
+    let (copied, moved) = (read(&judging(), "COPY", None).usages, read(&judging(), "MOVE", None).usages);
+    let covered =
+        |usages| [LeaseGuards::Read, LeaseGuards::Write, LeaseGuards::Delete].map(|all| all.covers_any(usages));
+    assert_eq!((covered(copied), covered(moved)), ([true, false, false], [false, true, true]));
 }
 
 /// Rule 18: what one reading must carry, the request must carry.

@@ -7,6 +7,7 @@ pub mod body_name;
 pub mod collection;
 pub mod content_type;
 pub mod declared_json;
+pub mod destination;
 pub mod folding;
 pub mod form;
 pub mod json_field;

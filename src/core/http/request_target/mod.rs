@@ -41,7 +41,7 @@ mod slashes;
 mod tests;
 
 pub(in crate::core) use letter_case::{fold_normal, fold_spelled, has_case};
-pub use reference::{same_origin_target, split_authority};
+pub use reference::{same_origin_target, split_authority, without_default_port};
 pub use slashes::{decode_slashes, holds_encoded_slash};
 
 /// The treatment of `;` in a path (`path_params`).

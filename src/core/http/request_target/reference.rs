@@ -52,7 +52,8 @@ fn hierarchy(reference: &str) -> Option<Option<&str>> {
     }
 }
 
-fn without_default_port(authority: &str) -> &str {
+/// Returns an authority without the port that `http` or `https` has by default.
+pub fn without_default_port(authority: &str) -> &str {
     authority.strip_suffix(":80").or_else(|| authority.strip_suffix(":443")).unwrap_or(authority)
 }
 

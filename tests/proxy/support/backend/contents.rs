@@ -72,6 +72,19 @@ impl Contents {
         if existed { 204 } else { 201 }
     }
 
+    /// Copies or moves what is at one target to another, and tells the status and whether anything was done.
+    pub(super) fn transfer(&mut self, method: &str, from: &str, to: &str, overwrites: bool) -> (Answer, bool) {
+        let Some(body) = self.body(from) else { return (Answer::status(404), false) };
+        if !overwrites && self.body(to).is_some() {
+            return (Answer::status(412), false);
+        }
+        let (answer, is_applied) = self.apply("PUT", to, &body);
+        if method == "MOVE" {
+            self.apply("DELETE", from, b"");
+        }
+        (answer, is_applied)
+    }
+
     /// The answer to a read, as things are now.
     pub(super) fn read(&self, target: &str) -> Answer {
         if let Some(kept) = &self.kept {

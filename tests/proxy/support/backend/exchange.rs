@@ -141,7 +141,7 @@ impl Exchange {
 
     /// Applies a write to what is kept, and tells what a plain server would answer.
     pub(super) fn apply(&self) -> Answer {
-        let Request { method, target, body, .. } = self.request();
+        let Request { method, target, headers, body, .. } = self.request();
         if method == "OPTIONS" {
             return Answer::status(204);
         }
@@ -150,7 +150,13 @@ impl Exchange {
         }
         // One lock for both, so that nobody sees the new content before the event.
         let mut record = self.shared.record();
-        let (answer, is_applied) = self.shared.contents().apply(&method, &target, &body);
+        let (answer, is_applied) = match transferred(&method, &headers) {
+            Some(to) => {
+                let overwrites = headers.get("overwrite") != Some("F");
+                self.shared.contents().transfer(&method, &target, to, overwrites)
+            }
+            None => self.shared.contents().apply(&method, &target, &body),
+        };
         if is_applied {
             record.note(self.number, "applied");
             record.applied.push((self.number, Instant::now()));
@@ -226,4 +232,11 @@ impl Exchange {
             self.shared.record().malformed.push(format!("stray bytes: {:?}", String::from_utf8_lossy(&stray)));
         }
     }
+}
+
+/// Where a COPY or MOVE leads: the path of its `Destination`.
+fn transferred<'a>(method: &str, headers: &'a Headers) -> Option<&'a str> {
+    let reference = headers.get("destination").filter(|_| matches!(method, "COPY" | "MOVE"))?;
+    let path = reference.split_once("://").map_or(reference, |(_, rest)| rest);
+    path.find('/').and_then(|start| path.get(start..))
 }

@@ -1,0 +1,14 @@
+//! What a request says of a second resource.
+
+use crate::core::{lease::LeaseId, tags::precondition::Preconditions};
+
+/// What a COPY or MOVE says of its destination.
+#[derive(Clone, Debug, Default)]
+pub struct AtDestination {
+    /// The preconditions of the request that speak of the destination.
+    pub conditions: Preconditions,
+    /// The id of the lease of the destination that the request names.
+    pub lease_id: Option<LeaseId>,
+    /// Whether a route that demands a lease demands that of the destination too.
+    pub needs_lease: bool,
+}
