@@ -52,6 +52,7 @@ fn check_tells_what_a_lease_takes() {
         ("config/worker-locks.toml", "never /.leases write 5s-1m required results"),
         ("config/azure-queue.toml", "never /.leases read+write 1s-7days queues"),
         ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
+        ("config/terraform.toml", "never terraform write infinite states"),
     ] {
         let output = ifmatch(&["check", file]);
         assert_eq!(output.status.code(), Some(0));
@@ -187,6 +188,22 @@ fn explain_names_the_operation_of_the_azure_dialect() {
     assert_eq!(labelled(&lines, "outcome"), "the block waits in this process for the list that joins it");
     let lines = blob(&["PUT", "/photos/cat?comp=page"]);
     assert!(labelled(&lines, "outcome").starts_with("501 NotImplemented: "), "{lines:?}");
+}
+
+#[test]
+fn explain_tells_what_becomes_of_a_state() {
+    let state = |method: &str, target: &str| explained(&["config/terraform.toml", method, target]);
+    let lines = state("LOCK", "/prod/network");
+    assert_eq!(labelled(&lines, "operation"), "LOCK");
+    assert_eq!(labelled(&lines, "outcome"), "the state of the lease decides");
+    let lines = state("POST", "/prod/network?ID=6f0b");
+    assert_eq!(labelled(&lines, "method"), "POST is a write");
+    assert_eq!(labelled(&lines, "lease"), "?ID= while the resource is leased");
+    assert_eq!(labelled(&lines, "sent as"), "PUT /prod/network");
+    assert_eq!(
+        labelled(&lines, "outcome"),
+        "its lease is judged against the current state, and then its preconditions"
+    );
 }
 
 #[test]

@@ -46,6 +46,24 @@ impl Bodies {
         receive(client, &self.limits, &self.budget).await
     }
 
+    /// Receives the whole body of a request that says something in a few bytes. One of more bytes is too large.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`receive`].
+    pub async fn receive_short(&self, client: &mut dyn Client, max_bytes: usize) -> Result<Vec<u8>, ReceiveError> {
+        let max_bytes = self.limits.max_bytes.min(max_bytes as u64);
+        let limits = BodyLimits { max_bytes, ..self.limits.clone() };
+        let body = receive(client, &limits, &self.budget).await?;
+        // A body that was received before has other limits.
+        if body.len() > max_bytes {
+            return Err(ReceiveError::TooLarge);
+        }
+        let mut bytes = Vec::new();
+        body.each_chunk(|chunk| bytes.extend_from_slice(chunk)).await?;
+        Ok(bytes)
+    }
+
     /// Whether the body that these fields announce justifies a probe before it is received. It does if the client waits
     /// for permission to send it, or if it does not fit into memory.
     pub fn is_costly(&self, headers: &HeaderMap) -> bool {

@@ -76,10 +76,15 @@ fn servers(upstream: &Upstream) -> String {
 fn leases(guard: &GuardRules, rules: &LeaseRules) -> String {
     let place = if guard.quirks.leases_have_paths { rules.prefix.as_str() } else { guard.dialect.word() };
     let (guards, min, max) = (guard_words(rules.guards).join("+"), rules.min, rules.max);
-    let infinite = if rules.infinite { "|infinite" } else { "" };
     let required = if rules.required { " required" } else { "" };
     let shared = if rules.shared { " shared" } else { "" };
-    format!("{place} {guards} {}-{}{infinite}{shared}{required}", shown(min), shown(max))
+    let infinite = if rules.infinite { "|infinite" } else { "" };
+    let durations = if guard.dialect.grammar().facts().demands.locks_states {
+        "infinite".to_owned()
+    } else {
+        format!("{}-{}{infinite}", shown(min), shown(max))
+    };
+    format!("{place} {guards} {durations}{shared}{required}")
 }
 
 /// Formats a duration as one word: `1m30s`.

@@ -32,7 +32,7 @@ section! {
         /// Whose credentials decide who may lease a resource.
         auth: LeaseAuth = OneOf(LeaseAuth::Probe);
         /// Whether only the client that took a lease can use it.
-        bind: bool = Flag(false);
+        bind: bool = Flag(defaults.bind);
         /// Whether several clients may hold shared leases of one resource.
         shared: bool = Flag(false);
         /// Whether a DELETE waits until no other client holds the lease.
@@ -42,7 +42,7 @@ section! {
         /// Whether clients may break a lease that they do not hold.
         client_break: bool = Flag(defaults.client_break);
         /// Whether a resource that does not exist can be leased.
-        absent: AbsentLease = OneOf(AbsentLease::Refuse);
+        absent: AbsentLease = OneOf(defaults.absent);
         /// How long a lease is remembered after its end.
         remember_time: Duration = Time(seconds(600)) in ZERO..=hours(24 * 7);
         /// The largest number of leases of one client.

@@ -9,7 +9,7 @@ use super::{
     words::Word,
     written::Written,
 };
-use crate::core::policy::{Dialect, LeaseRules, Policy};
+use crate::core::policy::{Dialect, LeaseGuards, LeaseRules, Policy};
 
 /// The table of leases, which only a pessimistic route has.
 pub(super) struct LeaseTable;
@@ -70,6 +70,9 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &L
     let written = [
         ("prefix", own.prefix.as_ref().map(Written::span)),
         ("default", own.default.as_ref().map(Written::span)),
+        ("min", own.min.as_ref().map(Written::span)),
+        ("max", own.max.as_ref().map(Written::span)),
+        ("max_hold_time", own.max_hold_time.as_ref().map(Written::span)),
         ("shared", own.shared.as_ref().map(Written::span)),
         ("max_wait", own.max_wait.as_ref().map(Written::span)),
         ("max_waiters", own.max_waiters.as_ref().map(Written::span)),
@@ -86,6 +89,18 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &L
         rules.acquire_on_read && !demands.acquires_on_read,
         format!("the {name} dialect cannot acquire a lease with a read"),
         "leave it out, or write dialect = \"native\"",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.guards),
+        demands.locks_states && rules.guards != LeaseGuards::Write,
+        format!("lease.guards in the {name} dialect is [\"write\"]"),
+        "leave it out: its clients name their lock when they write, and never when they read",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.infinite),
+        demands.locks_states && !rules.infinite,
+        format!("lease.infinite in the {name} dialect is true"),
+        "leave it out: its clients name no duration, and never renew a lock",
     );
     let Some((shortest, longest)) = demands.lease_durations else { return };
     let (least, most) = (show_duration(shortest), show_duration(longest));

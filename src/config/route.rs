@@ -8,8 +8,8 @@ use super::{
     kinds::{Count, Flag, List, OneOf, PlainName, Size, Time},
     lease_rules::LeaseTable,
     route_kinds::{
-        Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter, member,
-        tag_after_write, tag_suffix, way_to_new_tag,
+        LockSuffix, Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter,
+        member, tag_after_write, tag_suffix, way_to_new_tag,
     },
     table::section,
     units::{KIB, MIB, ZERO, hours, ms, seconds},
@@ -22,7 +22,7 @@ use crate::core::{
     },
     policy::{
         Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride, OnWrite, Policy,
-        ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+        ProbeAuth, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
     },
     quirks::Quirks,
     route::TouchTemplate,
@@ -108,7 +108,7 @@ section! {
         /// Methods other than GET and HEAD that read.
         safe_methods: Vec<Method> = Methods(&[]);
         /// Methods that append instead of replacing, and run beside other writes.
-        append_methods: Vec<Method> = Methods(&[Method::POST]);
+        append_methods: Vec<Method> = Methods(defaults_of(dialect).append_methods);
         /// Which states reads may show.
         reads: ReadConsistency = OneOf(ReadConsistency::Any);
         /// The treatment of a request that names its method in a header field.
@@ -142,6 +142,10 @@ section! {
         dialect: Dialect = OneOf(Dialect::default());
         /// The end of the names of the documents that keep metadata.
         metadata_suffix: Option<Box<str>> = Suffix(dialect);
+        /// The method by which the backend gets a state that Terraform sends with POST.
+        store_method: StoreMethod = OneOf(defaults_of(dialect).store_method);
+        /// The end of the paths of locks, for clients that lock a state by POST and DELETE.
+        lock_suffix: Option<Box<str>> = LockSuffix(());
         /// Whether writes are recognised by their idempotency keys.
         idempotency: Idempotency = OneOf(Idempotency::Off);
         /// How long a success is replayed to retries.

@@ -169,6 +169,31 @@ impl ValueKind<Option<Box<str>>> for Suffix {
     }
 }
 
+/// The end of the paths of locks.
+pub(super) struct LockSuffix;
+
+impl ValueKind<Option<Box<str>>> for LockSuffix {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<Box<str>> {
+        // An empty suffix stands for none, so that a route can override `[defaults]`.
+        let text = written.filter(|text| !text.get_ref().is_empty())?;
+        let is_segment = text.get_ref().strip_prefix('/').is_some_and(is_plain_name);
+        if !is_segment {
+            let message = format!("{key} cannot be {:?}", text.get_ref());
+            check.hinted(text.span(), message, "it is a slash and a word, as in \"/lock\"");
+        }
+        is_segment.then(|| text.get_ref().as_str().into())
+    }
+}
+
+/// Whether a text is a word that no percent-encoding changes.
+fn is_plain_name(text: &str) -> bool {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
 /// Whether a text can end the name of a document, spelled as it is (RFC 3986 section 2.3).
 fn is_suffix(text: &str) -> bool {
     let is_mark = |octet: u8| b".-_~".contains(&octet);

@@ -14,7 +14,7 @@ use crate::{
         },
         policy::{
             AbsentLease, Collections, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
-            OnWrite, Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
+            OnWrite, Policy, ProbeAuth, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
         },
         tags::json::JsonPointer,
     },
@@ -73,6 +73,7 @@ words! {
     Collections { "detect": Detect, "webdav": WebDav, "none": None }
     ReadConsistency { "any": Any, "settled": Settled }
     ProbeAuth { "client": Client, "none": None, "sigv4": SigV4 }
+    StoreMethod { "as-sent": AsSent, "PUT": Put }
     Idempotency { "off": Off, "accept": Accept, "required": Required }
     PathParameters { "refuse": Refuse, "keep": Keep }
     EncodedSlash { "refuse": Refuse, "keep": Keep }

@@ -9,6 +9,7 @@
 use std::{fmt, time::Duration};
 
 use super::{
+    lease::LeaseNote,
     records::record::Snapshot,
     tags::{
         entity_tag::EntityTag,
@@ -169,6 +170,8 @@ pub struct LeaseInTheWay {
     pub holder: Option<Box<str>>,
     /// The time until it ends unless it is renewed; `None` for an infinite lease.
     pub remaining: Option<Duration>,
+    /// What its service keeps with it.
+    pub note: Option<LeaseNote>,
 }
 
 impl LeaseInTheWay {
@@ -176,7 +179,7 @@ impl LeaseInTheWay {
     pub fn of(snapshot: &Snapshot) -> Option<Self> {
         let lease = snapshot.lease().filter(|_| snapshot.lease_state().is_held())?;
         let holder = lease.holder.as_ref().map(|holder| holder.as_str().into());
-        Some(Self { holder, remaining: lease.remaining(snapshot.now) })
+        Some(Self { holder, remaining: lease.remaining(snapshot.now), note: lease.note.clone() })
     }
 }
 

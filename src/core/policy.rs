@@ -8,6 +8,12 @@ use super::quirks::Quirks;
 use super::route::TouchTemplate;
 use super::tags::json::JsonPointer;
 
+mod leases;
+mod states;
+
+pub use leases::{AbsentLease, LeaseAuth, LeaseGuards};
+pub use states::StoreMethod;
+
 /// The policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -157,40 +163,11 @@ pub enum Dialect {
     Azure,
     /// Azure Table Storage: its operations on entities, and its errors. Leases are those of [`Self::Native`].
     AzureTable,
+    /// The `http` backend of Terraform and `OpenTofu`: states, and their locks.
+    Terraform,
     /// A dialect of the tests.
     #[cfg(test)]
     Toy,
-}
-
-/// The operations that a lease keeps others from (`lease.guards`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LeaseGuards {
-    /// Writing: shared read, exclusive write.
-    Write,
-    /// Reading: shared write, exclusive read.
-    Read,
-    /// Reading and writing.
-    ReadAndWrite,
-    /// Deleting only.
-    Delete,
-}
-
-/// Whose credentials decide who may lease a resource (`lease.auth`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseAuth {
-    /// The upstream's: the proxy first requests the resource with the client's credentials.
-    Probe,
-    /// No one's: every client that can reach the proxy may.
-    None,
-}
-
-/// Whether a resource that does not exist can be leased (`lease.absent`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AbsentLease {
-    /// It can be leased.
-    Allow,
-    /// It cannot be leased.
-    Refuse,
 }
 
 /// The rules for the leases of one route.
@@ -324,6 +301,10 @@ pub struct GuardRules {
     pub idempotency_ttl: Duration,
     /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
     pub metadata_suffix: Option<Box<str>>,
+    /// The method by which the backend gets a state.
+    pub store_method: StoreMethod,
+    /// The end of the paths of locks (`lock_suffix`), if they have paths of their own.
+    pub lock_suffix: Option<Box<str>>,
     /// The dialect of the route's clients.
     pub dialect: Dialect,
     /// The differences between that dialect and plain HTTP.

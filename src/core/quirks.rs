@@ -10,6 +10,8 @@ pub enum ServiceKind {
     Plain,
     /// Azure Storage: a closed list of operations, whose answers are rewritten.
     Azure,
+    /// The `http` backend of Terraform: states with locks.
+    Terraform,
     /// That of the tests.
     #[cfg(test)]
     Toy,

@@ -35,7 +35,7 @@ fn any_text_is_escaped() {
 fn a_client_is_told_of_the_cause_what_it_may_know() {
     let mut refusal = Refusal::new(Code::PreconditionFailed, "").because(Reason::StaleTag);
     refusal.request_id = Some(RequestId(0xa1));
-    let lease = LeaseInTheWay { holder: Some("ann".into()), remaining: Some(Duration::from_millis(9_900)) };
+    let lease = LeaseInTheWay { holder: Some("ann".into()), remaining: Some(Duration::from_millis(9_900)), note: None };
     *refusal.cause_mut() = Cause {
         sent_tag: Some("\"a\"".into()),
         current_tag: Some("\"b\"".into()),

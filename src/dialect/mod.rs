@@ -36,6 +36,7 @@ pub mod lists;
 pub mod native;
 pub mod s3;
 pub mod settings;
+pub mod terraform;
 #[cfg(test)]
 mod toy;
 pub mod xml;
@@ -53,6 +54,7 @@ impl Dialect {
         ("s3", Self::S3),
         ("azure", Self::Azure),
         ("azure-table", Self::AzureTable),
+        ("terraform", Self::Terraform),
         #[cfg(test)]
         ("toy", Self::Toy),
     ];
@@ -64,6 +66,7 @@ impl Dialect {
             Self::S3 => &s3::S3,
             Self::Azure => &azure::Azure,
             Self::AzureTable => &azure_table::AzureTable,
+            Self::Terraform => &terraform::Terraform,
             #[cfg(test)]
             Self::Toy => &toy::Toy,
         }

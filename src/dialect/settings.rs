@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use crate::core::quirks::Quirks;
+use http::Method;
+
+use crate::core::{
+    policy::{AbsentLease, StoreMethod},
+    quirks::Quirks,
+};
 
 /// The data of a dialect.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,14 @@ pub struct Defaults {
     pub client_break: bool,
     /// `lease.infinite`.
     pub infinite: bool,
+    /// `lease.bind`.
+    pub bind: bool,
+    /// `lease.absent`.
+    pub absent: AbsentLease,
+    /// `append_methods`.
+    pub append_methods: &'static [Method],
+    /// `store_method`.
+    pub store_method: StoreMethod,
 }
 
 /// The demands of a dialect on the configuration of a route.
@@ -49,4 +62,6 @@ pub struct Demands {
     pub acquires_on_read: bool,
     /// Whether a DELETE can wait until no client holds a lease.
     pub deletes_can_wait: bool,
+    /// Whether its leases are the locks of states: they have no end, and keep others from writing alone.
+    pub locks_states: bool,
 }

@@ -39,7 +39,7 @@ pub(crate) mod refusals;
 mod request;
 mod services;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod write;
 
 pub use answer::{Answer, Relayed};

@@ -24,7 +24,6 @@ impl Guard {
     /// # Errors
     ///
     /// The operation is denied, or its route has no leases.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the services that take lease steps of their own come next"))]
     pub(crate) async fn operate_lease(
         &self,
         client: &mut dyn Client,

@@ -11,9 +11,10 @@ use std::{
 use async_trait::async_trait;
 
 mod fixture;
+mod message;
 mod transport;
 
-pub(super) use fixture::{Fixture, OWNER, Response};
+pub(crate) use fixture::{Fixture, OWNER, Response};
 
 use crate::{
     clock::Clock,
@@ -30,12 +31,12 @@ use crate::{
 };
 
 /// The dialect of this name.
-pub(super) fn dialect(name: &str) -> Dialect {
+pub(crate) fn dialect(name: &str) -> Dialect {
     Dialect::NAMES.iter().find(|(known, _)| *known == name).expect("the dialect has a name").1
 }
 
 /// A clock that stands still until a test moves it.
-pub(super) struct TestClock(Mutex<Course>);
+pub(crate) struct TestClock(Mutex<Course>);
 
 /// The course of a clock from some moment on.
 struct Course {
@@ -73,7 +74,7 @@ impl Clock for TestClock {
 
 /// The way in which an operation of the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The store returns that it is not available.
     Unavailable,
     /// The store returns that it has lost acknowledged writes.
@@ -88,7 +89,7 @@ pub(super) enum Fault {
 
 /// The operations that fail, counted from 0 since [`FaultyStore::fail`] was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(crate) enum When {
     Never,
     /// Only the operation with this number.
     Once(u64),
@@ -98,14 +99,14 @@ pub(super) enum When {
 
 /// The number of operations by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub(super) reads: u64,
-    pub(super) swaps: u64,
-    pub(super) times: u64,
+pub(crate) struct Asked {
+    pub(crate) reads: u64,
+    pub(crate) swaps: u64,
+    pub(crate) times: u64,
 }
 
 /// A memory store that fails on demand, with a clock under the test's control.
-pub(super) struct FaultyStore {
+pub(crate) struct FaultyStore {
     inner: MemoryStore,
     clock: Arc<TestClock>,
     plan: Mutex<(Fault, When)>,
@@ -116,7 +117,7 @@ pub(super) struct FaultyStore {
 }
 
 impl FaultyStore {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clock = Arc::new(TestClock::new());
         let day_seconds = Duration::from_secs(24 * 3600);
         let room = Room { records: 1000, bytes: 1 << 30 };
@@ -127,60 +128,60 @@ impl FaultyStore {
     }
 
     /// The same, but other processes use the store too.
-    pub(super) fn shared() -> Self {
+    pub(crate) fn shared() -> Self {
         Self { is_shared: true, ..Self::new() }
     }
 
     /// The same, but each of the processes keeps the time itself.
-    pub(super) fn shared_without_clock() -> Self {
+    pub(crate) fn shared_without_clock() -> Self {
         Self { has_own_time: true, ..Self::shared() }
     }
 
     /// Fails in this way from now on, and restarts the counts.
-    pub(super) fn fail(&self, fault: Fault, when: When) {
+    pub(crate) fn fail(&self, fault: Fault, when: When) {
         *self.plan.lock().unwrap() = (fault, when);
         self.operations.store(0, Ordering::Relaxed);
         *self.asked.lock().unwrap() = Asked::default();
     }
 
     /// Returns the number of operations by kind since [`fail`](Self::fail) was called.
-    pub(super) fn asked(&self) -> Asked {
+    pub(crate) fn asked(&self) -> Asked {
         *self.asked.lock().unwrap()
     }
 
     /// Returns the number of operations since [`fail`](Self::fail) was called.
-    pub(super) fn operations(&self) -> u64 {
+    pub(crate) fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
 
     /// Lets time pass.
-    pub(super) fn pass(&self, milliseconds: u64) {
+    pub(crate) fn pass(&self, milliseconds: u64) {
         self.clock.turn(|now| now.plus(Duration::from_millis(milliseconds)), None);
     }
 
     /// Sets the clock back.
-    pub(super) fn go_back(&self, milliseconds: u64) {
+    pub(crate) fn go_back(&self, milliseconds: u64) {
         let back = |now: StoreTime| StoreTime::from_milliseconds(now.milliseconds() - milliseconds);
         self.clock.turn(back, None);
     }
 
     /// Lets the clock run from now on, at this percentage of the real time.
-    pub(super) fn run(&self, percent: u64) {
+    pub(crate) fn run(&self, percent: u64) {
         self.clock.turn(|now| now, Some(percent));
     }
 
     /// Returns the time, whatever else fails.
-    pub(super) fn time(&self) -> StoreTime {
+    pub(crate) fn time(&self) -> StoreTime {
         self.clock.now()
     }
 
     /// Returns the record, whatever else fails.
-    pub(super) async fn look(&self, key: &ResourceKey) -> Snapshot {
+    pub(crate) async fn look(&self, key: &ResourceKey) -> Snapshot {
         self.inner.read(key).await.unwrap()
     }
 
     /// Returns the record of the only write with an idempotency key, whatever else fails.
-    pub(super) async fn attempt(&self) -> (ResourceKey, Snapshot) {
+    pub(crate) async fn attempt(&self) -> (ResourceKey, Snapshot) {
         let records = self.inner.scan(None, 1_000).await.unwrap();
         let mut attempts = records.into_iter().filter(|(key, _)| key.is_of_keyed_write());
         let first = attempts.next().expect("a write with a key");
@@ -189,7 +190,7 @@ impl FaultyStore {
     }
 
     /// Replaces the record like another process, whatever else fails.
-    pub(super) async fn put(&self, key: &ResourceKey, next: Record) {
+    pub(crate) async fn put(&self, key: &ResourceKey, next: Record) {
         let revision = self.look(key).await.revision;
         assert!(matches!(self.inner.swap(key, revision, next).await, Ok(Swapped::Done(_))));
     }

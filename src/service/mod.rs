@@ -17,6 +17,7 @@ use crate::{
 
 mod azure_blob;
 mod operation;
+mod terraform;
 #[cfg(test)]
 mod toy;
 
@@ -75,6 +76,7 @@ impl Service<'_> {
             }
             // Boxed, so that the futures of plain requests stay small.
             ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
+            ServiceKind::Terraform => Box::pin(self.answer_of_states(client, guarded, call)).await,
             #[cfg(test)]
             ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,
         }

@@ -6,7 +6,7 @@ use http::{HeaderName, Method};
 
 use crate::core::policy::{
     Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, ProbeAuth,
-    ReadConsistency, Require, TagAfterWrite, TagSource,
+    ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
 };
 
 /// Returns rules with the documented defaults.
@@ -47,6 +47,8 @@ pub(crate) fn guard() -> GuardRules {
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
         metadata_suffix: None,
+        store_method: StoreMethod::AsSent,
+        lock_suffix: None,
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),
         also_changes: Vec::new(),

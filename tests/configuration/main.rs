@@ -20,6 +20,7 @@ mod leases;
 mod limits;
 mod messages;
 mod one_key;
+mod states;
 mod stores;
 mod tags;
 mod telemetry;

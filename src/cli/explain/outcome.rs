@@ -18,9 +18,12 @@ use crate::{
         time::StoreTime,
         verdict::required,
     },
-    dialect::{Incoming, Intent},
+    dialect::{Call, Incoming, Intent},
     routing::{GuardedRequest, door::Door},
 };
+
+/// The outcome of an operation on a lease.
+const LEASE_DECIDES: &str = "the state of the lease decides";
 
 /// Explains what becomes of a request, and what a write needs.
 pub(super) fn outcome(
@@ -81,7 +84,11 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
 }
 
 fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let class = guard.class_of(&guarded.methods.judged);
+    let (class, incoming) = (guard.class_of(&guarded.methods.judged), incoming(guarded, request));
+    let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease).ok();
+    if let Some(Call { intent: Intent::Lease, operation: Some(name), .. }) = call {
+        return vec![("operation", name.to_owned()), ("outcome", LEASE_DECIDES.to_owned())];
+    }
     if class == MethodClass::Unjudged {
         return vec![("outcome", "it passes unjudged; ifmatch adds its fields to what the upstream allows".to_owned())];
     }
@@ -101,7 +108,9 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
             lines.push(("also changes", paths.join(", ")));
         }
     }
-    let incoming = incoming(guarded, request);
+    if let Some(sent) = call.and_then(|call| call.forwarded) {
+        lines.push(("sent as", format!("{} {}", sent.method, String::from_utf8_lossy(&sent.target))));
+    }
     let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|refused| {
         let (refusal, remedy) = *refused;
         refused_in(guard, incoming, &refusal) + remedy
@@ -120,7 +129,7 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
     let plain = |refusal| Box::new((refusal, ""));
     let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease).map_err(plain)?;
     if call.intent == Intent::Lease {
-        return Ok("the state of the lease decides".to_owned());
+        return Ok(LEASE_DECIDES.to_owned());
     }
     let class = guard.class_of(&guarded.methods.judged);
     if class != MethodClass::Read {

@@ -1,6 +1,6 @@
 //! The keys of a guarded route.
 
-use super::{check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, tags};
+use super::{check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, states, tags};
 use crate::{
     config::{
         Word,
@@ -29,6 +29,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     suits_dialect(check, keys, policy, &guard);
     tags::go_together(check, keys, &guard);
     metadata::suits_route(check, keys, &guard);
+    states::suit_dialect(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     guard
 }

@@ -18,6 +18,7 @@ mod prefixes;
 mod routes;
 mod server;
 mod shared;
+mod states;
 mod store;
 mod tags;
 mod tls;
@@ -58,6 +59,7 @@ pub(super) fn validate(
     touches::refuse_unguarded(&mut check, &routes);
     writes_to::check(&mut check, &routes);
     store::refuse_weak(&mut check, &store, &routes);
+    store::warn_of_lost_locks(&mut check, &store, &routes);
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }

@@ -69,6 +69,22 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
     }
 }
 
+/// Warns of locks without an end that a restart ends: their clients count on them.
+pub(super) fn warn_of_lost_locks(check: &mut Check<'_>, store: &StoreSettings, routes: &[Placed]) {
+    if !matches!(store.kind, StoreKind::Memory) {
+        return;
+    }
+    let has_locks = |placed: &&Placed| {
+        let guard = placed.route.as_ref().and_then(|route| route.guard.as_ref());
+        guard.is_some_and(|guard| guard.dialect.grammar().facts().demands.locks_states)
+    };
+    for placed in routes.iter().filter(has_locks) {
+        let message = format!("the locks of route {:?} end with the process: its store is the memory", placed.name);
+        let hint = "write kind = \"disk\" and a path in [store], or use one that proxies share";
+        check.warn(placed.span.clone(), message, hint);
+    }
+}
+
 /// Returns the file of the disk store. It has no default, because its operator must know where the leases are.
 fn file(check: &mut Check<'_>, raw: &StoreKeys) -> PathBuf {
     const EXAMPLE: &str = "write path = \"/var/lib/ifmatch/leases\", or another file on a disk of this machine";

@@ -77,6 +77,16 @@ fn who_is_refused_learns_how_long_to_wait_and_for_whom() {
 }
 
 #[test]
+fn a_break_that_names_a_lease_ends_that_one_alone() {
+    let mut resource = leased();
+    assert!(matches!(resource.lease(Action::BreakNamed { id: id(B) }), Err(Denied::NotPresent)));
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Leased);
+    assert_eq!(resource.must(Action::BreakNamed { id: id(A) }), Done::Broken { remaining: Duration::ZERO });
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Broken);
+    resource.must(acquire(Some(id(B)), fixed(60)));
+}
+
+#[test]
 fn nobody_is_granted_a_lease_while_a_write_of_the_earlier_holder_is_in_flight_or_in_doubt() {
     let mut resource = leased();
     let begun = resource.begin(Standing::Holder);

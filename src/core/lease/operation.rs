@@ -44,6 +44,11 @@ pub enum Action {
         /// end, and an infinite one ends at once.
         period: Option<Duration>,
     },
+    /// Ends the lease with this id at once, whoever holds it.
+    BreakNamed {
+        /// The id.
+        id: LeaseId,
+    },
 }
 
 /// The properties of the lease that a client wants to acquire.

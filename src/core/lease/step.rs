@@ -40,6 +40,7 @@ pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result
         Action::Change { id, proposed } => current.change(id, proposed, principal)?,
         Action::Release { id } => current.release(id, principal)?,
         Action::Break { period } => current.end(period, |_lease| true)?,
+        Action::BreakNamed { id } => current.end(Some(Duration::ZERO), |lease| lease.id == id)?,
     };
     let mut record = current.record_with(leases);
     if matches!(done, Done::Acquired { is_new: true, .. }) {

@@ -21,7 +21,7 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Fresh, Grammar, Incoming, LeaseOperation,
-        Random, Response, blocks::BlockGrammar, description::DescriptionGrammar, lists::ListGrammar,
+        Random, Response, blocks::BlockGrammar, description::DescriptionGrammar, lists::ListGrammar, native,
     },
 };
 
@@ -59,6 +59,7 @@ static FACTS: DialectFacts = DialectFacts {
         version_after_write: true,
         client_break: true,
         infinite: true,
+        ..native::FACTS.defaults
     },
     demands: Demands {
         leases: true,
@@ -74,6 +75,7 @@ static FACTS: DialectFacts = DialectFacts {
         lease_durations: Some((Duration::from_secs(15), Duration::from_secs(60))),
         acquires_on_read: false,
         deletes_can_wait: false,
+        ..native::FACTS.demands
     },
 };
 

@@ -39,6 +39,7 @@ fn told(fields: &[(HeaderName, &'static str)]) -> String {
         Ok(Action::Change { id, proposed }) => format!("change {} {}", name(id), name(proposed)),
         Ok(Action::Release { id }) => format!("release {}", name(id)),
         Ok(Action::Break { period }) => format!("break {period:?}"),
+        Ok(Action::BreakNamed { id }) => format!("break {}", name(id)),
         Err(refusal) => refusal.service.expect("Azure's name").code.to_owned(),
     }
 }

@@ -1,12 +1,12 @@
 //! The grammar of the native dialect, which every dialect shares unless its own grammar differs.
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Method};
 
 use super::{presented_id, presented_id_at_destination};
 use crate::{
     core::{
         http::{cors::is_preflight, readings::destination::forbids_overwrite},
-        policy::{GuardRules, MethodClass},
+        policy::{AbsentLease, GuardRules, MethodClass, StoreMethod},
         quirks::{Quirks, ServiceKind},
         records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
@@ -48,6 +48,10 @@ pub static FACTS: DialectFacts = DialectFacts {
         version_after_write: false,
         client_break: false,
         infinite: false,
+        bind: false,
+        absent: AbsentLease::Refuse,
+        append_methods: &[Method::POST],
+        store_method: StoreMethod::AsSent,
     },
     demands: Demands {
         leases: false,
@@ -57,6 +61,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         lease_durations: None,
         acquires_on_read: true,
         deletes_can_wait: true,
+        locks_states: false,
     },
 };
 

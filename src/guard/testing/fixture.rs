@@ -10,12 +10,12 @@ use std::{
 
 use http::{HeaderMap, Method};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::{Mutex, MutexGuard},
 };
 
-use super::{Asked, Fault, FaultyStore, When, transport::NotingTransport};
+use super::{Asked, Fault, FaultyStore, When, message::read_request, transport::NotingTransport};
 use crate::{
     config::Config,
     core::{
@@ -93,19 +93,6 @@ fn refused(status: u16, is_head: bool) -> String {
     let content = if is_head { "" } else { "no rights" };
     let fields = "WWW-Authenticate: Basic\r\nLocation: /login\r\nContent-Type: text/plain";
     format!("HTTP/1.1 {status} Refused\r\n{fields}\r\nContent-Length: 9\r\n\r\n{content}")
-}
-
-/// Returns the head of the next request in lower case, and its body. Returns `None` at the end of the connection.
-async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.ok()?);
-    }
-    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    stream.read_exact(&mut body).await.ok()?;
-    Some((head, body))
 }
 
 /// A guard in front of a backend, on a store that fails on demand.
@@ -373,6 +360,11 @@ impl Fixture {
     pub(crate) async fn last_field(&self, name: &str) -> Option<String> {
         let head = self.backend.last_write.lock().await;
         head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned)
+    }
+
+    /// Returns the first line of the last write that the backend has received, in lower case.
+    pub(crate) async fn last_write(&self) -> String {
+        self.backend.last_write.lock().await.lines().next().unwrap_or_default().to_owned()
     }
 
     pub(crate) fn writes(&self) -> usize {

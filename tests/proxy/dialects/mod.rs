@@ -1,4 +1,4 @@
-//! Dialects: clients of Azure and S3, unchanged, in front of backends that know nothing of either.
+//! Dialects: clients of Azure, S3 and Terraform, unchanged, in front of backends that know nothing of either.
 
 mod azure_block_owners;
 pub mod azure_blocks;
@@ -17,3 +17,4 @@ mod example_tables;
 mod s3;
 mod s3_empty_objects;
 mod signed_requests;
+mod terraform;

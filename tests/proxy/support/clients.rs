@@ -25,6 +25,14 @@ pub fn python_program(name: &str) -> Command {
     Command::new(installed(&format!("python/bin/{name}")))
 }
 
+/// A file of one of those packages.
+pub fn python_file(path: &str) -> PathBuf {
+    let versions = std::fs::read_dir(installed("python/lib")).expect("a directory");
+    let file = |version: std::fs::DirEntry| version.path().join("site-packages").join(path);
+    let found = versions.map(|version| file(version.expect("an entry"))).find(|file| file.exists());
+    found.unwrap_or_else(|| panic!("{path} is missing: run `make setup-test`"))
+}
+
 /// Where a package of `tests/node/package.json` lies.
 pub fn node_package(name: &str) -> PathBuf {
     installed(&format!("node/node_modules/{name}"))

@@ -24,6 +24,7 @@
 //! * [`azure`] are requests in the azure dialect.
 //! * [`engines`] are the real servers of stores that proxies share.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
+//! * [`terraform`] runs Terraform.
 //! * [`random`] is chance that a seed repeats.
 //! * [`tls`] is all of that over TLS.
 //! * [`workers`] are processes that share work items by leases.
@@ -59,6 +60,7 @@ pub mod response;
 pub mod scene;
 pub mod source;
 pub mod tables;
+pub mod terraform;
 pub mod tls;
 pub mod wait;
 pub mod workers;
