@@ -50,7 +50,7 @@ impl Request {
         let rules = rules_of(guarded)?;
         let mut head = self.head.clone();
         remove_conditions(&mut head);
-        [&DESTINATION, &OVERWRITE, &DEPTH].into_iter().for_each(|name| head.remove(name));
+        head.remove_all(|name| [&DESTINATION, &OVERWRITE, &DEPTH].contains(&name));
         head.set_raw_path(target)?;
         name_resource(&mut head, guarded)?;
         conditions.restore(&rules.etag_suffixes, rules.accept_weak_own);

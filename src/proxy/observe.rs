@@ -78,7 +78,10 @@ impl Observer {
         headers: &HeaderMap,
     ) -> Observation {
         let seen = self.resources.get_with_by_ref(key, Arc::default);
-        let is_write = matches!(guard.class_of(method), MethodClass::Write | MethodClass::UnclaimedWrite);
+        let is_write = matches!(
+            guard.class_of(method),
+            MethodClass::Write | MethodClass::UnclaimedWrite | MethodClass::TwoResources
+        );
         let mut events = seen.events.load(Ordering::SeqCst);
         if is_write {
             let others = seen.writes_in_flight.fetch_add(1, Ordering::SeqCst);

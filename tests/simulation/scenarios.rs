@@ -29,7 +29,14 @@ pub enum Meeting {
     WithMetadata,
     /// Like [`Meeting::Between`], on a resource with metadata.
     WithMetadataBetween,
+    /// On a document onto which the first request copies or moves an item, in two processes.
+    AtDestination,
+    /// On a document that the first request copies or moves onto an item, in two processes.
+    AtSource,
 }
+
+/// The meetings of a COPY or MOVE with another request.
+const MEETINGS_OF_TRANSFERS: [Meeting; 2] = [Meeting::AtDestination, Meeting::AtSource];
 
 const MEETINGS: [Meeting; 5] =
     [Meeting::InProcess, Meeting::Between, Meeting::ByAlias, Meeting::ByTouch, Meeting::OnDisk];
@@ -51,6 +58,7 @@ impl Meeting {
             Self::ByAlias => changes,
             Self::ByTouch => one.writes() && !one.is_of_lease(),
             Self::OnDisk => one.writes() && other.is_of_lease(),
+            Self::AtDestination | Self::AtSource => one.transfers(),
         }
     }
 }
@@ -84,6 +92,14 @@ pub fn all(faults: u32) -> Vec<Scenario> {
         let pairs = pairs.filter(|pair| meeting.is_of_interest(*pair));
         scenarios.extend(pairs.map(|pair| Scenario { source: Source::Version, pair, meeting, faults }));
     }
+    let transfers = [Operation::Copy, Operation::Move];
+    for (meeting, source) in
+        MEETINGS_OF_TRANSFERS.into_iter().flat_map(|meeting| SOURCES.map(|source| (meeting, source)))
+    {
+        let others = ALL.into_iter().chain(transfers);
+        let pairs = others.flat_map(|other| transfers.map(|one| (one, other)));
+        scenarios.extend(pairs.map(|pair| Scenario { source, pair, meeting, faults }));
+    }
     scenarios
 }
 
@@ -99,12 +115,17 @@ impl Scenario {
             item_touches_document: meeting.is_by_touch(),
             has_metadata: MEETINGS_WITH_METADATA.contains(&meeting),
             late_write_window: (5, 3),
+            require: if MEETINGS_OF_TRANSFERS.contains(&meeting) { "never" } else { "always" },
             ..Options::plain(source)
         };
         let first = match meeting {
-            Meeting::InProcess | Meeting::Between | Meeting::WithMetadata | Meeting::WithMetadataBetween => "/docs/1",
+            Meeting::InProcess
+            | Meeting::Between
+            | Meeting::WithMetadata
+            | Meeting::WithMetadataBetween
+            | Meeting::AtSource => "/docs/1",
             Meeting::ByAlias => "/alias/1",
-            Meeting::ByTouch | Meeting::OnDisk => "/items/1",
+            Meeting::ByTouch | Meeting::OnDisk | Meeting::AtDestination => "/items/1",
         };
         let steps = [(first, one), ("/docs/1", other)];
         let step = |operation, target: &str| Step { operation, target: target.to_owned(), manner: Manner::default() };
@@ -112,7 +133,7 @@ impl Scenario {
         if (one, other) != (Operation::Create, Operation::Create) {
             prologue[0].push(step(Operation::Create, "/docs/1"));
         }
-        if meeting.is_by_touch() {
+        if meeting.is_by_touch() || MEETINGS_OF_TRANSFERS.contains(&meeting) {
             prologue[0].push(step(Operation::Create, "/items/1"));
         }
         for (client, (target, operation)) in steps.iter().enumerate() {
@@ -126,9 +147,12 @@ impl Scenario {
         let (keeping, proxies) = match meeting {
             Meeting::InProcess | Meeting::WithMetadata => (Keeping::Memory, 1),
             Meeting::OnDisk => (Keeping::Disk, 1),
-            Meeting::Between | Meeting::ByAlias | Meeting::ByTouch | Meeting::WithMetadataBetween => {
-                (Keeping::Shared, 2)
-            }
+            Meeting::Between
+            | Meeting::ByAlias
+            | Meeting::ByTouch
+            | Meeting::WithMetadataBetween
+            | Meeting::AtDestination
+            | Meeting::AtSource => (Keeping::Shared, 2),
         };
         Arc::new(Setting {
             config: config(&options.text()),

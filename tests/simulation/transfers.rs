@@ -93,7 +93,9 @@ impl Inner {
             self.ledger.requests[number].applied += 1;
             let beside = [&source, &target].into_iter().find_map(|name| self.beside(name, number, |_| true));
             let how = beside.or_else(|| self.ledger.transferred(number, (sent, &target), &before, now));
-            how.into_iter().for_each(|how| self.ledger.breaks(how));
+            if let Some(how) = how {
+                self.ledger.breaks(how);
+            }
         }
         response
     }

@@ -19,7 +19,7 @@ use crate::{
         verdict::required,
     },
     dialect::{Call, Incoming, Intent},
-    routing::{GuardedRequest, door::Door},
+    routing::{GuardedDestination, GuardedRequest, door::Door},
 };
 
 /// The outcome of an operation on a lease.
@@ -95,6 +95,7 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
     let kind = match class {
         MethodClass::Read => "a read",
         MethodClass::UnclaimedWrite => "a write that runs beside others",
+        MethodClass::TwoResources => "a write of two resources",
         _ => "a write",
     };
     let mut lines = vec![("method", format!("{} is {kind}", guarded.methods.judged))];
@@ -110,6 +111,15 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
     }
     if let Some(sent) = call.and_then(|call| call.forwarded) {
         lines.push(("sent as", format!("{} {}", sent.method, String::from_utf8_lossy(&sent.target))));
+    }
+    if let Some(GuardedDestination { request: destination, .. }) = guarded.destination.as_deref() {
+        let demand = guard_of_destination(guarded).map(|rules| rules.demand_at_destination(&guarded.methods.judged));
+        let needs = match demand {
+            Some(Require::Existing | Require::Always) => "Overwrite: F if something is there",
+            Some(Require::Never) | None => "nothing; Overwrite: F is judged",
+        };
+        lines.push(("destination", format!("{}, on route {:?}", destination.key, destination.route.name)));
+        lines.push(("needs there", needs.to_owned()));
     }
     let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|refused| {
         let (refusal, remedy) = *refused;
@@ -144,17 +154,32 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
         return Ok("it is answered with a tag, or with 304 or 412 by its preconditions".to_owned());
     }
     let (demand, conditions) = (guard.demand(&guarded.methods.judged), &call.conditions);
+    if let (Some(destination), Some(rules)) = (&guarded.destination, guard_of_destination(guarded))
+        && call.destination.lease_id.is_none()
+        && requirement(demand, guard.allow_any, conditions, &Representation::Unknown) != Requirement::Missing
+    {
+        judge_use(&nothing_known(), rules.lease.as_ref(), destination.request.methods.usages, None, None)
+            .map_err(|denied| plain(guard.dialect.grammar().use_denied(denied)))?;
+    }
     let passes = match requirement(demand, guard.allow_any, conditions, &Representation::Unknown) {
         Requirement::Missing if conditions.if_match == Some(TagCondition::Any) => {
             return Err(Box::new((required(guard, conditions), " (If-Match: * is enough only with allow_any = true)")));
         }
         Requirement::Missing => return Err(plain(required(guard, conditions))),
+        Requirement::Satisfied | Requirement::NeedsExistence if guarded.destination.is_some() => {
+            "it is judged against the current states of its source and of its destination"
+        }
         Requirement::NeedsExistence => "the current state of the resource decides if that is enough",
         Requirement::Satisfied if conditions.is_empty() => "it passes without a precondition",
         Requirement::Satisfied if guard.etag == TagSource::Delegate => "the backend judges its preconditions",
         Requirement::Satisfied => "its preconditions are judged against the current state",
     };
     Ok(passes.to_owned())
+}
+
+/// The rules by which the destination of a COPY or MOVE is judged.
+fn guard_of_destination(guarded: &GuardedRequest) -> Option<&GuardRules> {
+    guarded.destination.as_ref()?.request.route.guard.as_deref()
 }
 
 /// The record of a resource of which nothing is known.

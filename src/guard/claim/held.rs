@@ -39,10 +39,16 @@ use crate::{
 pub(crate) struct Held {
     /// The mark on the write's own resource.
     own: Claim,
+    /// Its other marks, if it makes any.
+    others: Option<Box<OtherMarks>>,
+}
+
+/// The marks of a write beside that on its own resource.
+struct OtherMarks {
     /// Whether the write only reads its own resource.
     only_reads_own: bool,
     /// The mark on its destination, if it is a COPY or MOVE.
-    destination: Option<Box<Claim>>,
+    destination: Option<Claim>,
     /// The marks on the resources that the write touches.
     touched: Vec<Claim>,
 }
@@ -54,7 +60,7 @@ pub(crate) type Standings = (Standing, Option<Standing>);
 #[derive(Default)]
 struct Marks {
     own: Option<Claim>,
-    destination: Option<Box<Claim>>,
+    destination: Option<Claim>,
     touched: Vec<Claim>,
 }
 
@@ -91,8 +97,8 @@ impl Held {
 
     /// Takes the mark on the destination out, to be settled on its own.
     pub(crate) fn take_destination(&mut self) -> Option<Self> {
-        let own = *self.destination.take()?;
-        Some(Self { own, only_reads_own: false, destination: None, touched: Vec::new() })
+        let own = self.others.as_mut()?.destination.take()?;
+        Some(Self { own, others: None })
     }
 
     /// Records what became of the write, on all its resources. Returns `None` if the outcome was not recorded on its
@@ -109,15 +115,17 @@ impl Held {
         shown: Option<Shown>,
         end: Option<WriteEnd>,
     ) -> Option<Settled> {
-        let Self { own, only_reads_own, destination, touched } = self;
-        if let Some(destination) = destination {
-            Box::pin(settle_all([*destination], outcome, end)).await;
-        }
-        if !touched.is_empty() {
-            // Boxed, so that the futures of other writes stay small.
-            Box::pin(settle_all(touched, outcome, end)).await;
-        }
-        let outcome = if only_reads_own { outcome.of_what_is_read() } else { outcome };
+        let Self { own, others } = self;
+        let outcome = match others {
+            Some(others) => {
+                let OtherMarks { only_reads_own, destination, touched } = *others;
+                // Boxed, so that the futures of other writes stay small.
+                Box::pin(settle_all(destination, outcome, end)).await;
+                Box::pin(settle_all(touched, outcome, end)).await;
+                if only_reads_own { outcome.of_what_is_read() } else { outcome }
+            }
+            None => outcome,
+        };
         own.settle_shown(outcome, learned, shown, end).await
     }
 }
@@ -135,9 +143,7 @@ impl Claims {
     ) -> Result<Holding, StoreError> {
         if places.is_single() {
             return Ok(match self.mark(request, seen, kind, standings.0).await? {
-                Marked::Done(own) => {
-                    Holding::Done(Held { own, only_reads_own: false, destination: None, touched: Vec::new() })
-                }
+                Marked::Done(own) => Holding::Done(Held { own, others: None }),
                 Marked::Conflict(current) => Holding::Conflict(current),
                 Marked::Full => Holding::Full,
             });
@@ -158,13 +164,15 @@ impl Claims {
         let Marks { own, destination, touched } = marks;
         match (held, own) {
             (Ok(None), Some(mut own)) => {
-                for mark in touched.iter().chain(destination.as_deref()) {
+                for mark in touched.iter().chain(&destination) {
                     own.bounded_by(mark);
                 }
-                Ok(Holding::Done(Held { own, only_reads_own: request.only_reads_target(), destination, touched }))
+                let only_reads_own = request.only_reads_target();
+                let others = Some(Box::new(OtherMarks { only_reads_own, destination, touched }));
+                Ok(Holding::Done(Held { own, others }))
             }
             (held, own) => {
-                let own = own.into_iter().chain(destination.map(|mark| *mark));
+                let own = own.into_iter().chain(destination);
                 settle_all(touched.into_iter().chain(own), Outcome::NotApplied, None).await;
                 held.map(|why| why.unwrap_or(Holding::Taken))
             }
@@ -207,7 +215,7 @@ impl Claims {
             if touched.is_destination {
                 // It was judged by this very record.
                 match self.mark_destination(request, &seen, at_destination).await? {
-                    Some(mark) => marks.destination = Some(Box::new(mark)),
+                    Some(mark) => marks.destination = Some(mark),
                     None => return Ok(Touching::Taken),
                 }
                 continue;

@@ -12,8 +12,10 @@ const CONFIGURATIONS: usize = 12;
 const REQUESTS: usize = 25;
 
 /// Refusals that the request and the configuration alone decide. `explain` must foretell each of them.
-const FORETOLD: [&str; 10] = [
+const FORETOLD: [&str; 12] = [
     "ambiguous-target",
+    "destination-elsewhere",
+    "destination-is-source",
     "idempotency-key-missing",
     "lease-id-missing",
     "malformed-lease-header",
@@ -57,7 +59,8 @@ struct Sent {
 }
 
 fn request(random: &mut Rng) -> Sent {
-    let methods = ["GET", "HEAD", "PUT", "PUT", "PATCH", "DELETE", "POST", "REPORT", "OPTIONS", "TRACE", "COPY"];
+    let methods =
+        ["GET", "HEAD", "PUT", "PUT", "PATCH", "DELETE", "POST", "REPORT", "OPTIONS", "TRACE", "COPY", "MOVE"];
     let targets = ["/doc/1", "/doc/1", "/doc/none", "/doc/a;b", "/doc/%2e%2e/x", "/doc//1", "/doc/1?a=b", "/nowhere"];
     // A key that another request has used is refused, which explain cannot know.
     let key = format!("\"{}\"", random.u64(..));
@@ -72,13 +75,18 @@ fn request(random: &mut Rng) -> Sent {
         ("Idempotency-Key", &key),
         ("Idempotency-Key", "no string"),
         ("X-HTTP-Method", "DELETE"),
+        ("Overwrite", "F"),
     ];
+    let destinations = ["/doc/2", "/doc/2", "/doc/1", "http://other.test/doc/2", "/doc/2?a", "/nowhere"];
     let count = random.usize(..4);
     let mut fields = random.choose_multiple(fields, count);
     fields.sort_unstable();
     fields.dedup_by_key(|(name, _)| *name);
-    let fields = fields.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
+    let mut fields: Vec<_> = fields.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
     let (method, target) = (random.choice(methods).expect("one"), random.choice(targets).expect("one"));
+    if matches!(method, "COPY" | "MOVE") && random.u8(..6) > 0 {
+        fields.push(("Destination", random.choice(destinations).expect("one").to_owned()));
+    }
     Sent { method, target, fields }
 }
 

@@ -21,7 +21,7 @@ pub(super) const GUARDED: &str = "policy = \"optimistic\"";
 const LEASED: &str = "policy = \"pessimistic\"\nlease.min = \"1s\"";
 pub(super) const OTHER_KEY: &str = "policy = \"optimistic\"\nkey = \"{rest}\"";
 /// So long nothing may happen that must not.
-const A_WHILE: Duration = Duration::from_millis(200);
+pub(super) const A_WHILE: Duration = Duration::from_millis(200);
 
 /// The file of a proxy with one route for every path, which has these lines.
 pub(super) fn file(backend: &Backend, route: &str) -> String {

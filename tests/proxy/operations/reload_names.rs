@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::reload::{GUARDED, OTHER_KEY, begin_reload, done, file, put_later, refused, start};
+use super::reload::{A_WHILE, GUARDED, OTHER_KEY, begin_reload, done, file, put_later, refused, start};
 use crate::support::{
     backend::{Answer, Backend},
     proxy::Proxy,
@@ -107,4 +107,33 @@ async fn another_key_where_retries_are_recognised_has_to_be_forced() {
     refused(&proxy.reload(&[]).await, 1, "routes all: their resources get other keys");
     assert_eq!((post().await, backend.count("POST", "/doc")), (204, 1), "it is recognised");
     done(&proxy.reload(&["--force"]).await, "routes changed: all");
+}
+
+/// The file of a proxy with a route for items, whose key this is, beside the one for all paths.
+fn file_of_items(backend: &Backend, key: &str) -> String {
+    let items = "name = \"items\"\npath = \"/items/{item}\"\nupstream = \"backend\"\npolicy = \"optimistic\"";
+    let file = file(backend, "require = \"never\"");
+    format!("{file}\n[[routes]]\n{items}\nrequire = \"never\"\ncollections = \"none\"\nkey = \"{key}\"\n")
+}
+
+/// Rule 20: a MOVE in flight has marked its destination under the old key.
+#[tokio::test]
+async fn a_change_of_the_key_of_a_destination_waits_for_the_move_that_leads_there() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let proxy = Arc::new(Proxy::start(&file_of_items(&backend, "{path}")).await);
+    let first = backend.hold("MOVE", "/doc");
+    let addr = proxy.addr();
+    let mover = tokio::spawn(async move { send(addr, "MOVE", "/doc", &[("Destination", "/items/1")], "").await });
+    let held = first.arrived().await;
+    proxy.rewrite(&file_of_items(&backend, "{item}"));
+    let reload = begin_reload(&proxy, &[]).await;
+    let second = put_later(&proxy, "/items/1", None, "two");
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!((backend.count("PUT", "/items/1"), reload.is_finished()), (0, false));
+    held.answer(Answer::stored()).await;
+    assert_eq!(mover.await.unwrap().status, 201);
+    done(&reload.await.unwrap(), "routes changed: items");
+    assert_eq!(second.await.unwrap().status, 204);
+    assert_eq!(backend.content("/items/1").as_deref(), Some("two"));
 }

@@ -6,6 +6,8 @@ use crate::{
     stores::shared_store::{addrs, pair},
     support::{
         backend::{Answer, Backend, Validators},
+        child::Child,
+        clients::python_program,
         engines::Engine,
         leases::{acquire, leasing},
         nginx::Nginx,
@@ -161,6 +163,43 @@ async fn a_collection_is_neither_copied_nor_replaced() {
     }
     assert!(nginx.root().join("e/two").exists() && nginx.root().join("d/one").exists());
     assert_eq!(transfer(proxy.addr(), "MOVE", "/d/one", "/e/one", &[]).await.status, 204);
+}
+
+/// `WsgiDAV` compares the scheme and the host in Destination with its own, and knows of collections.
+#[tokio::test]
+async fn a_server_of_webdav_copies_and_moves() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::create_dir(directory.path().join("root")).expect("a directory");
+    let (addr, _server) = Child::on_free_port("wsgidav", &directory.path().join("log"), |addr| {
+        let mut command = python_program("wsgidav");
+        let (host, port) = (addr.ip().to_string(), addr.port().to_string());
+        command.args(["--host", &host, "--port", &port, "--auth", "anonymous", "--no-config", "--root"]);
+        command.arg(directory.path().join("root"));
+        command
+    })
+    .await;
+    let lines = format!("etag = \"upstream\"\ncollections = \"detect\"\n{FREE}");
+    let proxy = Proxy::to(addr).route(&lines).start().await;
+    let (host, own) = (proxy.addr().to_string(), [("Host", "docs.test")]);
+    for target in [DOC, TEMPORARY] {
+        assert_eq!(put(proxy.addr(), target, &[("If-None-Match", "*")], target).await.status, 201, "{target}");
+    }
+    let before = get(proxy.addr(), DOC).await.etag();
+    for (method, destination) in [("COPY", format!("http://{host}/copy")), ("MOVE", format!("https://{host}{DOC}"))] {
+        let fields = [("Host", &*host)];
+        let answer = transfer(proxy.addr(), method, TEMPORARY, &destination, &fields).await;
+        assert!(matches!(answer.status, 201 | 204), "{method}: {answer:?}");
+        assert_eq!(answer.header("etag"), None, "{method}");
+    }
+    put_if_match(proxy.addr(), DOC, &before, "lost").await.refused(412, "precondition-failed");
+    assert_eq!((get(proxy.addr(), DOC).await.text(), get(proxy.addr(), TEMPORARY).await.status), (TEMPORARY, 404));
+    let named = transfer(proxy.addr(), "MOVE", "/copy", "http://docs.test/moved", &own).await;
+    assert_eq!(named.status, 201, "by another name of the proxy: {named:?}");
+    assert_eq!(send(proxy.addr(), "MKCOL", "/folder", &[], "").await.status, 201);
+    for (from, to) in [("/folder", "/other"), ("/moved", "/folder")] {
+        transfer(proxy.addr(), "MOVE", from, to, &[]).await.refused(501, "not-supported");
+    }
+    assert_eq!(transfer(proxy.addr(), "COPY", "/moved", "/folder/copy", &[]).await.status, 201);
 }
 
 /// Rule 3: a status that does not tell is unclear for both, and no answer is a doubt on both.
