@@ -145,7 +145,7 @@ setup-build: setup-compilers ## Install what the build needs and is missing (Deb
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
 setup-test: setup-browser setup-engines setup-gateways setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone systemd-analyze=systemd groff=groff-base
+	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone litmus=litmus cadaver=cadaver systemd-analyze=systemd groff=groff-base
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients

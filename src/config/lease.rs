@@ -51,11 +51,11 @@ section! {
         /// so that one client at one address can reach its own limit.
         max_per_address: usize = Count(max_per_principal.saturating_mul(10).clamp(1_000, 1_000_000)) in 1..=1_000_000;
         /// The duration of a lease if the client names none.
-        default: Duration = WholeSeconds(seconds(30)) in seconds(1)..=hours(24 * 7);
+        default: Duration = WholeSeconds(defaults.lease_times.default) in seconds(1)..=hours(24 * 7);
         /// The shortest duration that a client may request.
-        min: Duration = WholeSeconds(seconds(15)) in seconds(1)..=hours(24 * 7);
+        min: Duration = WholeSeconds(defaults.lease_times.min) in seconds(1)..=hours(24 * 7);
         /// The longest duration that a client may request.
-        max: Duration = WholeSeconds(seconds(60)) in seconds(1)..=hours(24 * 7);
+        max: Duration = WholeSeconds(defaults.lease_times.max) in seconds(1)..=hours(24 * 7);
         /// Whether a client may request an infinite lease.
         infinite: bool = Flag(defaults.infinite);
         /// Whether an operation that the lease guards needs a lease even if no client holds one.
@@ -65,7 +65,7 @@ section! {
         /// The largest number of clients that wait for the lease of one resource.
         max_waiters: usize = Count(64) in 0..=100_000;
         /// The longest time that a client may hold a lease, however often it renews the lease.
-        max_hold_time: Duration = Time(hours(1)) in seconds(1)..=hours(24 * 365);
+        max_hold_time: Duration = Time(defaults.lease_times.max_hold_time) in seconds(1)..=hours(24 * 365);
     }
 }
 

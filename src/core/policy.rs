@@ -9,9 +9,11 @@ use super::route::TouchTemplate;
 use super::tags::json::JsonPointer;
 
 mod leases;
+mod method_class;
 mod states;
 
 pub use leases::{AbsentLease, LeaseAuth, LeaseGuards};
+pub use method_class::MethodClass;
 pub use states::StoreMethod;
 
 /// The policy of a route.
@@ -165,6 +167,8 @@ pub enum Dialect {
     AzureTable,
     /// The `http` backend of Terraform and `OpenTofu`: states, and their locks.
     Terraform,
+    /// `WebDAV` class 2: locks by LOCK, UNLOCK and `If`, and errors in its XML.
+    WebDav,
     /// A dialect of the tests.
     #[cfg(test)]
     Toy,
@@ -315,23 +319,6 @@ pub struct GuardRules {
     pub lease: Option<LeaseRules>,
 }
 
-/// How a request acts on a resource (DESIGN, section 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MethodClass {
-    /// The method changes nothing.
-    Read,
-    /// The method replaces, changes or removes the resource.
-    Write,
-    /// The method appends, and runs beside other writes.
-    UnclaimedWrite,
-    /// The method is forwarded unjudged (OPTIONS).
-    Unjudged,
-    /// The method is refused with 405 (TRACE, CONNECT).
-    NotAllowed,
-    /// The method changes a second resource, which `Destination` names (COPY, MOVE).
-    TwoResources,
-}
-
 /// How long a body of unknown length may take to arrive before the response is sent without a tag of it. It is less than
 /// people notice, and more than most backends need for a page.
 const WAIT_FOR_UNKNOWN_LENGTH: Duration = Duration::from_millis(50);
@@ -359,19 +346,6 @@ impl GuardRules {
     pub fn demand_at_destination(&self, method: &Method) -> Require {
         let is_demanded = self.require != Require::Never && self.require_methods.contains(method);
         if is_demanded { Require::Existing } else { Require::Never }
-    }
-
-    /// The class of a method on this route.
-    pub fn class_of(&self, method: &Method) -> MethodClass {
-        match method.as_str() {
-            "GET" | "HEAD" => MethodClass::Read,
-            "OPTIONS" => MethodClass::Unjudged,
-            "TRACE" | "CONNECT" => MethodClass::NotAllowed,
-            "COPY" | "MOVE" => MethodClass::TwoResources,
-            _ if self.safe_methods.contains(method) => MethodClass::Read,
-            _ if self.append_methods.contains(method) => MethodClass::UnclaimedWrite,
-            _ => MethodClass::Write,
-        }
     }
 }
 

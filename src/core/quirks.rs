@@ -12,6 +12,8 @@ pub enum ServiceKind {
     Azure,
     /// The `http` backend of Terraform: states with locks.
     Terraform,
+    /// `WebDAV`: locks that are leases, and lists of properties that show them.
+    WebDav,
     /// That of the tests.
     #[cfg(test)]
     Toy,
@@ -53,6 +55,8 @@ pub struct Quirks {
     pub lease_answers_have_validators: bool,
     /// Whether an error that answers HEAD has fields that describe the content that GET would get.
     pub head_errors_have_content: bool,
+    /// Whether LOCK and UNLOCK use leases, PROPFIND and REPORT read, and OPTIONS tells so.
+    pub has_locks: bool,
     /// Whether the dialect is a closed list of operations, and refuses all others.
     pub is_closed_list: bool,
     /// The service that carries its requests out.

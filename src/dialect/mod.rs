@@ -21,10 +21,7 @@ use crate::core::{
     quirks::Quirks,
     records::record::Snapshot,
     refusal::{Code, Refusal},
-    tags::{
-        checksum::{Checksum, ChecksumKind},
-        precondition::Preconditions,
-    },
+    tags::{checksum::Checksum, precondition::Preconditions},
 };
 
 pub mod at_destination;
@@ -34,12 +31,16 @@ pub mod blocks;
 pub mod description;
 pub mod lists;
 pub mod native;
+mod part_checksum;
 pub mod s3;
 pub mod settings;
 pub mod terraform;
 #[cfg(test)]
 mod toy;
+pub mod webdav;
 pub mod xml;
+
+pub use part_checksum::PartChecksum;
 
 use at_destination::AtDestination;
 use blocks::{BlockGrammar, SentContent};
@@ -55,6 +56,7 @@ impl Dialect {
         ("azure", Self::Azure),
         ("azure-table", Self::AzureTable),
         ("terraform", Self::Terraform),
+        ("webdav", Self::WebDav),
         #[cfg(test)]
         ("toy", Self::Toy),
     ];
@@ -67,6 +69,7 @@ impl Dialect {
             Self::Azure => &azure::Azure,
             Self::AzureTable => &azure_table::AzureTable,
             Self::Terraform => &terraform::Terraform,
+            Self::WebDav => &webdav::WebDav,
             #[cfg(test)]
             Self::Toy => &toy::Toy,
         }
@@ -143,19 +146,6 @@ pub struct Call {
     pub cuts_parts: bool,
     /// The checksum of that part which the client wants with it.
     pub part_checksum: Option<PartChecksum>,
-}
-
-/// A checksum that a client wants with a part.
-#[derive(Clone, Debug)]
-pub struct PartChecksum {
-    /// Its kind.
-    pub kind: ChecksumKind,
-    /// The field that tells it, in Base64.
-    pub field: HeaderName,
-    /// The largest part that has one, in bytes. It is held in memory.
-    pub max_bytes: usize,
-    /// The refusal of a larger part.
-    pub too_large: fn() -> Refusal,
 }
 
 /// The head of a request to the upstream.

@@ -42,6 +42,21 @@ pub struct Defaults {
     pub append_methods: &'static [Method],
     /// `store_method`.
     pub store_method: StoreMethod,
+    /// The times of leases.
+    pub lease_times: LeaseTimes,
+}
+
+/// The default times of leases.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseTimes {
+    /// `lease.min`.
+    pub min: Duration,
+    /// `lease.default`.
+    pub default: Duration,
+    /// `lease.max`.
+    pub max: Duration,
+    /// `lease.max_hold_time`.
+    pub max_hold_time: Duration,
 }
 
 /// The demands of a dialect on the configuration of a route.

@@ -40,20 +40,22 @@ mod request;
 mod services;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod viewer;
 mod write;
 
 pub use answer::{Answer, Relayed};
 pub(crate) use answer::{Halt, not_modified_head, remove_validators};
 pub(crate) use knowledge::responses::not_modified_fields;
-#[cfg(test)]
 pub(crate) use lease::fresh_id;
 pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
+pub(crate) use probe::collection::TypeSeen;
 pub(crate) use probe::head::ask_for_identity;
 pub(crate) use read::ranges::{label_part, label_unsatisfiable};
 pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
-pub(crate) use request::{Request, incoming, remove_conditions};
+pub(crate) use request::{Request, incoming, remove_conditions, show_tags};
+pub(crate) use write::touches::host;
 pub(crate) use write::{WrittenContent, checksums::check as check_checksums};
 
 use claim::Claims;

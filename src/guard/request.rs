@@ -192,6 +192,11 @@ impl Request {
         self.place.destination.as_deref()
     }
 
+    /// The same, for a dialect that says more of it than its call.
+    pub(crate) fn destination_mut(&mut self) -> Option<&mut Self> {
+        self.place.destination.as_deref_mut()
+    }
+
     /// Whether an applied request leaves no representation of its target, with what its lease means.
     pub(crate) fn removes_target(&self) -> bool {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()

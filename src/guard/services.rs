@@ -1,9 +1,16 @@
 //! The access of services to the guard, beside its verbs.
 
+use std::sync::Arc;
+
 use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{Guard, Halt, Request, lease::Operated};
+use super::{
+    Guard, Halt, Request,
+    lease::{Operated, usage::is_open_to_all},
+    probe::collection::TypeSeen,
+    viewer::Viewer,
+};
 use crate::{
     body::{Bodies, Client},
     core::{
@@ -34,6 +41,37 @@ impl Guard {
         self.finish_expected_delete(client, request).await;
         let operated = Box::pin(self.leases.operate(client, request, rules, operation)).await;
         self.finish_delete_after(client, request, true, operated).await
+    }
+
+    /// Asks the upstream what it has at the target of a request. `None` if it does not know the question.
+    pub(crate) async fn type_of(&self, request: &Request) -> Result<Option<TypeSeen>, Halt> {
+        self.leases.probes.type_of(request).await
+    }
+
+    /// Lets a request go on to a refusal. If its client may not know of the resource, fails with the upstream's own answer.
+    pub(crate) async fn let_in(&self, request: &Request) -> Result<(), Halt> {
+        if is_open_to_all(request) {
+            return Ok(());
+        }
+        let snapshot = self.knowledge.record(request).await?;
+        self.leases.probes.let_in(request, &snapshot).await
+    }
+
+    /// Judges the preconditions of a request at this moment. Nothing keeps the state from changing.
+    pub(crate) async fn judge_now(&self, request: &Request) -> Result<(), Halt> {
+        let snapshot = self.knowledge.record(request).await?;
+        self.leases.probes.judge(request, &snapshot).await.map(drop)
+    }
+
+    /// Returns a view of the resources around that of a request.
+    pub(crate) fn viewer(&self, request: Request, received: RequestHeader) -> Viewer {
+        Viewer {
+            request,
+            received,
+            knowledge: Arc::clone(&self.knowledge),
+            claims: Arc::clone(&self.claims),
+            table: Arc::clone(self.table()),
+        }
     }
 
     /// Returns the budgets of bodies.

@@ -237,6 +237,10 @@ fn judge(
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // An operation that is on no list does not pass.
         _ if guard.quirks.is_closed_list => return taken.guarded(normal, methods, false, head),
+        // Its answer tells of the locks of this proxy.
+        MethodClass::Unjudged if guard.quirks.has_locks && !guard.observe => {
+            return taken.guarded(normal, methods, false, head);
+        }
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
             return taken.guarded(normal, methods, false, head);
         }

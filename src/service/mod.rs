@@ -20,6 +20,7 @@ mod operation;
 mod terraform;
 #[cfg(test)]
 mod toy;
+mod webdav;
 
 /// The operations of services, over one guard.
 pub(crate) struct Service<'a> {
@@ -77,6 +78,7 @@ impl Service<'_> {
             // Boxed, so that the futures of plain requests stay small.
             ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
             ServiceKind::Terraform => Box::pin(self.answer_of_states(client, guarded, call)).await,
+            ServiceKind::WebDav => Box::pin(self.answer_webdav(client, guarded, rules, call)).await,
             #[cfg(test)]
             ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,
         }

@@ -117,7 +117,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("lease = true", "`lease` takes a table, not boolean `true`"),
         ("[routes.lease]\nmaks = \"15s\"", "unknown key `maks`"),
         ("[routes.lease]\ninfinite = \"yes\"", "`infinite` takes true or false, not string \"yes\""),
-        ("dialect = \"webdav\"", "dialect cannot be \"webdav\""),
+        ("dialect = \"ftp\"", "dialect cannot be \"ftp\""),
         ("dialect = \"azur\"", "dialect cannot be \"azur\""),
         ("[routes.lease]\nauth = \"client\"", "lease.auth cannot be \"client\""),
         ("[routes.lease]\nabsent = \"create\"", "lease.absent cannot be \"create\""),

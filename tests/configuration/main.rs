@@ -269,7 +269,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(route.upstream.late_write_window, Duration::from_secs(30));
     let guard = route.guard.as_ref().expect("an optimistic route is guarded");
     assert_eq!((&guard.etag, guard.require, guard.on_write), (&TagSource::Content, Require::Always, OnWrite::Probe));
-    assert_eq!(guard.require_methods, ["PUT", "PATCH", "DELETE"]);
+    assert_eq!(guard.require_methods, ["PUT", "PATCH", "DELETE", "COPY", "MOVE"]);
     assert_eq!(guard.append_methods, ["POST"]);
     assert_eq!(guard.identity_headers, ["authorization", "cookie", "x-api-key", "api-key"]);
     let parameters =

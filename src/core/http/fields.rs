@@ -89,7 +89,7 @@ pub struct FieldRule {
 }
 
 /// The table, sorted by the first letter. If two lines match a name, the first one counts.
-pub static TABLE: [FieldRule; 57] = [
+pub static TABLE: [FieldRule; 60] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
@@ -104,6 +104,7 @@ pub static TABLE: [FieldRule; 57] = [
     written(field_names::FENCING_TOKEN.lower, FieldWriter::Proxy),
     of_hop("http2-settings"),
     FieldRule { writer: FieldWriter::Both, ..judged("host", Remover::Nobody) },
+    judged("if", Remover::Verdict),
     judged("if-match", Remover::Verdict),
     judged("if-none-match", Remover::Verdict),
     judged("if-modified-since", Remover::Verdict),
@@ -118,6 +119,7 @@ pub static TABLE: [FieldRule; 57] = [
     judged(field_names::LEASE_MODE.lower, Remover::Guard),
     judged(field_names::LEASE_BREAK_PERIOD.lower, Remover::Guard),
     judged("lease-*", Remover::Nobody),
+    judged("lock-token", Remover::Verdict),
     judged("origin", Remover::Nobody),
     judged("overwrite", Remover::Nobody),
     of_hop("proxy-authorization"),
@@ -128,6 +130,7 @@ pub static TABLE: [FieldRule; 57] = [
     judged("range", Remover::Verdict),
     judged("script-name", Remover::Nobody),
     of_hop("te"),
+    judged("timeout", Remover::Verdict),
     of_hop("trailer"),
     written("transfer-encoding", FieldWriter::Both),
     written("traceparent", FieldWriter::Both),

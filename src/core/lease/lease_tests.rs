@@ -41,9 +41,23 @@ fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_
     resource.pass_seconds(70);
     resource.must(acquire(Some(id(B)), fixed(60)));
     assert_eq!(write(&resource, A), Err(UseDenied::IdMismatch));
-    assert_eq!(resource.lease(Action::Renew { id: id(A) }), Err(Denied::IdMismatch));
+    assert_eq!(resource.lease(Action::Renew { id: id(A), duration: None }), Err(Denied::IdMismatch));
     assert_eq!(write(&resource, B), Ok(Standing::Holder));
     assert!(resource.snapshot.fence() > first_fence, "a backend that checks fences refuses it too");
+}
+
+#[test]
+fn a_renewal_may_name_another_duration() {
+    let mut resource = leased();
+    let renew = |duration| Action::Renew { id: id(A), duration };
+    assert_eq!(resource.must(renew(Some(fixed(20)))), Done::Renewed { duration: fixed(20) });
+    resource.pass(Duration::from_millis(19_999));
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Leased);
+    assert_eq!(resource.must(renew(None)), Done::Renewed { duration: fixed(20) }, "it stays");
+    resource.pass_seconds(20);
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Expired);
+    let beyond = resource.rules.max_hold_time + Duration::from_secs(1);
+    assert_eq!(resource.lease(renew(Some(LeaseDuration::Fixed(beyond)))), Err(Denied::BeyondHoldMax));
 }
 
 /// A write on another resource changes this one. Its writer is not the holder, and takes nothing from the holder.
@@ -105,7 +119,7 @@ fn nobody_is_granted_a_lease_while_a_write_of_the_earlier_holder_is_in_flight_or
 #[test]
 fn the_holder_renews_changes_reacquires_and_releases_beside_its_write() {
     let steps = [
-        Action::Renew { id: id(A) },
+        Action::Renew { id: id(A), duration: None },
         Action::Change { id: id(A), proposed: id(B) },
         acquire(Some(id(A)), fixed(30)),
         Action::Release { id: id(A) },
@@ -132,20 +146,20 @@ fn a_lease_that_ran_out_during_its_holders_write_can_be_renewed() {
     let mut resource = leased();
     let begun = resource.begin(Standing::Holder);
     resource.pass_seconds(60);
-    resource.must(Action::Renew { id: id(A) });
+    resource.must(Action::Renew { id: id(A), duration: None });
     resource.pass_seconds(60);
     resource.end(begun, Outcome::Applied, false);
-    resource.must(Action::Renew { id: id(A) });
+    resource.must(Action::Renew { id: id(A), duration: None });
 }
 
 #[test]
 fn a_renewal_waits_for_the_write_of_another_that_began_after_the_end() {
     let mut resource = expired();
     let begun = resource.begin(Standing::Free);
-    let denied = resource.lease(Action::Renew { id: id(A) });
+    let denied = resource.lease(Action::Renew { id: id(A), duration: None });
     assert!(matches!(denied, Err(Denied::Busy(_))), "{denied:?}");
     resource.end(begun, Outcome::NotApplied, false);
-    resource.must(Action::Renew { id: id(A) });
+    resource.must(Action::Renew { id: id(A), duration: None });
 }
 
 #[test]
@@ -160,7 +174,7 @@ fn a_write_of_another_that_was_or_may_have_been_applied_ends_the_memory_of_a_lea
         let mut resource = expired();
         let begun = resource.begin(Standing::Free);
         resource.end(begun, outcome, false);
-        assert_eq!(resource.lease(Action::Renew { id: id(A) }).is_ok(), kept, "{outcome:?}");
+        assert_eq!(resource.lease(Action::Renew { id: id(A), duration: None }).is_ok(), kept, "{outcome:?}");
     }
 }
 
@@ -169,7 +183,7 @@ fn a_write_whose_process_died_ends_the_memory_of_a_lease_unless_it_was_its_holde
     for (standing, kept) in [(Standing::Free, false), (Standing::Holder, true), (Standing::Unguarded, true)] {
         let mut resource = expired();
         resource.rules.remember_time = Duration::MAX;
-        resource.must(Action::Renew { id: id(A) });
+        resource.must(Action::Renew { id: id(A), duration: None });
         resource.must(acquire(Some(id(A)), fixed(60)));
         resource.pass_seconds(60);
         let (mark, _) = resource.begin(standing);
@@ -197,7 +211,7 @@ fn a_fence_names_a_holding() {
     resource.must(acquire(Some(id(A)), fixed(60)));
     resource.must(Action::Change { id: id(A), proposed: id(B) });
     resource.pass_seconds(60);
-    resource.must(Action::Renew { id: id(B) });
+    resource.must(Action::Renew { id: id(B), duration: None });
     assert_eq!(resource.snapshot.fence(), first, "no other client was granted it");
     resource.pass_seconds(60);
     resource.must(acquire(Some(id(B)), fixed(60)));
@@ -207,7 +221,7 @@ fn a_fence_names_a_holding() {
 #[test]
 fn a_holding_ends_at_last() {
     let mut resource = leased();
-    let renew = || Action::Renew { id: id(A) };
+    let renew = || Action::Renew { id: id(A), duration: None };
     for _ in 0..59 {
         resource.pass_seconds(59);
         resource.must(renew());
@@ -231,7 +245,7 @@ fn a_bound_lease_is_of_use_to_its_principal_alone() {
     let (record, _) = step(&resource.snapshot, by(A, acquire(Some(id(A)), fixed(60))), &resource.rules).unwrap();
     resource.swap(record);
     for (action, denied) in [
-        (Action::Renew { id: id(A) }, Denied::IdMismatch),
+        (Action::Renew { id: id(A), duration: None }, Denied::IdMismatch),
         (Action::Change { id: id(A), proposed: id(B) }, Denied::IdMismatch),
         (Action::Change { id: id(B), proposed: id(A) }, Denied::IdMismatch),
         (Action::Release { id: id(A) }, Denied::IdMismatch),

@@ -25,6 +25,8 @@ pub enum Action {
     Renew {
         /// The id of the holder.
         id: LeaseId,
+        /// The duration from now on, if it is to be another one.
+        duration: Option<LeaseDuration>,
     },
     /// Gives the lease another id.
     Change {

@@ -153,7 +153,7 @@ impl World {
                 self.resource.swap(record);
             }
             Event::Renew { by } => {
-                if let Ok(Done::Renewed { duration }) = self.lease(Action::Renew { id: self.id(by) }) {
+                if let Ok(Done::Renewed { duration }) = self.lease(Action::Renew { id: self.id(by), duration: None }) {
                     let promise = self.promise(by).as_mut().expect("only a holder renews");
                     assert!(!promise.is_overwritten, "a renewal proves that no other client has written");
                     promise.until = duration.end(now);

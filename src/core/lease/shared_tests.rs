@@ -93,7 +93,7 @@ fn each_holder_has_a_duration_a_fence_and_an_end_of_its_own() {
     assert_eq!(used(&resource, Usage::Write, Some(B)), Err(UseDenied::Lost));
     assert_eq!(used(&resource, Usage::Write, None), Err(UseDenied::IdMissing), "A holds it still");
     let earlier = fence(&resource, B);
-    resource.must(Action::Renew { id: id(B) });
+    resource.must(Action::Renew { id: id(B), duration: None });
     assert_eq!(fence(&resource, B), earlier);
     resource.must(Action::Change { id: id(B), proposed: id(C) });
     assert_eq!(fence(&resource, C), earlier);
@@ -141,7 +141,7 @@ fn a_shared_lease_that_ran_out_can_be_renewed_while_only_its_other_holders_have_
         let standing = used(&resource, Usage::Write, by).expect("the write is permitted");
         let begun = resource.begin(standing);
         resource.end(begun, Outcome::Applied, false);
-        resource.lease(Action::Renew { id: id(A) })
+        resource.lease(Action::Renew { id: id(A), duration: None })
     };
     assert_eq!(written(Some(B)), Ok(Done::Renewed { duration: fixed(60) }));
     assert_eq!(written(None), Err(Denied::NotPresent));
@@ -153,7 +153,7 @@ fn a_lease_that_begins_while_nobody_holds_one_leaves_nothing_to_renew() {
         let mut resource = shared_by([A, B]);
         resource.pass_seconds(60);
         resource.must(begin);
-        assert_eq!(resource.lease(Action::Renew { id: id(A) }), Err(Denied::IdMismatch));
+        assert_eq!(resource.lease(Action::Renew { id: id(A), duration: None }), Err(Denied::IdMismatch));
     }
 }
 
@@ -202,7 +202,7 @@ fn a_break_ends_all_leases_and_an_operator_may_break_one() {
     let record = break_leases(&resource.snapshot, Duration::ZERO, Some(first)).expect("it is there");
     resource.swap(record);
     assert_eq!((state(&resource, A), state(&resource, B)), (LeaseState::Broken, LeaseState::Leased));
-    assert_eq!(resource.lease(Action::Renew { id: id(A) }), Err(Denied::Broken));
+    assert_eq!(resource.lease(Action::Renew { id: id(A), duration: None }), Err(Denied::Broken));
     resource.must(share(id(A), fixed(60)));
     assert!(fence(&resource, A) > first, "it joins again as another holding");
     assert_eq!(break_leases(&resource.snapshot, Duration::ZERO, Some(first)), Err(Denied::NotPresent));
@@ -289,7 +289,7 @@ fn a_lost_grant_is_taken_from_among_the_others() {
     assert_eq!(record.leases, before.record.leases.clone().resolved(before.revision));
     let again = LostGrant { id: id(A), is_known: true };
     assert_eq!(take_back(again, &before, &resource.snapshot), None, "A had it before");
-    resource.must(Action::Renew { id: id(C) });
+    resource.must(Action::Renew { id: id(C), duration: None });
     assert_eq!(take_back(grant, &before, &resource.snapshot), None, "C has learned of it");
 }
 

@@ -36,7 +36,7 @@ pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result
     let (principal, target) = (command.principal, command.target);
     let (leases, done) = match command.action {
         Action::Acquire(wanted) => current.acquire(wanted, principal, target, rules)?,
-        Action::Renew { id } => current.renew(id, principal, rules)?,
+        Action::Renew { id, duration } => current.renew((id, duration), principal, rules)?,
         Action::Change { id, proposed } => current.change(id, proposed, principal)?,
         Action::Release { id } => current.release(id, principal)?,
         Action::Break { period } => current.end(period, |_lease| true)?,
@@ -146,7 +146,12 @@ impl<'a> Current<'a> {
         Ok((leases, Done::Acquired { id, duration: wanted.duration, is_new }))
     }
 
-    fn renew(&self, id: LeaseId, principal: Option<PrincipalName>, rules: &LeaseRules) -> Result<Changed, Denied> {
+    fn renew(
+        &self,
+        (id, wanted): (LeaseId, Option<LeaseDuration>),
+        principal: Option<PrincipalName>,
+        rules: &LeaseRules,
+    ) -> Result<Changed, Denied> {
         if self.leases.state(self.now) == LeaseState::Available {
             return Err(Denied::NotPresent);
         }
@@ -158,8 +163,10 @@ impl<'a> Current<'a> {
             LeaseState::Broken => return Err(Denied::Broken),
             LeaseState::Available => return Err(Denied::NotPresent),
         }
-        let term = self.held_within(lease.granted, lease.duration, rules)?;
-        Ok((self.changed(lease, |lease| lease.term = term), Done::Renewed { duration: lease.duration }))
+        let duration = wanted.unwrap_or(lease.duration);
+        let term = self.held_within(lease.granted, duration, rules)?;
+        let renew = |lease: &mut Lease| (lease.term, lease.duration) = (term, duration);
+        Ok((self.changed(lease, renew), Done::Renewed { duration }))
     }
 
     fn change(&self, id: LeaseId, proposed: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {

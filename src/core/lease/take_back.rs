@@ -122,7 +122,7 @@ mod tests {
             }
             let record = take_back(fresh(), &before, &resource.snapshot).expect("it is there");
             resource.swap(record);
-            assert_eq!(resource.lease(Action::Renew { id: id(2) }).is_ok(), !is_written);
+            assert_eq!(resource.lease(Action::Renew { id: id(2), duration: None }).is_ok(), !is_written);
         }
     }
 }

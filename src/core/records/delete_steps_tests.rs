@@ -133,13 +133,13 @@ fn no_client_gets_the_lease_of_what_is_about_to_be_deleted() {
         assert_eq!(resource.lease(action.clone()), Err(Denied::DeletePending));
         assert_eq!(due().lease(action), Err(Denied::DeletePending));
     }
-    resource.must(Action::Renew { id: id(B) });
+    resource.must(Action::Renew { id: id(B), duration: None });
     resource.must(share(id(B), fixed(60)));
     resource.must(Action::Change { id: id(B), proposed: id(0xd) });
     assert_eq!(resource.lease(Action::Release { id: id(A) }), Ok(Done::AlreadyReleased));
     resource.pass_seconds(60);
     assert!(resource.snapshot.due_delete().is_some(), "the last leases have run out");
-    assert_eq!(resource.lease(Action::Renew { id: id(C) }), Err(Denied::DeletePending));
+    assert_eq!(resource.lease(Action::Renew { id: id(C), duration: None }), Err(Denied::DeletePending));
     assert!(is_pending(&resource));
 }
 

@@ -45,6 +45,7 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
         if_unmodified_since: date(headers, &IF_UNMODIFIED_SINCE)?,
         has_unreadable_date: false,
         if_range: None,
+        lease_suffices: false,
         combination: Combination::Azure,
     };
     let is_any = conditions.if_none_match == Some(TagCondition::Any);

@@ -48,6 +48,7 @@ static FACTS: DialectFacts = DialectFacts {
         leases_have_paths: false,
         lease_answers_have_validators: true,
         head_errors_have_content: false,
+        has_locks: false,
         is_closed_list: true,
         service: ServiceKind::Azure,
     },

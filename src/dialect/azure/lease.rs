@@ -49,7 +49,7 @@ pub fn action(
                 note: None,
             })
         }
-        LeaseVerb::Renew => Action::Renew { id: required_id(headers, &LEASE_ID)? },
+        LeaseVerb::Renew => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: None },
         LeaseVerb::Change => {
             let proposed = required_id(headers, &PROPOSED_LEASE_ID)?;
             Action::Change { id: required_id(headers, &LEASE_ID)?, proposed }

@@ -162,7 +162,7 @@ fn named(word: &str) -> LeaseId {
 fn action(words: &[&str]) -> Action {
     match words {
         ["acquire", proposed @ ..] => acquire(proposed.first().map(|word| named(word)), fixed(30)),
-        ["renew", id] => Action::Renew { id: named(id) },
+        ["renew", id] => Action::Renew { id: named(id), duration: None },
         ["change", id, proposed] => Action::Change { id: named(id), proposed: named(proposed) },
         ["release", id] => Action::Release { id: named(id) },
         ["break"] => Action::Break { period: None },

@@ -35,7 +35,8 @@ fn told(fields: &[(HeaderName, &'static str)]) -> String {
             format!("acquire {} {seconds}", proposed.map_or("any", name))
         }
         Ok(Action::Acquire(_)) => "a holder".to_owned(),
-        Ok(Action::Renew { id }) => format!("renew {}", name(id)),
+        Ok(Action::Renew { id, duration: None }) => format!("renew {}", name(id)),
+        Ok(Action::Renew { .. }) => "another duration".to_owned(),
         Ok(Action::Change { id, proposed }) => format!("change {} {}", name(id), name(proposed)),
         Ok(Action::Release { id }) => format!("release {}", name(id)),
         Ok(Action::Break { period }) => format!("break {period:?}"),

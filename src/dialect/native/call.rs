@@ -1,5 +1,7 @@
 //! The grammar of the native dialect, which every dialect shares unless its own grammar differs.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, Method};
 
 use super::{presented_id, presented_id_at_destination};
@@ -14,7 +16,7 @@ use crate::{
     },
     dialect::{
         Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, at_destination::AtDestination,
-        blocks::SentContent, description::DescriptionUse,
+        blocks::SentContent, description::DescriptionUse, settings::LeaseTimes,
     },
 };
 
@@ -39,6 +41,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         leases_have_paths: true,
         lease_answers_have_validators: false,
         head_errors_have_content: true,
+        has_locks: false,
         is_closed_list: false,
         service: ServiceKind::Plain,
     },
@@ -52,6 +55,12 @@ pub static FACTS: DialectFacts = DialectFacts {
         absent: AbsentLease::Refuse,
         append_methods: &[Method::POST],
         store_method: StoreMethod::AsSent,
+        lease_times: LeaseTimes {
+            min: Duration::from_secs(15),
+            default: Duration::from_secs(30),
+            max: Duration::from_secs(60),
+            max_hold_time: Duration::from_secs(3600),
+        },
     },
     demands: Demands {
         leases: false,

@@ -32,7 +32,7 @@ pub fn read(
     let action = match *method {
         Method::GET | Method::HEAD => return Ok(LeaseOperation::Show),
         Method::POST => Action::Acquire(acquire(headers, rules, fresh()?)?),
-        Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)? },
+        Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: None },
         Method::PATCH => {
             let proposed = required_id(headers, &PROPOSED_LEASE_ID)?;
             Action::Change { id: required_id(headers, &LEASE_ID)?, proposed: random(proposed)? }

@@ -69,7 +69,7 @@ fn each_method_is_one_action() {
         Ok(LeaseOperation::Step { action, wait: None }) => action,
         other => panic!("{method} must be one action, and gave {other:?}"),
     };
-    assert!(matches!(action("PUT", &with_id), Action::Renew { id: named } if named == id(RANDOM)));
+    assert!(matches!(action("PUT", &with_id), Action::Renew { id: named, duration: None } if named == id(RANDOM)));
     assert!(matches!(action("DELETE", &with_id), Action::Release { id: named } if named == id(RANDOM)));
     let change = [("lease-id", RANDOM), ("proposed-lease-id", OTHER)];
     assert!(

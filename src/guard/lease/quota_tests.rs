@@ -193,7 +193,7 @@ fn a_record_from_before_the_grant_tells_nothing_of_it() {
         resource.must(share(id(1), fixed(20)));
         between = Some(resource.snapshot.clone());
         resource.pass_seconds(10);
-        resource.must(Action::Renew { id: id(1) });
+        resource.must(Action::Renew { id: id(1), duration: None });
     });
     let (before, between) = (before.unwrap(), between.unwrap());
     lease_quota.hold(&key("a"), granted(client("ann", HERE), between.fence(), None), between.now);

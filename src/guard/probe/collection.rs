@@ -40,6 +40,17 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 /// The largest answer to PROPFIND that is read: the type of one resource.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
+/// What a backend that speaks `WebDAV` has at a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TypeSeen {
+    /// Nothing.
+    Absent,
+    /// A resource without members.
+    Plain,
+    /// A collection.
+    Collection,
+}
+
 /// The routes whose backends did not speak `WebDAV`, and when.
 #[derive(Debug, Default)]
 pub(crate) struct PlainBackends(Mutex<HashMap<(String, String), Moment>>);
@@ -90,8 +101,8 @@ impl Probes {
             Collections::WebDav => true,
             Collections::Detect => self.is_webdav(request, end).await?,
         };
-        match if is_webdav { self.type_of(request, end).await? } else { None } {
-            Some(is_collection) => Ok(is_collection),
+        match if is_webdav { self.type_until(request, end).await? } else { None } {
+            Some(seen) => Ok(seen == TypeSeen::Collection),
             None => self.is_folder(request, end).await,
         }
     }
@@ -113,8 +124,12 @@ impl Probes {
         Ok(speaks)
     }
 
-    /// Asks for the type of a resource. `None` if the backend does not know the question.
-    async fn type_of(&self, request: &Request, end: Instant) -> Result<Option<bool>, Halt> {
+    /// Asks for the type of the resource of a request. `None` if the backend does not know the question.
+    pub(crate) async fn type_of(&self, request: &Request) -> Result<Option<TypeSeen>, Halt> {
+        self.type_until(request, Instant::now() + request.rules().probe_timeout).await
+    }
+
+    async fn type_until(&self, request: &Request, end: Instant) -> Result<Option<TypeSeen>, Halt> {
         let mut exchange = self
             .put(
                 request,
@@ -133,15 +148,19 @@ impl Probes {
                 };
                 exchange.finish().await;
                 let shown = is_collection(&body.chunks().concat());
-                shown.map(Some).ok_or_else(|| unknown(&unreadable("its answer to PROPFIND tells no type")).into())
+                let seen = |is_collection| if is_collection { TypeSeen::Collection } else { TypeSeen::Plain };
+                shown
+                    .map(seen)
+                    .map(Some)
+                    .ok_or_else(|| unknown(&unreadable("its answer to PROPFIND tells no type")).into())
             }
             404 | 410 => {
                 exchange.discard().await;
-                Ok(Some(false))
+                Ok(Some(TypeSeen::Absent))
             }
             300..=399 => {
                 exchange.discard().await;
-                Ok(Some(true))
+                Ok(Some(TypeSeen::Collection))
             }
             401 | 403 | 407 | 429 => Err(self.upstreams_own(request, exchange).await),
             405 | 501 => {

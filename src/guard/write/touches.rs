@@ -143,7 +143,7 @@ fn is_success(status: StatusCode) -> bool {
 }
 
 /// The host by which the door has found the route.
-fn host(head: &RequestHeader) -> &str {
+pub(crate) fn host(head: &RequestHeader) -> &str {
     head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Dialects: clients of Azure, S3 and Terraform, unchanged, in front of backends that know nothing of either.
+//! Dialects: clients of Azure, S3, Terraform and `WebDAV`, unchanged, in front of backends that know nothing of either.
 
 mod azure_block_owners;
 pub mod azure_blocks;
@@ -18,3 +18,4 @@ mod s3;
 mod s3_empty_objects;
 mod signed_requests;
 mod terraform;
+mod webdav;

@@ -64,3 +64,4 @@ pub mod terraform;
 pub mod tls;
 pub mod wait;
 pub mod workers;
+pub mod wsgidav;

@@ -75,6 +75,9 @@ pub struct Preconditions {
     pub has_unreadable_date: bool,
     /// `If-Range` (section 13.1.5).
     pub if_range: Option<RangeCondition>,
+    /// Whether the request names a lease that stands for the condition that its route demands. Without the lease it is
+    /// refused in any case.
+    pub lease_suffices: bool,
     /// The rules by which the conditions are judged.
     pub combination: Combination,
 }

@@ -89,6 +89,7 @@ impl Preconditions {
             has_unreadable_date: headers.contains_key(IF_UNMODIFIED_SINCE)
                 && single_date(headers, &IF_UNMODIFIED_SINCE).is_none(),
             if_range: range_condition(headers),
+            lease_suffices: false,
             combination: Combination::Rfc9110,
         }
     }

@@ -17,7 +17,7 @@ pub enum Requirement {
 /// Whether a write carries the precondition that `require` demands.
 ///
 /// A precondition counts if it protects from a lost update: tags in `If-Match`, or `*` with `allow_any`;
-/// `If-None-Match: *`; and an `If-Unmodified-Since` that was really compared with a modification date. Whether the date
+/// `If-None-Match: *`; a lease that counts for it in the dialect; and an `If-Unmodified-Since` that was really compared with a modification date. Whether the date
 /// is good enough is the verdict on the condition itself. Beside an `If-Match` a date is never compared. Tags in `If-None-Match` do not count: they
 /// let every other state be overwritten.
 pub fn requirement(
@@ -31,7 +31,11 @@ pub fn requirement(
         Some(TagCondition::Any) => allow_any,
         None => date_is_compared(conditions, current),
     };
-    if require == Require::Never || counts || conditions.if_none_match == Some(TagCondition::Any) {
+    if require == Require::Never
+        || counts
+        || conditions.lease_suffices
+        || conditions.if_none_match == Some(TagCondition::Any)
+    {
         return Requirement::Satisfied;
     }
     let date_may_count = conditions.if_match.is_none() && conditions.if_unmodified_since.is_some();

@@ -1,0 +1,74 @@
+//! What the records tell of the resources that a list names. A list is told on while it arrives, so a view of it outlives
+//! the verbs of the guard.
+
+use std::sync::Arc;
+
+use http::{Method, Version};
+use pingora::http::RequestHeader;
+
+use super::{claim::Claims, knowledge::Knowledge, request::Request, write::touches::host};
+use crate::{
+    core::{lease::PrincipalName, policy::TagSource, records::record::Snapshot, tags::entity_tag::EntityTag},
+    routing::{
+        door::{Door, Head, decide},
+        table::RoutingTable,
+    },
+};
+
+/// A view of the resources around that of a request, for its client.
+pub(crate) struct Viewer {
+    pub(super) request: Request,
+    /// The head as the client sent it.
+    pub(super) received: RequestHeader,
+    pub(super) knowledge: Arc<Knowledge>,
+    pub(super) claims: Arc<Claims>,
+    pub(super) table: Arc<RoutingTable>,
+}
+
+/// A resource, as its record tells of it.
+pub(crate) struct Viewed {
+    /// The record.
+    pub(crate) snapshot: Snapshot,
+    /// Whether the route of the request is its route too.
+    pub(crate) is_of_route: bool,
+}
+
+impl Viewer {
+    /// The client, as leases know it.
+    pub(crate) fn reader(&self) -> PrincipalName {
+        self.request.sender.principal.holder()
+    }
+
+    /// The host that the client used.
+    pub(crate) fn host(&self) -> &str {
+        host(&self.received)
+    }
+
+    /// Returns the resource that a reference of the backend's names. `None`: no guarded resource, or the store does not
+    /// tell.
+    pub(crate) async fn view(&self, target: &[u8]) -> Option<Viewed> {
+        let route = self.request.route();
+        let mapped = (!route.mapping.is_identity()).then(|| route.mapping.to_client(target)).flatten();
+        let target = mapped.as_deref().unwrap_or(target);
+        let (headers, client) = (&self.received.headers, self.request.sender.address);
+        let head = Head { method: &Method::GET, version: Version::HTTP_11, host: self.host(), target, headers, client };
+        let Door::Guarded(found) = decide(&self.table, &head) else { return None };
+        let is_of_route = found.route.name == route.name;
+        let snapshot = self.knowledge.snapshot(&found.key).await.ok()?;
+        Some(Viewed { snapshot, is_of_route })
+    }
+
+    /// Returns the tag that a read of a resource would answer, by the tag that a list of the backend tells. `None`: a list
+    /// does not tell it.
+    pub(crate) fn issued(&self, viewed: &Viewed, listed: &EntityTag) -> Option<EntityTag> {
+        let (rules, snapshot) = (self.request.rules(), &viewed.snapshot);
+        let is_told = viewed.is_of_route
+            && rules.etag == TagSource::Upstream
+            && snapshot.has_no_pending_writes()
+            && self.claims.may_begin(snapshot).is_ok();
+        if !is_told {
+            return None;
+        }
+        self.knowledge.spelling(&self.request, Some(snapshot)).issued(listed)
+    }
+}

@@ -1,0 +1,190 @@
+//! PROPFIND: the list of the backend, with the locks and the tags of this proxy (RFC 4918 section 9.1).
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+
+use super::{DavRequest, Service, content_of};
+use crate::{
+    body::{BoxFuture, Client},
+    core::{
+        http::request_target::same_origin_target,
+        refusal::{Code, Refusal},
+        tags::entity_tag::EntityTag,
+    },
+    dialect::webdav::{
+        Cutter, ListPiece, MalformedMultistatus, MultistatusResponse, QUESTION_BYTES_MAX, Question, ResourceFacts,
+        ShownLock,
+    },
+    guard::{
+        Answer, Halt, ReceivedClient, Relayed, Verb, ask_for_identity, refusals, remove_validators, viewer::Viewer,
+    },
+    upstream::{BodyPrefix, Exchange, Failure, Wire},
+};
+
+/// How much of a list is told in one piece.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// The fields that describe the content as the backend has sent it.
+const OF_CONTENT: [HeaderName; 6] = [
+    header::CONTENT_LENGTH,
+    header::ACCEPT_RANGES,
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("repr-digest"),
+];
+
+impl Service<'_> {
+    /// Forwards a PROPFIND, and tells what comes back.
+    pub(super) async fn find_properties(
+        &self,
+        client: &mut dyn Client,
+        mut dav: DavRequest<'_>,
+    ) -> Result<Answer, Halt> {
+        let body = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
+        let question = Question::parse(&content_of(&body, QUESTION_BYTES_MAX).await?);
+        ask_for_identity(&mut dav.request.head)?;
+        dav.request.head.remove_header(&header::RANGE);
+        let (head, has_content) = (dav.received.clone(), client.has_content());
+        let mut client = ReceivedClient { client, head, has_content, body: Some(body) };
+        let answer = self.guard.serve(&mut client, &dav.request, Verb::Read).await?;
+        let Answer::Relayed(relayed) = answer else { return Ok(answer) };
+        let Relayed { mut head, begun, rest } = *relayed;
+        if head.status != StatusCode::MULTI_STATUS {
+            return Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })));
+        }
+        let coding = head.headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        if coding.is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+            let detail = "the backend has compressed its list of properties although it was asked not to";
+            return Err(Refusal::new(Code::UpstreamFailed, detail).into());
+        }
+        remove_validators(&mut head);
+        for name in &OF_CONTENT {
+            head.remove_header(name);
+        }
+        let server = rest.as_ref().map_or(0, Exchange::server);
+        let wire = Multistatus {
+            received: begun.chunks().iter().cloned().collect(),
+            _held: begun,
+            rest,
+            cutter: Cutter::default(),
+            pieces: VecDeque::new(),
+            told: Vec::new(),
+            is_over: false,
+            teller: Teller { question, viewer: self.guard.viewer(dav.request, dav.received) },
+        };
+        let exchange = Exchange::of(Box::new(wire), head.clone(), server);
+        Ok(Answer::Relayed(Box::new(Relayed { head, begun: BodyPrefix::default(), rest: Some(exchange) })))
+    }
+}
+
+/// A list of properties on its way to the client.
+struct Multistatus {
+    /// What the backend has sent and is not cut yet.
+    received: VecDeque<Bytes>,
+    /// The share of the memory that it takes.
+    _held: BodyPrefix,
+    rest: Option<Exchange>,
+    cutter: Cutter,
+    pieces: VecDeque<ListPiece>,
+    /// What is told next.
+    told: Vec<u8>,
+    is_over: bool,
+    teller: Teller,
+}
+
+/// What is told of the elements of a list.
+struct Teller {
+    question: Question,
+    viewer: Viewer,
+}
+
+impl Multistatus {
+    /// Returns the next bytes for the client. May be dropped and called again: what is done so far is kept.
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        loop {
+            while let Some(piece) = self.pieces.front() {
+                let told = match piece {
+                    ListPiece::Other(octets) => octets.clone(),
+                    ListPiece::Element(element) => {
+                        self.teller.tell(self.cutter.root(), element).await.map_err(of_malformed)?
+                    }
+                };
+                self.pieces.pop_front();
+                self.told.extend(told);
+                if self.told.len() >= PIECE_BYTES {
+                    return Ok(Some(std::mem::take(&mut self.told).into()));
+                }
+            }
+            if self.is_over || !self.told.is_empty() && self.received.is_empty() {
+                return Ok(Some(std::mem::take(&mut self.told)).filter(|told| !told.is_empty()).map(Into::into));
+            }
+            let chunk = match (self.received.pop_front(), &mut self.rest) {
+                (Some(chunk), _) => Some(chunk),
+                (None, Some(exchange)) => exchange.next_chunk().await?,
+                (None, None) => None,
+            };
+            if let Some(chunk) = chunk {
+                self.pieces.extend(self.cutter.push(&chunk).map_err(of_malformed)?);
+            } else {
+                std::mem::take(&mut self.cutter).finish().map_err(of_malformed)?;
+                self.is_over = true;
+            }
+        }
+    }
+}
+
+impl Teller {
+    /// Returns an element of the list as the client gets it. `root` is the start tag of the list.
+    async fn tell(&self, root: &[u8], element: &[u8]) -> Result<Vec<u8>, MalformedMultistatus> {
+        let Some(response) = MultistatusResponse::read(root, element)? else {
+            return Ok(element.to_vec());
+        };
+        let facts = self.facts(&response).await;
+        Ok(response.with(self.question, &facts).into_bytes())
+    }
+
+    async fn facts(&self, response: &MultistatusResponse) -> ResourceFacts {
+        let href = response.href();
+        let Some(target) = same_origin_target(href, self.viewer.host(), "/") else { return ResourceFacts::default() };
+        let Some(viewed) = self.viewer.view(target.as_bytes()).await else { return ResourceFacts::default() };
+        let (snapshot, reader) = (&viewed.snapshot, self.viewer.reader());
+        let locks = snapshot.held_leases().map(|lease| ShownLock::of(lease, snapshot, reader, href)).collect();
+        // Some servers leave the quotes of a tag out here.
+        let listed = response.etag().and_then(|tag| EntityTag::parse_unquoted(tag.trim().as_bytes()).ok());
+        let etag = listed.and_then(|tag| self.viewer.issued(&viewed, &tag)).map(|tag| tag.to_header_value());
+        ResourceFacts {
+            locks,
+            can_be_locked: viewed.is_of_route && !target.ends_with('/'),
+            etag: etag.as_ref().and_then(|tag| tag.to_str().ok()).map(str::to_owned),
+        }
+    }
+}
+
+impl Wire for Multistatus {
+    fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>> {
+        Box::pin(self.next())
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.is_over && self.pieces.is_empty() && self.told.is_empty()
+    }
+
+    fn leave_slot(&mut self) {}
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            if let Some(exchange) = self.rest {
+                exchange.finish().await;
+            }
+        })
+    }
+}
+
+/// A list that cannot be told breaks off, so that no client takes a part for the whole.
+fn of_malformed(malformed: MalformedMultistatus) -> Failure {
+    tracing::warn!("{malformed}");
+    Failure::Abandoned { timed_out: false }
+}
