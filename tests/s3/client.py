@@ -115,6 +115,24 @@ def cycle(client, endpoint):
     return steps
 
 
+def lock_file(client, endpoint):
+    """The requests of Terraform's s3 backend with use_lockfile: a lock is an object that may not be there yet."""
+    lock, state = "prod/network.tflock", "prod/network"
+
+    def take(holder):
+        return outcome(client.put_object, Key=lock, Body=holder, IfNoneMatch="*")
+
+    return {
+        "lock": take(b"ann"),
+        "lock again": take(b"bob"),
+        "holder": client.get_object(Bucket=BUCKET, Key=lock)["Body"].read().decode(),
+        "state": outcome(client.put_object, Key=state, Body=b"{}"),
+        "state again": outcome(client.put_object, Key=state, Body=b"{}"),
+        "unlock": outcome(client.delete_object, Key=lock),
+        "lock after that": take(b"bob"),
+    }
+
+
 def race(client, endpoint):
     """The outcomes of writers that all begin with one tag, and whose content is left in the end."""
     name = "race"
@@ -170,7 +188,8 @@ def main():
     if what == "prepare":
         client.create_bucket(Bucket=BUCKET)
     else:
-        print(json.dumps({"cycle": cycle, "race": race, "ids": ids, "empty": empty}[what](client, endpoint)))
+        steps = {"cycle": cycle, "race": race, "ids": ids, "empty": empty, "lock_file": lock_file}
+        print(json.dumps(steps[what](client, endpoint)))
 
 
 main()

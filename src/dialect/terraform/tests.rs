@@ -1,6 +1,7 @@
 //! The terraform dialect: the meaning of each request, and the answer to each refusal.
 
 use http::{HeaderMap, Method, StatusCode};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
@@ -207,5 +208,22 @@ fn only_a_whole_success_is_told_as_one() {
     for (status, told) in [(200, 200), (201, 200), (204, 200), (202, 202), (207, 207), (404, 404), (500, 500)] {
         let of = |status| StatusCode::from_u16(status).expect("a status");
         assert_eq!(told_status(of(status)), of(told));
+    }
+}
+
+proptest! {
+    /// Rule 14: whatever is taken out of a query is not sent, and all else is sent as it came.
+    #[test]
+    fn the_rest_of_a_query_stays_as_it_is(parts in prop::collection::vec("(ID=)?[a-zA-Z%=;]{0,6}", 0..5)) {
+        let target = format!("/s?{}", parts.join("&"));
+        let Ok((named, rest)) = take_id(target.as_bytes()) else { return Ok(()) };
+        let kept: Vec<_> = parts.iter().filter(|part| !part.starts_with("ID=")).map(String::as_str).collect();
+        let expected = match kept.join("&") {
+            _ if named.is_none() => target,
+            query if query.is_empty() => "/s".to_owned(),
+            query => format!("/s?{query}"),
+        };
+        prop_assert_eq!(&*rest, expected.as_bytes());
+        prop_assert_eq!(take_id(&rest).ok(), Some((None, rest)));
     }
 }

@@ -123,6 +123,24 @@ async fn boto3_gets_from_s3rver_what_s3_would_answer() {
     assert!(!log.contains("Signature=") && !log.contains("AWS4"), "nobody's credentials are logged: {log}");
 }
 
+/// The `s3` backend of Terraform with `use_lockfile` has its lock from a condition that the server itself does not check.
+#[tokio::test]
+async fn terraform_locks_a_state_by_a_file() {
+    let server = S3rver::start().await;
+    let proxy = proxy_before(server.addr).await;
+    let expected = json!({
+        "lock": [200, null],
+        "lock again": [412, "PreconditionFailed"],
+        "holder": "ann",
+        "state": [200, null],
+        "state again": [200, null],
+        "unlock": [204, null],
+        "lock after that": [200, null],
+    });
+    assert_eq!(boto3(proxy.addr(), "lock_file").await, expected);
+    assert_eq!(boto3(server.addr, "lock_file").await["lock again"], json!([200, null]), "without the proxy");
+}
+
 /// Twenty writers begin with one tag. Without the proxy all of them are told that they have written.
 #[tokio::test]
 async fn of_twenty_writers_with_one_tag_one_succeeds_and_without_the_proxy_all_do() {
