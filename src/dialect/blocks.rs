@@ -1,6 +1,6 @@
 //! Uploads in blocks, for dialects that have them.
 
-use super::{Response, ShownDocument};
+use super::{Response, ShownDocument, copies::CopySource};
 use crate::core::{
     objects::blocks::{BlockFault, BlockId},
     refusal::Refusal,
@@ -20,6 +20,8 @@ pub enum SentContent {
         /// The checksums that the new representation should have.
         checksums: Vec<Checksum>,
     },
+    /// Nothing: the new representation is that of another resource.
+    CopyOf(CopySource),
 }
 
 /// The part of a grammar for uploads in blocks.

@@ -28,6 +28,7 @@ pub mod at_destination;
 pub mod azure;
 pub mod azure_table;
 pub mod blocks;
+pub mod copies;
 pub mod description;
 pub mod lists;
 pub mod native;
@@ -44,6 +45,7 @@ pub use part_checksum::PartChecksum;
 
 use at_destination::AtDestination;
 use blocks::{BlockGrammar, SentContent};
+use copies::CopyGrammar;
 use description::{DescriptionGrammar, DescriptionUse};
 use lists::ListGrammar;
 use settings::{Defaults, Demands, DialectFacts};
@@ -323,6 +325,11 @@ pub trait Grammar: Sync {
 
     /// Returns the grammar of uploads in blocks, if the dialect has them.
     fn blocks(&self) -> Option<&'static dyn BlockGrammar> {
+        None
+    }
+
+    /// Returns the grammar of copies, if the dialect has them.
+    fn copies(&self) -> Option<&'static dyn CopyGrammar> {
         None
     }
 

@@ -51,12 +51,15 @@ pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
 pub(crate) use probe::collection::TypeSeen;
 pub(crate) use probe::head::ask_for_identity;
-pub(crate) use read::ranges::{label_part, label_unsatisfiable};
+pub(crate) use read::{
+    ranges::{label_part, label_unsatisfiable},
+    settled::overtaken,
+};
 pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
 pub(crate) use request::{Request, incoming, remove_conditions, show_tags};
 pub(crate) use write::touches::host;
-pub(crate) use write::{WrittenContent, checksums::check as check_checksums};
+pub(crate) use write::{WriteContent, WrittenContent, checksums::check as check_checksums};
 
 use claim::Claims;
 use cors::Cors;

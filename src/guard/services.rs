@@ -6,7 +6,7 @@ use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
-    Guard, Halt, Request,
+    Answer, Guard, Halt, Request,
     lease::{Operated, usage::is_open_to_all},
     probe::collection::TypeSeen,
     viewer::Viewer,
@@ -15,7 +15,7 @@ use crate::{
     body::{Bodies, Client},
     core::{
         http::client_address::ClientAddress,
-        records::record::Snapshot,
+        records::{record::Snapshot, settled::shows_settled_state},
         refusal::{Code, Refusal},
         tags::validators::Validators,
     },
@@ -110,6 +110,21 @@ impl Guard {
         let Ok(now) = self.record_of(request).await else { return false };
         let current = self.knowledge.version_tag(request, &now, &[]);
         now.has_no_pending_writes() && current.is_some() && current == Validators::from_headers(&head.headers).0.tag
+    }
+
+    /// Reads a settled state, whatever the route shows to other reads. Returns the answer with the record of that state.
+    pub(crate) async fn read_settled(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+    ) -> Result<(Answer, Snapshot), Halt> {
+        self.finish_expected_delete(client, request).await;
+        Box::pin(self.reads.read_settled(client, request)).await
+    }
+
+    /// Whether the state of this record is still the settled one.
+    pub(crate) async fn is_unchanged(&self, request: &Request, since: &Snapshot) -> Result<bool, Halt> {
+        Ok(shows_settled_state(since, &self.knowledge.record(request).await?))
     }
 
     /// Notes in the record that the resources below that of a request may be removed.

@@ -6,14 +6,20 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::{Service, azure_blob::blocks::JoinedBlocks, verb};
+use super::{
+    Service,
+    azure_blob::{blocks::JoinedBlocks, copies::Copied},
+    verb,
+};
 use crate::{
     body::Client,
     core::{
         objects::description::CONTENT_MD5, policy::GuardRules, records::idempotency::REPLAYED,
         tags::validators::Modified,
     },
-    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, description::DescriptionUse},
+    dialect::{
+        Call, CallOutcome, ErrorDocument, Intent, ShownDocument, blocks::SentContent, description::DescriptionUse,
+    },
     entropy::number_of_answer,
     guard::{Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, remove_validators},
     routing::GuardedRequest,
@@ -31,7 +37,7 @@ impl Service<'_> {
     ) -> Result<Answer, Halt> {
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.guard.request(client, guarded, rules, call.clone())?;
-        let answer = self.carry_out(client, &request, &call, guarded.is_lease).await;
+        let answer = self.carry_out(client, (guarded, rules), &request, &call).await;
         if is_applied(&answer) && call.intent == Intent::Write && !request.content.description.is_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
             self.end_upload(&request);
@@ -54,9 +60,9 @@ impl Service<'_> {
     async fn carry_out(
         &self,
         client: &mut dyn Client,
+        (guarded, rules): (&GuardedRequest, &Arc<GuardRules>),
         request: &Request,
         call: &Call,
-        is_lease: bool,
     ) -> Result<Answer, Halt> {
         match call.intent {
             Intent::StageBlock => {
@@ -65,11 +71,15 @@ impl Service<'_> {
                 self.guard.finish_delete_after(client, request, false, answer).await
             }
             Intent::RemoveTree => Box::pin(self.remove_tree(client, request)).await,
+            Intent::Write if let SentContent::CopyOf(source) = &call.content => {
+                let copied = Copied::of(self, client, (guarded, rules), source);
+                self.guard.serve(client, request, Verb::Write(Some(&copied))).await
+            }
             Intent::Write => {
                 let blocks = JoinedBlocks { service: self, content: &call.content };
                 self.guard.serve(client, request, Verb::Write(Some(&blocks))).await
             }
-            intent => self.guard.serve(client, request, verb(intent, is_lease)).await,
+            intent => self.guard.serve(client, request, verb(intent, guarded.is_lease)).await,
         }
     }
 
@@ -175,6 +185,10 @@ impl Service<'_> {
             if let Ok(snapshot) = self.guard.record_of(request).await {
                 insert(&mut head, &request.grammar().state_fields(&snapshot))?;
             }
+        }
+        if matches!(call.content, SentContent::CopyOf(_)) && head.status.is_success() {
+            let made = request.grammar().copies().map(|copies| copies.made(number_of_answer));
+            insert(&mut head, &made.unwrap_or_default())?;
         }
         if let Some(modified) = Modified::from_headers(&head.headers) {
             head.insert_header(header::LAST_MODIFIED, modified.told().to_string())?;

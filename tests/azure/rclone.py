@@ -59,6 +59,12 @@ check("two files", listed(), ["a.txt", "large.bin"])
 rclone("touch", "--timestamp", "2020-01-01T00:00:00", "azure:backup/a.txt")
 check("a time alone is changed", "2020-01-01 00:00:00" in rclone("lsl", "azure:backup/a.txt"))
 
+rclone("copyto", "azure:backup/a.txt", "azure:backup/copied.txt")
+check("a copy at the server", rclone("cat", "azure:backup/copied.txt"), "three")
+rclone("moveto", "azure:backup/copied.txt", "azure:backup/moved.txt")
+check("and a move", listed(), ["a.txt", "large.bin", "moved.txt"])
+rclone("deletefile", "azure:backup/moved.txt")
+
 back = directory / "back"
 rclone("copy", "azure:backup", back)
 check("all comes back", (back / "large.bin").read_bytes() == (source / "large.bin").read_bytes())

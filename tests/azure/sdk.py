@@ -133,7 +133,6 @@ for name in ["a;b", "a\\b"]:
 for what, code, call in [
     ("appending", "NotImplemented", lambda: write(b"more", blob_type="AppendBlob")),
     ("pages", "UnsupportedHeader", lambda: blob.create_page_blob(512)),
-    ("a copy", "UnsupportedHeader", lambda: blob.start_copy_from_url(empty.url)),
     ("a copy of a URL", "UnsupportedHeader", lambda: blob.upload_blob_from_url(empty.url, overwrite=True)),
     ("a snapshot", "NotImplemented", blob.create_snapshot),
     ("a tier", "NotImplemented", lambda: blob.set_standard_blob_tier("Cool")),

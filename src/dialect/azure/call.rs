@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::{
     AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
-    RANGE, blocks, checksums, conditions, container_name,
+    RANGE, blocks, checksums, conditions, container_name, copy,
     fields::{single, standing_for},
     list, metadata,
     query::Query,
@@ -55,7 +55,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
     let BlobRoute { containers, metadata_suffix } = route;
     let (path, query) = split_query(target);
     let query = Query::read(query.unwrap_or_default())?;
-    let operation = AzureOperation::of(method, &query)?;
+    let operation = AzureOperation::of(method, &query, headers)?;
     match (operation.is_of_container(), containers) {
         (true, false) => return Err(not_served(NO_CONTAINER)),
         (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
@@ -164,6 +164,7 @@ fn content(
             let checksums = [checksums::of_body(headers)?, checksums::of_blob(headers)?].concat();
             Ok((checksums, SentContent::Representation))
         }
+        AzureOperation::CopyBlob => Ok((Vec::new(), SentContent::CopyOf(copy::source(headers)?))),
         AzureOperation::PutBlock => Ok((checksums::of_body(headers)?, SentContent::Block(blocks::id(query)?))),
         AzureOperation::PutBlockList => {
             let list = SentContent::BlockList { checksums: checksums::of_blob(headers)? };

@@ -7,8 +7,8 @@ use uuid::Builder;
 
 use super::{
     AskedOperation, AzureOperation, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks, checksums,
-    common_fields, done, error_of, lease_fields, list::AzureLists, metadata::AzureMetadata, outcome, read, refuse,
-    refuse_use,
+    common_fields, copy::AzureCopies, done, error_of, lease_fields, list::AzureLists, metadata::AzureMetadata, outcome,
+    read, refuse, refuse_use,
 };
 use crate::{
     core::{
@@ -21,14 +21,16 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Fresh, Grammar, Incoming, LeaseOperation,
-        Random, Response, blocks::BlockGrammar, description::DescriptionGrammar, lists::ListGrammar, native,
+        Random, Response, blocks::BlockGrammar, copies::CopyGrammar, description::DescriptionGrammar,
+        lists::ListGrammar, native,
     },
 };
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
 
-/// Metadata, properties and tags of a blob. An operation that sets them has no other content.
-static CONTENT_PREFIXES: [&str; 5] = ["x-ms-meta-", "x-ms-blob-", "x-ms-tags", "x-ms-access-tier", "x-ms-if-"];
+/// Metadata, properties and tags of a blob, and the source of a copy. An operation with them has no other content.
+static CONTENT_PREFIXES: [&str; 7] =
+    ["x-ms-meta-", "x-ms-blob-", "x-ms-tags", "x-ms-access-tier", "x-ms-if-", "x-ms-copy-", "x-ms-source-"];
 
 static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
@@ -105,6 +107,10 @@ impl Grammar for Azure {
 
     fn blocks(&self) -> Option<&'static dyn BlockGrammar> {
         Some(&AzureBlocks)
+    }
+
+    fn copies(&self) -> Option<&'static dyn CopyGrammar> {
+        Some(&AzureCopies)
     }
 
     fn lists(&self) -> Option<&'static dyn ListGrammar> {

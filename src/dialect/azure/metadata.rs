@@ -22,6 +22,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct AzureMetadata;
 
+/// Why an operation on a description has no content.
+const IN_FIELDS: &str = "metadata and properties are in fields of their own";
+
 /// Returns what an operation does with the description of its blob.
 ///
 /// # Errors
@@ -30,16 +33,16 @@ pub(super) struct AzureMetadata;
 pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<DescriptionUse, Refusal> {
     Ok(match operation {
         AzureOperation::ReadBlob | AzureOperation::ReadMetadata => DescriptionUse::Shown,
-        AzureOperation::PutBlob | AzureOperation::PutBlockList => {
+        AzureOperation::PutBlob | AzureOperation::PutBlockList | AzureOperation::CopyBlob => {
             let properties = properties(operation, headers)?;
             DescriptionUse::ReplacedWithContent(ResourceDescription { metadata: read(headers)?, properties })
         }
         AzureOperation::SetMetadata => {
-            check_empty(headers)?;
+            check_empty(headers, IN_FIELDS)?;
             DescriptionUse::ReplacedAlone(DescribedPart::Metadata(read(headers)?))
         }
         AzureOperation::SetProperties => {
-            check_empty(headers)?;
+            check_empty(headers, IN_FIELDS)?;
             DescriptionUse::ReplacedAlone(DescribedPart::Properties(properties(operation, headers)?))
         }
         AzureOperation::DeleteBlob => DescriptionUse::Removed,
@@ -52,12 +55,13 @@ pub(super) fn is_value(name: &HeaderName) -> bool {
     name.as_str().starts_with(METADATA_PREFIX)
 }
 
-fn check_empty(headers: &HeaderMap) -> Result<(), Refusal> {
+/// Refuses a request with content, for this reason.
+pub(super) fn check_empty(headers: &HeaderMap, reason: &str) -> Result<(), Refusal> {
     let is_empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
     if is_empty && !headers.contains_key(header::TRANSFER_ENCODING) {
         return Ok(());
     }
-    Err(bad_field("Content-Length", "0: metadata and properties are in fields of their own"))
+    Err(bad_field("Content-Length", &format!("0: {reason}")))
 }
 
 /// Reads the properties that a client chooses. Azure keeps the checksum of the body of Put Blob too, which is the blob.

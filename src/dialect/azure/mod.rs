@@ -11,6 +11,7 @@ mod call;
 mod checksums;
 mod conditions;
 mod container_name;
+mod copy;
 mod error;
 mod fields;
 mod grammar;

@@ -1,10 +1,11 @@
 //! The operations that the dialect serves, and the fields of each.
 
-use http::{HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method};
 
 use super::{
     BLOB_MD5, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION,
     LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, RANGE_CRC64, RANGE_MD5, VERSION,
+    copy::{self, COPY_SOURCE, no_pending_copy},
     fields::standing_for,
     list, metadata,
     query::{Component, Query},
@@ -19,6 +20,8 @@ pub enum AzureOperation {
     ReadBlob,
     /// Put Blob, for a block blob.
     PutBlob,
+    /// Copy Blob, and Copy Blob From URL.
+    CopyBlob,
     /// Put Block.
     PutBlock,
     /// Put Block List.
@@ -49,7 +52,8 @@ pub enum AzureOperation {
 
 impl AzureOperation {
     /// Returns the operation of a request.
-    pub(super) fn of(method: &Method, query: &Query) -> Result<Self, Refusal> {
+    pub(super) fn of(method: &Method, query: &Query, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let is_copy = headers.contains_key(COPY_SOURCE) && !headers.contains_key(BLOB_TYPE);
         match (query.container, query.component, method) {
             (false, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseBlob),
             (false, Some(Component::Block), &Method::PUT) => Ok(Self::PutBlock),
@@ -62,6 +66,8 @@ impl AzureOperation {
             (true, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseContainer),
             (true, Some(Component::List), &Method::GET) => Ok(Self::ListBlobs),
             (false, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
+            (false, Some(Component::Copy), &Method::PUT) => Err(no_pending_copy()),
+            (false, None, &Method::PUT) if is_copy => Ok(Self::CopyBlob),
             (false, None, &Method::PUT) => Ok(Self::PutBlob),
             (false, None, &Method::DELETE) => Ok(Self::DeleteBlob),
             (true, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadContainer),
@@ -72,9 +78,10 @@ impl AzureOperation {
     }
 
     /// All operations, with their names in Azure's documentation.
-    pub(super) const ALL: [(Self, &'static str); 15] = [
+    pub(super) const ALL: [(Self, &'static str); 16] = [
         (Self::ReadBlob, "Get Blob"),
         (Self::PutBlob, "Put Blob"),
+        (Self::CopyBlob, "Copy Blob"),
         (Self::PutBlock, "Put Block"),
         (Self::PutBlockList, "Put Block List"),
         (Self::GetBlockList, "Get Block List"),
@@ -105,6 +112,7 @@ impl AzureOperation {
         match self {
             Self::ReadBlob | Self::ReadMetadata | Self::ReadContainer => Intent::Read,
             Self::PutBlob
+            | Self::CopyBlob
             | Self::PutBlockList
             | Self::SetMetadata
             | Self::SetProperties
@@ -137,7 +145,7 @@ impl AzureOperation {
 
     /// Whether the operation gives the blob a new content.
     pub const fn replaces_blob(self) -> bool {
-        matches!(self, Self::PutBlob | Self::PutBlockList)
+        matches!(self, Self::PutBlob | Self::CopyBlob | Self::PutBlockList)
     }
 
     /// Whether the operation can overwrite what another client has written.
@@ -163,6 +171,7 @@ impl AzureOperation {
             || match self {
                 Self::ReadBlob => [RANGE, RANGE_MD5, RANGE_CRC64].contains(name),
                 Self::PutBlob => *name == BLOB_TYPE || describes_upload(name),
+                Self::CopyBlob => copy::knows(name) || metadata::is_value(name),
                 // The SDKs send the metadata of the blob with each block of it, and with the list again.
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
                 Self::PutBlockList => describes_upload(name),

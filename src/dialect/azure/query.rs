@@ -12,7 +12,8 @@ const SIGNATURE: [&str; 24] = [
 ];
 
 /// The parameters that single operations take.
-const OF_OPERATIONS: [&str; 7] = ["blockid", "blocklisttype", "prefix", "delimiter", "marker", "maxresults", "include"];
+const OF_OPERATIONS: [&str; 8] =
+    ["blockid", "blocklisttype", "copyid", "prefix", "delimiter", "marker", "maxresults", "include"];
 
 /// The part of a resource that a request is about (`comp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +30,19 @@ pub(super) enum Component {
     Metadata,
     /// The properties.
     Properties,
+    /// A copy that has not ended.
+    Copy,
 }
 
 impl Component {
-    const WORDS: [(&'static str, Self); 6] = [
+    const WORDS: [(&'static str, Self); 7] = [
         ("lease", Self::Lease),
         ("block", Self::Block),
         ("blocklist", Self::BlockList),
         ("list", Self::List),
         ("metadata", Self::Metadata),
         ("properties", Self::Properties),
+        ("copy", Self::Copy),
     ];
 
     fn of(word: &[u8]) -> Option<Self> {
@@ -116,7 +120,6 @@ fn unserved_operation(comp: &[u8]) -> &'static str {
         b"tier" => "Set Blob Tier is not served here: the backend has no tiers.",
         b"snapshot" => "Snapshot Blob is not served here: the backend keeps only the current state.",
         b"undelete" => "Undelete Blob is not served here: the backend keeps nothing that was deleted.",
-        b"copy" => "Copies are not served here: read the blob, and upload it under its other name.",
         b"batch" => "Blob Batch is not served here: send each operation in a request of its own.",
         b"acl" => "Access policies of containers are not served here.",
         b"page" | b"pagelist" | b"appendblock" => "Page blobs and append blobs are not served here: use block blobs.",

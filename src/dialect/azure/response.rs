@@ -25,7 +25,7 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
                 relays_body: false,
                 fields: vec![(DELETE_TYPE_PERMANENT, HeaderValue::from_static("true"))],
             },
-            AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
+            AzureOperation::CopyBlob | AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
             AzureOperation::GetBlockList
             | AzureOperation::ReadMetadata
             | AzureOperation::SetMetadata
@@ -118,6 +118,7 @@ mod tests {
         for (operation, expected) in [
             (AzureOperation::PutBlob, "201 Dropped"),
             (AzureOperation::PutBlockList, "201 Dropped"),
+            (AzureOperation::CopyBlob, "202 Dropped"),
             (AzureOperation::GetBlockList, "200 Dropped"),
             (AzureOperation::ListBlobs, "200 Dropped"),
             (AzureOperation::CreateContainer, "201 Dropped"),

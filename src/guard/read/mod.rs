@@ -42,7 +42,7 @@ use ranges::whole_head;
 mod described;
 pub(crate) mod label;
 pub(crate) mod ranges;
-mod settled;
+pub(crate) mod settled;
 
 /// How a read goes to the upstream.
 #[derive(Clone, Copy)]
@@ -93,7 +93,7 @@ impl Reads {
         }
         if request.rules().reads == ReadConsistency::Settled {
             // Boxed, so that the futures of other reads stay small.
-            return box_future(|| self.read_settled(client, request)).await;
+            return Ok(box_future(|| self.read_settled(client, request)).await?.0);
         }
         if request.content.description == DescriptionUse::Shown {
             // Boxed, so that the futures of other reads stay small.

@@ -20,8 +20,13 @@ use crate::{
 };
 
 impl Reads {
-    /// Handles a read, and asks the upstream again if a write came in between.
-    pub(super) async fn read_settled(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
+    /// Handles a read, and asks the upstream again if a write came in between. Returns the answer with the record of the
+    /// state that it shows.
+    pub(crate) async fn read_settled(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+    ) -> Result<(Answer, Snapshot), Halt> {
         // Received first, so that the body can be sent again.
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let end = Instant::now() + request.rules().claim_max_wait;
@@ -38,7 +43,7 @@ impl Reads {
             };
             let answer = self.read_by_lease(client, request, Ok(snapshot.clone()), Some(&body)).await;
             if let Some(answer) = self.of_settled_state(request, &snapshot, answer).await? {
-                return Ok(answer);
+                return Ok((answer, snapshot));
             }
             if Instant::now() >= end {
                 return Err(overtaken());
@@ -82,6 +87,6 @@ impl Reads {
 }
 
 /// The refusal of a read whose answers were overtaken by writes.
-fn overtaken() -> Halt {
+pub(crate) fn overtaken() -> Halt {
     refusals::unsettled(RETRY_SOON, Reason::WriteInFlight).into()
 }

@@ -44,7 +44,21 @@ pub(crate) mod unclaimed;
 /// The source of what a write sends, if that is not what its request brings.
 pub(crate) trait WrittenContent: Sync {
     /// Returns the content of a write whose request has brought this.
-    fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<Body, Halt>>;
+    fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<WriteContent, Halt>>;
+}
+
+/// What a write sends.
+pub(crate) struct WriteContent {
+    /// The content.
+    pub(crate) body: Body,
+    /// The request as its content has completed it: the source may describe the resource too.
+    pub(crate) request: Option<Box<Request>>,
+}
+
+impl From<Body> for WriteContent {
+    fn from(body: Body) -> Self {
+        Self { body, request: None }
+    }
 }
 
 /// Guarded writes under one configuration.
@@ -115,10 +129,13 @@ impl Writes {
         };
         let written = match content {
             Some(content) => content.written(request, body).await,
-            None => Ok(body),
+            None => Ok(body.into()),
         };
         let answer = match written {
-            Ok(body) => self.write_to_upstream(request, early, &body, &mut attempt).await,
+            Ok(WriteContent { body, request: completed }) => {
+                let request = completed.as_deref().unwrap_or(request);
+                self.write_to_upstream(request, early, &body, &mut attempt).await
+            }
             Err(refused) => Err(refused),
         };
         attempt.end(&answer).await;

@@ -28,7 +28,7 @@ use crate::{
         ShownDocument,
         blocks::{BlockGrammar, SentContent},
     },
-    guard::{Answer, Halt, Request, WrittenContent, check_checksums, refusals},
+    guard::{Answer, Halt, Request, WriteContent, WrittenContent, check_checksums, refusals},
     service::Service,
 };
 
@@ -136,8 +136,8 @@ pub(crate) struct JoinedBlocks<'a> {
 }
 
 impl WrittenContent for JoinedBlocks<'_> {
-    fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<Body, Halt>> {
-        Box::pin(self.service.joined(request, self.content, received))
+    fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<WriteContent, Halt>> {
+        Box::pin(async { Ok(self.service.joined(request, self.content, received).await?.into()) })
     }
 }
 

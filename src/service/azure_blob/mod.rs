@@ -1,7 +1,9 @@
-//! What Azure's blobs have besides the requests of plain HTTP: uploads in blocks, lists, and parts of what the upstream
+//! What Azure's blobs have besides the requests of plain HTTP: uploads in blocks, copies, lists, and parts of what the upstream
 //! sends whole.
 
 pub(crate) mod blocks;
+pub(crate) mod copied_content;
+pub(crate) mod copies;
 pub(crate) mod folders;
 pub(crate) mod listed;
 pub(crate) mod parts;
