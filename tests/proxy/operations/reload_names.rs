@@ -109,10 +109,10 @@ async fn another_key_where_retries_are_recognised_has_to_be_forced() {
     done(&proxy.reload(&["--force"]).await, "routes changed: all");
 }
 
-/// The file of a proxy with a route for items, whose key this is, beside the one for all paths.
+/// The file of a proxy with a route for items, whose key this is, and one for documents.
 fn file_of_items(backend: &Backend, key: &str) -> String {
     let items = "name = \"items\"\npath = \"/items/{item}\"\nupstream = \"backend\"\npolicy = \"optimistic\"";
-    let file = file(backend, "require = \"never\"");
+    let file = file(backend, "require = \"never\"").replace("/{*rest}", "/docs/{doc}");
     format!("{file}\n[[routes]]\n{items}\nrequire = \"never\"\ncollections = \"none\"\nkey = \"{key}\"\n")
 }
 
@@ -120,11 +120,11 @@ fn file_of_items(backend: &Backend, key: &str) -> String {
 #[tokio::test]
 async fn a_change_of_the_key_of_a_destination_waits_for_the_move_that_leads_there() {
     let backend = Backend::start().await;
-    backend.put("/doc", "one");
+    backend.put("/docs/1", "one");
     let proxy = Arc::new(Proxy::start(&file_of_items(&backend, "{path}")).await);
-    let first = backend.hold("MOVE", "/doc");
+    let first = backend.hold("MOVE", "/docs/1");
     let addr = proxy.addr();
-    let mover = tokio::spawn(async move { send(addr, "MOVE", "/doc", &[("Destination", "/items/1")], "").await });
+    let mover = tokio::spawn(async move { send(addr, "MOVE", "/docs/1", &[("Destination", "/items/1")], "").await });
     let held = first.arrived().await;
     proxy.rewrite(&file_of_items(&backend, "{item}"));
     let reload = begin_reload(&proxy, &[]).await;
@@ -136,4 +136,22 @@ async fn a_change_of_the_key_of_a_destination_waits_for_the_move_that_leads_ther
     done(&reload.await.unwrap(), "routes changed: items");
     assert_eq!(second.await.unwrap().status, 204);
     assert_eq!(backend.content("/items/1").as_deref(), Some("two"));
+}
+
+/// Rule 20: a MOVE that is sent across the change would claim its destination where nobody looks for it any more.
+#[tokio::test]
+async fn a_move_across_a_change_of_the_key_of_its_destination_is_refused_untouched() {
+    let backend = Backend::start().await;
+    backend.put("/docs/1", "one");
+    let proxy = Arc::new(Proxy::start(&file_of_items(&backend, "{path}")).await);
+    let mut client = Connection::open(proxy.addr()).await;
+    let fields = "Host: a\r\nDestination: /items/1\r\nContent-Length: 4\r\nExpect: 100-continue";
+    client.send_bytes(format!("MOVE /docs/1 HTTP/1.1\r\n{fields}\r\n\r\n")).await;
+    assert_eq!(client.read_head().await.0, 100, "the upload has begun");
+    client.send_bytes("ha").await;
+    proxy.rewrite(&file_of_items(&backend, "{item}"));
+    done(&proxy.reload(&[]).await, "routes changed: items");
+    client.send_bytes("lf").await;
+    client.read_response().await.refused(409, "write-in-flight");
+    assert_eq!(backend.count("MOVE", "/docs/1"), 0);
 }
