@@ -12,6 +12,7 @@ pub(super) const RUN: &str = "\
 Examples:
   ifmatch run /etc/ifmatch/ifmatch.toml
   ifmatch run --upstream http://127.0.0.1:9000 --listen 127.0.0.1:8080
+  ifmatch run --upstream http://127.0.0.1:9000 --webdav
 
 Read on: config/ifmatch.toml (every key), docs/operations.md";
 

@@ -110,7 +110,7 @@ enum CliCommand {
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// The configuration; ifmatch.toml if neither a file nor an upstream is given.
-    #[arg(conflicts_with_all = ["upstream", "policy", "listen"])]
+    #[arg(conflicts_with_all = ["upstream", "policy", "webdav", "listen"])]
     pub file: Option<PathBuf>,
     /// Run without a file, in front of the server at this URL.
     #[arg(long, value_name = "URL")]
@@ -118,6 +118,9 @@ pub struct RunOptions {
     /// The policy of all requests; optimistic by default.
     #[arg(long, requires = "upstream", value_parser = policy)]
     pub policy: Option<Policy>,
+    /// Lock files for the clients of this server: those that LOCK what they edit.
+    #[arg(long, requires = "upstream", conflicts_with = "policy")]
+    pub webdav: bool,
     /// An address to listen on, 127.0.0.1:8080 by default; may be given several times.
     #[arg(long, requires = "upstream", value_name = "ADDRESS")]
     pub listen: Vec<String>,
@@ -132,6 +135,7 @@ impl RunOptions {
     /// Loads the configuration that the options name.
     pub fn load(&self) -> Result<Loaded, Problems> {
         match &self.upstream {
+            Some(url) if self.webdav => config::from_webdav_upstream(url, &self.listen),
             Some(url) => config::from_upstream(url, self.policy.unwrap_or(Policy::Optimistic), &self.listen),
             None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
         }
@@ -263,6 +267,9 @@ mod tests {
         assert_eq!(run(&["a.toml"]).expect("a file is enough").file, Some(PathBuf::from("a.toml")));
         let options = run(&["--upstream", "http://[::1]:1", "--policy", "optimistic", "--listen", "[::1]:0"]);
         assert_eq!(options.expect("these belong together").policy, Some(Policy::Optimistic));
+        assert!(run(&["--upstream", "http://[::1]:1", "--webdav"]).expect("a kind of server").webdav);
+        assert!(run(&["--upstream", "http://[::1]:1", "--webdav", "--policy", "optimistic"]).is_err());
+        assert!(run(&["a.toml", "--webdav"]).is_err());
         assert!(run(&["a.toml", "--upstream", "http://[::1]:1"]).is_err());
         assert!(run(&["--policy", "optimistic"]).is_err());
         assert!(run(&["--upstream", "http://[::1]:1", "--policy", "pesimistic"]).is_err());

@@ -92,7 +92,7 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &L
     );
     check.refuse(
         keys.get(|raw| &raw.guards),
-        demands.locks_states && rules.guards != LeaseGuards::Write,
+        (demands.locks_states || dialect.quirks().has_locks) && rules.guards != LeaseGuards::Write,
         format!("lease.guards in the {name} dialect is [\"write\"]"),
         "leave it out: its clients name their lock when they write, and never when they read",
     );

@@ -9,21 +9,32 @@ use crate::core::policy::Policy;
 /// The source name in reports of command-line problems.
 const SOURCE: &str = "command line";
 
+/// The route of a `WebDAV` server, as `config/webdav.toml` has it.
+const WEBDAV: &str = "policy = \"pessimistic\"\ndialect = \"webdav\"\netag = \"upstream\"\nrequire = \"never\"\n";
+
 /// Returns the configuration of `ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic`. The options stand
 /// for a short file, so every rule of a file applies to them. Without `listen` the default address is used.
 pub fn from_upstream(upstream_url: &str, policy: Policy, listen: &[String]) -> Result<Loaded, Problems> {
-    let server = server(upstream_url)?;
-    let quoted = |text: &str| Value::from(text).to_string();
+    let policy = Value::from(policy.word()).to_string();
+    with_route(upstream_url, &format!("policy = {policy}\n"), listen)
+}
+
+/// Returns the configuration of `ifmatch run --upstream http://127.0.0.1:9000 --webdav`.
+pub fn from_webdav_upstream(upstream_url: &str, listen: &[String]) -> Result<Loaded, Problems> {
+    with_route(upstream_url, WEBDAV, listen)
+}
+
+fn with_route(upstream_url: &str, route: &str, listen: &[String]) -> Result<Loaded, Problems> {
+    let server = Value::from(server(upstream_url)?).to_string();
     let listen = match listen {
         [] => String::new(),
         addresses => format!("listen = {}\n", Value::from(addresses.to_vec())),
     };
-    let (server, policy) = (quoted(&server), quoted(policy.word()));
     parse(
         SOURCE,
         &format!(
             "[server]\n{listen}\n[upstreams.upstream]\nservers = [{server}]\n\n\
-             [[routes]]\nname = \"all\"\npath = \"/{{*rest}}\"\nupstream = \"upstream\"\npolicy = {policy}\n"
+             [[routes]]\nname = \"all\"\npath = \"/{{*rest}}\"\nupstream = \"upstream\"\n{route}"
         ),
     )
 }
@@ -70,6 +81,15 @@ mod tests {
         assert_eq!(route.upstream.servers, ["127.0.0.1:9000"]);
         assert_eq!(route.path.to_string(), "/{*rest}");
         assert_eq!(route.policy, Policy::Optimistic);
+    }
+
+    #[test]
+    fn one_option_guards_a_webdav_server_as_its_example_does() {
+        let config = from_webdav_upstream("http://127.0.0.1:9000/", &[]).expect("it is valid").config;
+        let example =
+            parse("config/webdav.toml", include_str!("../../config/webdav.toml")).expect("it is valid").config;
+        let guard = |config: &crate::config::Config| config.routes.first().and_then(|route| route.guard.clone());
+        assert!(guard(&config).is_some() && guard(&config) == guard(&example));
     }
 
     #[test]

@@ -360,6 +360,12 @@ pub trait Grammar: Sync {
         CallOutcome::Done { status, relays_body: true, fields: Vec::new() }
     }
 
+    /// Whether a multistatus that answers a request with this method tells that all was done.
+    fn tells_success(&self, method: &Method, multistatus: &[u8]) -> bool {
+        let _ = (method, multistatus);
+        false
+    }
+
     /// Returns the fields of each answer to a request with these fields. The number of the answer is made from
     /// `random`.
     fn answer_fields(&self, request: &HeaderMap, random: Random) -> Vec<(HeaderName, HeaderValue)> {

@@ -191,6 +191,11 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "the azure dialect cannot acquire a lease with a read",
         ),
         (
+            "dialect = \"webdav\"\n[routes.lease]\nguards = [\"delete\"]",
+            "lease.guards in the webdav dialect is [\"write\"]",
+        ),
+        ("dialect = \"webdav\"\n[routes.lease]\nshared = true", "lease.shared has no effect in the webdav dialect"),
+        (
             "[[routes]]\npath = \"/static\"\nupstream = \"files\"\npolicy = \"last-writer-wins\"\n[routes.lease]\n",
             "`lease` has no effect on a last-writer-wins route",
         ),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::{
-    If, LOCK_TOKEN, LockDepth, StateToken, depth,
+    If, LOCK_TOKEN, LockDepth, StateToken, all_succeeded, depth,
     documents::error_of,
     fields::{MalformedField, lock_token},
 };
@@ -70,6 +70,10 @@ impl Grammar for WebDav {
 
     fn lease_field(&self) -> &'static str {
         "If"
+    }
+
+    fn tells_success(&self, method: &Method, multistatus: &[u8]) -> bool {
+        method.as_str() == "PROPPATCH" && all_succeeded(multistatus)
     }
 
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {

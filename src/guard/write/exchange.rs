@@ -1,7 +1,7 @@
 //! An admitted write from its first byte to its answer: sent, learned of, settled, and only then told (DESIGN, section 4,
 //! steps 7 to 9).
 
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
@@ -105,6 +105,16 @@ impl Writes {
         let outcome = after_change(outcome, has_changed);
         let (max_bytes, budget) = (request.rules().max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, request.upstream().timeout, budget).await;
+        let outcome = match &whole {
+            Ok(BufferedBody::Complete(body))
+                if status == StatusCode::MULTI_STATUS
+                    && outcome == Outcome::Unclear
+                    && request.grammar().tells_success(&request.method, &body.chunks().concat()) =>
+            {
+                Outcome::Applied
+            }
+            _ => outcome,
+        };
         let end = end_of(request, exchange.head(), basis.judged.modified);
         let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
             Some(change) => {

@@ -16,7 +16,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::{Service, verb};
 use crate::{
     body::{Body, Client},
-    core::{policy::GuardRules, refusal::Refusal},
+    core::{
+        policy::GuardRules,
+        refusal::{Code, Refusal},
+    },
     dialect::{
         Call, Intent,
         webdav::{IF, LOCK_TOKEN, LockFields, TIMEOUT},
@@ -68,6 +71,10 @@ impl Service<'_> {
             "PROPFIND" => {
                 self.judge_conditions(&mut dav).await?;
                 return self.find_properties(client, dav).await;
+            }
+            // A backend that ignores case would take it for its own.
+            other if ["LOCK", "UNLOCK"].iter().any(|name| other.eq_ignore_ascii_case(name)) => {
+                return Err(Refusal::new(Code::MethodNotAllowed, "spell LOCK and UNLOCK in upper case").into());
             }
             _ => self.judge_conditions(&mut dav).await?,
         }
