@@ -8,6 +8,8 @@ use http::HeaderName;
 pub enum ServiceKind {
     /// None: each request is one verb of the guard.
     Plain,
+    /// Amazon S3: a write may name another object, whose content the server takes.
+    S3,
     /// Azure Storage: a closed list of operations, whose answers are rewritten.
     Azure,
     /// The `http` backend of Terraform: states with locks.

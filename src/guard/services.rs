@@ -122,6 +122,13 @@ impl Guard {
         Box::pin(self.reads.read_settled(client, request)).await
     }
 
+    /// Looks at a settled state that the upstream is about to read for another request, and judges it by its lease and by
+    /// the conditions of this read.
+    pub(crate) async fn may_be_read(&self, client: &mut dyn Client, request: &Request) -> Result<(), Halt> {
+        self.finish_expected_delete(client, request).await;
+        Box::pin(self.reads.may_be_read(client, request)).await
+    }
+
     /// Whether the state of this record is still the settled one.
     pub(crate) async fn is_unchanged(&self, request: &Request, since: &Snapshot) -> Result<bool, Halt> {
         Ok(shows_settled_state(since, &self.knowledge.record(request).await?))

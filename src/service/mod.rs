@@ -17,6 +17,7 @@ use crate::{
 
 mod azure_blob;
 mod operation;
+mod s3;
 mod terraform;
 #[cfg(test)]
 mod toy;
@@ -76,6 +77,7 @@ impl Service<'_> {
                 self.guard.serve(client, &request, verb).await
             }
             // Boxed, so that the futures of plain requests stay small.
+            ServiceKind::S3 => Box::pin(self.answer_s3(client, guarded, rules, call)).await,
             ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
             ServiceKind::Terraform => Box::pin(self.answer_of_states(client, guarded, call)).await,
             ServiceKind::WebDav => Box::pin(self.answer_webdav(client, guarded, rules, call)).await,

@@ -31,9 +31,8 @@ pub fn quoted(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     quoted
 }
 
-/// The prefixes of conditions that are foreign to HTTP and to the proxy: on the source of a copy, and on the size or
-/// age of the object that is removed.
-const OWN_CONDITIONS: [&str; 2] = ["x-amz-copy-source-if-", "x-amz-if-match-"];
+/// The prefix of conditions that are foreign to HTTP and to the proxy: on the size or age of the object that is removed.
+const OWN_CONDITIONS: [&str; 1] = ["x-amz-if-match-"];
 
 /// The field with the old name of a renamed object. That object is gone once its content is at the target.
 const RENAMED: &str = "x-amz-rename-source";
@@ -59,7 +58,7 @@ pub fn refuse_unguardable(request: Incoming<'_>, etag: &TagSource) -> Result<(),
     }
     if *etag != TagSource::Delegate && headers.keys().any(|name| is_named(name, &OWN_CONDITIONS)) {
         let detail = "this proxy cannot judge this condition, and the server behind it may ignore it: send If-Match \
-                      with the ETag of the object that is written or deleted, and no condition on the source of a copy";
+                      with the ETag of the object that is written or deleted";
         return Err(Refusal::new(Code::NotSupported, detail));
     }
     let is_empty = || headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
@@ -153,7 +152,7 @@ mod tests {
             refuse_unguardable(request, etag).map_err(|refusal| refusal.code)
         };
         let not_supported = Err(Code::NotSupported);
-        for name in ["x-amz-copy-source-if-match", "x-amz-copy-source-if-unmodified-since", "x-amz-if-match-size"] {
+        for name in ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"] {
             assert_eq!(refused(Method::PUT, name, &TagSource::Upstream), not_supported, "{name}");
             assert_eq!(refused(Method::DELETE, name, &TagSource::Upstream), not_supported, "{name}");
             assert_eq!(refused(Method::GET, name, &TagSource::Upstream), Ok(()), "{name} has no meaning there");

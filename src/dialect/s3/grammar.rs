@@ -2,10 +2,18 @@
 
 use http::{HeaderName, HeaderValue};
 
-use super::{error_of, object_of, quoted, refuse_unguardable};
+use super::{copy, error_of, object_of, quoted, refuse_unguardable};
 use crate::{
-    core::{policy::GuardRules, quirks::Quirks, records::idempotency::IDEMPOTENCY_KEY, refusal::Refusal},
-    dialect::{Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, native, xml},
+    core::{
+        policy::GuardRules,
+        quirks::{Quirks, ServiceKind},
+        records::idempotency::IDEMPOTENCY_KEY,
+        refusal::Refusal,
+    },
+    dialect::{
+        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, native,
+        xml,
+    },
 };
 
 /// The field with the id that the SDKs give to each operation, and repeat when they retry it.
@@ -30,6 +38,7 @@ static FACTS: DialectFacts = DialectFacts {
         idempotency_fields: &IDEMPOTENCY_FIELDS,
         content_prefixes: &CONTENT_PREFIXES,
         is_flat: true,
+        service: ServiceKind::S3,
         ..native::FACTS.quirks
     },
     defaults: Defaults { unique_tags: true, ..native::FACTS.defaults },
@@ -48,7 +57,13 @@ impl Grammar for S3 {
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {
         refuse_unguardable(request, &rules.etag)?;
         let headers = quoted(request.headers);
-        native::call(Incoming { headers: &headers, ..request }, rules, is_lease)
+        let mut call = native::call(Incoming { headers: &headers, ..request }, rules, is_lease)?;
+        if matches!(call.intent, Intent::Write | Intent::Append)
+            && let Some(source) = copy::source(request.headers, &rules.etag)?
+        {
+            call.content = SentContent::CopyOf(source);
+        }
+        Ok(call)
     }
 
     fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {

@@ -2,11 +2,13 @@
 //! (`dialect = "s3"`, `docs/s3.md`).
 
 mod conditions;
+mod copy;
 mod error;
 mod grammar;
 mod signature;
 
 pub use conditions::{quoted, refuse_unguardable};
+pub use copy::{is_of_source, not_judged};
 pub use error::error_of;
 pub use grammar::S3;
 pub use signature::{Signature, keep_for_own_signature, object_of, target_without_signature};

@@ -15,10 +15,10 @@ use crate::{
             entity_tag::EntityTag,
             head_answer::Aim,
             http_date::HttpDate,
-            precondition::{MatchRule, TagCondition},
+            precondition::{ConditionField, Judgement, MatchRule, TagCondition, judge},
             validators::{Representation, Validators},
         },
-        verdict::{Verdict, excluded, judge_write},
+        verdict::{Verdict, excluded, failed_read, judge_write},
     },
     dialect::description::DescriptionGrammar,
     guard::{Halt, knowledge::evidence::match_rule, refusals, request::Request},
@@ -79,6 +79,28 @@ impl Probes {
             return Ok(());
         }
         verdict
+    }
+
+    /// The verdict on the conditions of a read that the upstream itself makes for another request. A condition that does
+    /// not hold fails, whichever it is.
+    pub(crate) async fn judge_read(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Halt> {
+        let (representation, rule) = match self.probe(request, snapshot, Aim::Verdict).await {
+            Probed::Current { representation, rule, missing, .. } => {
+                if let Some(missing) = missing {
+                    missing.discard().await;
+                }
+                (representation, rule)
+            }
+            Probed::Answer(exchange) => return Err(self.upstreams_own(request, *exchange).await),
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
+        };
+        let field = match judge(&request.method, &request.conditions, &representation, rule) {
+            Judgement::Pass => return Ok(()),
+            Judgement::Failed { field, .. } => field,
+            Judgement::NotModified => ConditionField::IfNoneMatch,
+            Judgement::Unknowable => return Err(refusals::unknown_state().into()),
+        };
+        Err(failed_read(&request.conditions, field, &representation).into())
     }
 
     /// Like [`Probes::judge`], but always asks the upstream.

@@ -9,11 +9,13 @@ use crate::{
     core::{
         cause::Reason,
         records::{record::Snapshot, settled::shows_settled_state},
+        rights::Obstacle,
     },
     guard::{
         Answer, Halt,
         answer::while_client_waits,
         claim::settled::SettledNow,
+        lease::usage::judge_read_by_lease,
         refusals::{self, RETRY_SOON},
         request::Request,
     },
@@ -63,6 +65,33 @@ impl Reads {
         let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
         let answer = self.read_resource(client, request, Some(snapshot.clone()), sending).await;
         self.of_settled_state(request, &snapshot, answer).await?.ok_or_else(overtaken)
+    }
+
+    /// Judges a settled state by its lease and the conditions of a read that the upstream itself is about to make.
+    pub(crate) async fn may_be_read(&self, client: &mut dyn Client, request: &Request) -> Result<(), Halt> {
+        let end = Instant::now() + request.rules().claim_max_wait;
+        loop {
+            let snapshot = match self.claims.settled_now(request).await? {
+                SettledNow::Settled(snapshot) => snapshot,
+                SettledNow::Pending(snapshot) => {
+                    self.probes.must_know(request, &snapshot, Obstacle::Write).await?;
+                    while_client_waits(client, self.claims.settled(request, end)).await??
+                }
+            };
+            if let Err(denied) = judge_read_by_lease(request, Ok(&snapshot)) {
+                return Err(self.leases.refuse_by_lease(request, &snapshot, denied).await);
+            }
+            if request.conditions.is_empty() {
+                return Ok(());
+            }
+            let judged = self.probes.judge_read(request, &snapshot).await;
+            if shows_settled_state(&snapshot, &self.knowledge.record(request).await?) {
+                return judged;
+            }
+            if Instant::now() >= end {
+                return Err(overtaken());
+            }
+        }
     }
 
     /// Returns an answer if no write was under way since the record was read, and discards it otherwise.

@@ -270,13 +270,8 @@ async fn a_date_that_two_states_may_share_is_told_as_the_second_before() {
 #[tokio::test]
 async fn conditions_that_nobody_would_judge_are_refused() {
     let (backend, proxy, tag) = scene("").await;
-    let copied = ("x-amz-copy-source", "/bucket/other");
     for (method, fields) in [
-        ("PUT", &[copied, ("x-amz-copy-source-if-match", "\"a\"")][..]),
-        ("PUT", &[copied, ("x-amz-copy-source-if-none-match", "\"a\"")]),
-        ("PUT", &[copied, ("x-amz-copy-source-if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")]),
-        ("PUT", &[copied, ("X-Amz-Copy-Source-If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")]),
-        ("DELETE", &[("x-amz-if-match-size", "3")]),
+        ("DELETE", &[("x-amz-if-match-size", "3")][..]),
         ("DELETE", &[("If-Match", tag.as_str()), ("x-amz-if-match-last-modified-time", "1")]),
         ("DELETE", &[("x-amz-if-match-initiated-time", "1")]),
         ("PUT", &[("x-amz-rename-source", "other")]),
@@ -285,11 +280,90 @@ async fn conditions_that_nobody_would_judge_are_refused() {
         assert_error(&refused, 501, "NotImplemented");
     }
     assert_eq!(backend.count("PUT", "*") + backend.count("DELETE", "*"), 0);
-    assert_eq!(put(proxy.addr(), "/bucket/object", &[copied], "").await.status, 204, "a copy without a condition");
+}
+
+/// A server may ignore the conditions on the source of a copy, so that the proxy judges them before. The copy arrives as it
+/// was sent, and the part of an upload is one too.
+#[tokio::test]
+async fn the_source_of_a_copy_has_its_conditions() {
+    let (backend, proxy, tag) = scene("").await;
+    let source = "\"source\"";
+    for method in ["HEAD", "GET"] {
+        let dated = Answer::status(200).header("ETag", source).header("Last-Modified", "Sun, 06 Nov 2005 08:49:37 GMT");
+        backend.always(method, "/bucket/other", move |_| dated.clone());
+    }
+    let bare = source.trim_matches('"');
+    let (past, future) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 2044 08:49:37 GMT");
+    let named = |condition: &str| format!("x-amz-copy-source-{condition}");
+    let (matches, differs, since, until) =
+        (named("if-match"), named("if-none-match"), named("if-modified-since"), named("if-unmodified-since"));
+    let (object, part) = ("/bucket/object", "/bucket/object?partNumber=1&uploadId=a");
+    backend.always("PUT", object, |_| Answer::status(200));
+    backend.always("PUT", part, |_| Answer::status(200));
+    for target in [object, part] {
+        for (condition, value, status) in [
+            (&matches, source, 200),
+            (&matches, bare, 200),
+            (&matches, "\"stale\"", 412),
+            (&differs, source, 412),
+            (&differs, "\"stale\"", 200),
+            (&since, future, 412),
+            (&until, past, 412),
+        ] {
+            let puts = backend.count("PUT", target);
+            let fields = [("x-amz-copy-source", "bucket/other"), (condition.as_str(), value)];
+            let copied = put(proxy.addr(), target, &fields, "").await;
+            assert_eq!(copied.status, status, "{target} {fields:?}");
+            assert_eq!(backend.count("PUT", target) - puts, usize::from(status == 200), "{target} {fields:?}");
+        }
+    }
+    let sent = backend.seen("PUT", object).remove(0);
+    assert_eq!(
+        (sent.headers.all("x-amz-copy-source"), sent.headers.all(&matches)),
+        (vec!["bucket/other"], vec![source])
+    );
+    let stale = [("x-amz-copy-source", "/bucket/other"), ("If-Match", "\"stale\"")];
+    assert_error(&put(proxy.addr(), object, &stale, "").await, 412, "PreconditionFailed");
+    let current = [("x-amz-copy-source", "/bucket/other"), (matches.as_str(), source), ("If-Match", &tag)];
+    assert_eq!(put(proxy.addr(), object, &current, "").await.status, 200, "both sides hold");
 
     let judging = Proxy::to(backend.addr()).route(&ROUTE.replace("upstream", "delegate")).start().await;
-    let fields = [copied, ("x-amz-copy-source-if-match", "\"a\"")];
-    assert_eq!(put(judging.addr(), "/bucket/object", &fields, "").await.status, 204, "that server judges them");
+    let fields = [("x-amz-copy-source", "/bucket/other"), (matches.as_str(), "\"a\"")];
+    assert_eq!(put(judging.addr(), object, &fields, "").await.status, 200, "that server judges them");
+}
+
+/// What no guarded route leads to may be copied, since it is only read. Nobody would judge a condition on it.
+#[tokio::test]
+async fn a_source_without_a_guarded_route_has_no_conditions() {
+    let open = "policy = \"optimistic\"\n[[routes]]\nname = \"open\"\npath = \"/open/{*rest}\"\nupstream = \"backend\"\n\
+                policy = \"last-writer-wins\"";
+    let (backend, proxy, _) = scene(open).await;
+    let source = ("x-amz-copy-source", "/open/object");
+    let conditional = [source, ("x-amz-copy-source-if-match", "\"a\"")];
+    assert_error(&put(proxy.addr(), "/bucket/object", &conditional, "").await, 501, "NotImplemented");
+    assert_eq!(backend.count("PUT", "*"), 0);
+    assert_eq!(put(proxy.addr(), "/bucket/object", &[source], "").await.status, 204);
+}
+
+/// A lease that guards reads guards the source of a copy, and a copy waits for the write of its source.
+#[tokio::test]
+async fn a_source_is_looked_at_once_it_is_settled_and_by_its_lease() {
+    let (backend, proxy, _) =
+        scene("policy = \"pessimistic\"\nlease = { guards = [\"read\", \"write\"], auth = \"none\" }").await;
+    let addr = proxy.addr();
+    let copied = [("x-amz-copy-source", "/bucket/object")];
+    let write = backend.hold("PUT", "/bucket/object");
+    let writing = tokio::spawn(async move { put(addr, "/bucket/object", &[], "two").await });
+    let held = write.arrived().await;
+    let copying = tokio::spawn(async move { put(addr, "/bucket/copy", &copied, "").await });
+    held.answer(Answer::stored()).await;
+    assert_eq!((writing.await.unwrap().status, copying.await.unwrap().status), (204, 201));
+    let order: Vec<_> = backend.applied().into_iter().map(|(request, _)| request.target).collect();
+    assert_eq!(order, ["/bucket/object", "/bucket/copy"]);
+    let lease = send(addr, "POST", "/.leases/bucket/object", &[("Lease-Duration", "30")], "").await;
+    assert_eq!(lease.status, 201, "{lease:?}");
+    assert_error(&put(addr, "/bucket/copy", &copied, "").await, 412, "PreconditionFailed");
+    assert_eq!(backend.count("PUT", "/bucket/copy"), 1);
 }
 
 /// P32: what a client has signed arrives as it was sent. What it has not signed may be made exact.
