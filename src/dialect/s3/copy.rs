@@ -1,4 +1,4 @@
-//! Copies of objects (CopyObject, UploadPartCopy). The server makes them; the proxy looks at their sources.
+//! Copies of objects (`CopyObject`, `UploadPartCopy`). The server makes them; the proxy looks at their sources.
 
 use http::{
     HeaderMap, HeaderName,
