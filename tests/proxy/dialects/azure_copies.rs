@@ -173,8 +173,8 @@ async fn a_source_that_changes_before_its_last_byte_is_read_again() {
     let copying = tokio::spawn(async move { copy(addr, SOURCE, TARGET, &[]).await });
     let mut held = read.arrived().await;
     let length = LARGE_BYTES + 1;
-    let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
-    held.send_bytes(head).await;
+    let announced = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    held.send_bytes(announced).await;
     // More than the buffers of a connection take: the proxy is receiving the content.
     held.send_bytes(vec![b'1'; LARGE_BYTES]).await;
     assert_done(&put_blob(addr, SOURCE, &[], "two").await, 201);

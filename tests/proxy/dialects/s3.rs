@@ -297,10 +297,10 @@ async fn the_source_of_a_copy_has_its_conditions() {
     let named = |condition: &str| format!("x-amz-copy-source-{condition}");
     let (matches, differs, since, until) =
         (named("if-match"), named("if-none-match"), named("if-modified-since"), named("if-unmodified-since"));
-    let (object, part) = ("/bucket/object", "/bucket/object?partNumber=1&uploadId=a");
+    let (object, piece) = ("/bucket/object", "/bucket/object?partNumber=1&uploadId=a");
     backend.always("PUT", object, |_| Answer::status(200));
-    backend.always("PUT", part, |_| Answer::status(200));
-    for target in [object, part] {
+    backend.always("PUT", piece, |_| Answer::status(200));
+    for target in [object, piece] {
         for (condition, value, status) in [
             (&matches, source, 200),
             (&matches, bare, 200),
