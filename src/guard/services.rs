@@ -15,7 +15,10 @@ use crate::{
     body::{Bodies, Client},
     core::{
         http::client_address::ClientAddress,
-        records::{record::Snapshot, settled::shows_settled_state},
+        records::{
+            record::{Revision, Snapshot},
+            settled::shows_settled_state,
+        },
         refusal::{Code, Refusal},
         tags::validators::Validators,
     },
@@ -63,11 +66,13 @@ impl Guard {
         self.leases.probes.judge(request, &snapshot).await.map(drop)
     }
 
-    /// Returns a view of the resources around that of a request.
-    pub(crate) fn viewer(&self, request: Request, received: RequestHeader) -> Viewer {
+    /// Returns a view of the resources around that of a request. `newest` is the newest revision that was seen before the
+    /// upstream was asked.
+    pub(crate) fn viewer(&self, (request, received): (Request, RequestHeader), newest: Revision) -> Viewer {
         Viewer {
             request,
             received,
+            newest,
             knowledge: Arc::clone(&self.knowledge),
             claims: Arc::clone(&self.claims),
             table: Arc::clone(self.table()),

@@ -8,7 +8,12 @@ use pingora::http::RequestHeader;
 
 use super::{claim::Claims, knowledge::Knowledge, request::Request, write::touches::host};
 use crate::{
-    core::{lease::PrincipalName, policy::TagSource, records::record::Snapshot, tags::entity_tag::EntityTag},
+    core::{
+        lease::PrincipalName,
+        policy::TagSource,
+        records::record::{Revision, Snapshot},
+        tags::entity_tag::EntityTag,
+    },
     routing::{
         door::{Door, Head, decide},
         table::RoutingTable,
@@ -20,6 +25,8 @@ pub(crate) struct Viewer {
     pub(super) request: Request,
     /// The head as the client sent it.
     pub(super) received: RequestHeader,
+    /// The newest revision that was seen before the upstream was asked.
+    pub(super) newest: Revision,
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) claims: Arc<Claims>,
     pub(super) table: Arc<RoutingTable>,
@@ -59,16 +66,44 @@ impl Viewer {
     }
 
     /// Returns the tag that a read of a resource would answer, by the tag that a list of the backend tells. `None`: a list
-    /// does not tell it.
+    /// does not tell it. The tag of a state before a write that has ended meanwhile must not get the suffix of the state
+    /// after it.
     pub(crate) fn issued(&self, viewed: &Viewed, listed: &EntityTag) -> Option<EntityTag> {
         let (rules, snapshot) = (self.request.rules(), &viewed.snapshot);
         let is_told = viewed.is_of_route
             && rules.etag == TagSource::Upstream
             && snapshot.has_no_pending_writes()
+            && snapshot.touched() <= self.newest
             && self.claims.may_begin(snapshot).is_ok();
         if !is_told {
             return None;
         }
         self.knowledge.spelling(&self.request, Some(snapshot)).issued(listed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{core::policy::GuardRules, guard::testing::Fixture, testing::guard};
+
+    /// Rule 2: a list was made before a write, and the record is read after it. Both states have one tag at the backend.
+    #[tokio::test]
+    async fn a_list_gives_no_tag_to_a_state_that_it_does_not_show() {
+        let rules = GuardRules { etag: TagSource::Upstream, ..guard() };
+        let fixture = Fixture::with(rules).await;
+        fixture.answer_reads(|_head| "HTTP/1.1 200 OK\r\nETag: \"t\"\r\nContent-Length: 1\r\n\r\n1".to_owned()).await;
+        let listed = EntityTag::parse(b"\"t\"").expect("a tag");
+        let first = fixture.tag().await;
+        let before = fixture.viewer().await;
+        assert_eq!(fixture.put(&first, "two").await.status, 204);
+        assert_eq!(before.issued(&fixture.viewed().await, &listed), None, "the write has ended meanwhile");
+        let after = fixture.viewer().await;
+        let told = after.issued(&fixture.viewed().await, &listed);
+        assert_eq!(
+            told,
+            EntityTag::parse(fixture.tag().await.as_bytes()).ok(),
+            "the list shows the state of the record"
+        );
     }
 }

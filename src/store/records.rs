@@ -1,7 +1,13 @@
 //! The client of a store. It limits and measures the time of each operation, and repeats a change while others
 //! interfere.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -33,6 +39,8 @@ pub struct Records {
     timeout: Duration,
     /// The records that were seen last, if a read costs a call of an engine.
     recent: Option<Arc<Recent>>,
+    /// The greatest revision that was seen. Revisions grow through the whole store.
+    newest: Arc<AtomicU64>,
 }
 
 /// The result of [`Records::update`].
@@ -48,7 +56,7 @@ impl Records {
     /// Creates a client of a store whose operations take at most `timeout`.
     pub fn new(store: Arc<dyn Store>, timeout: Duration) -> Self {
         let recent = store.is_shared().then(|| Arc::new(Recent::new()));
-        Self { store, timeout, recent }
+        Self { store, timeout, recent, newest: Arc::default() }
     }
 
     /// Returns the number that distinguishes the versions of this store from those of any other.
@@ -65,8 +73,13 @@ impl Records {
     pub async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         let look = self.look();
         let read = self.measured(StoreOperation::Read, self.store.read(key)).await;
-        note(look, key, read.as_ref());
+        self.note(look, key, read.as_ref());
         read
+    }
+
+    /// Returns the greatest revision that this process has seen so far. Whatever ended at it or before has ended by now.
+    pub fn newest_seen(&self) -> Revision {
+        Revision(self.newest.load(Ordering::Acquire))
     }
 
     /// Returns the record as this process last saw it, if it is likely to be current and costs no call of an engine.
@@ -86,7 +99,7 @@ impl Records {
     pub async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         let look = self.look();
         let swapped = self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await;
-        note(look, key, swapped.as_ref().map(|(Swapped::Done(found) | Swapped::Conflict(found))| found));
+        self.note(look, key, swapped.as_ref().map(|(Swapped::Done(found) | Swapped::Conflict(found))| found));
         swapped
     }
 
@@ -138,6 +151,19 @@ impl Records {
         self.recent.as_ref().map(|recent| (&**recent, Instant::now()))
     }
 
+    /// Remembers what a look at a record has found.
+    fn note(&self, look: Option<(&Recent, Instant)>, key: &ResourceKey, found: Result<&Snapshot, &StoreError>) {
+        if let Ok(snapshot) = found {
+            self.newest.fetch_max(snapshot.revision.0, Ordering::AcqRel);
+        }
+        let Some((recent, since)) = look else { return };
+        match found {
+            Ok(snapshot) => recent.note(key, snapshot, since),
+            Err(StoreError::Full) => {}
+            Err(StoreError::Unavailable | StoreError::Damaged | StoreError::LostWrites) => recent.forget_all(),
+        }
+    }
+
     async fn measured<T>(
         &self,
         operation: StoreOperation,
@@ -151,16 +177,6 @@ impl Records {
             metrics.store_failed(operation, error.word());
         }
         outcome
-    }
-}
-
-/// Remembers what a look at a record has found.
-fn note(look: Option<(&Recent, Instant)>, key: &ResourceKey, found: Result<&Snapshot, &StoreError>) {
-    let Some((recent, since)) = look else { return };
-    match found {
-        Ok(snapshot) => recent.note(key, snapshot, since),
-        Err(StoreError::Full) => {}
-        Err(StoreError::Unavailable | StoreError::Damaged | StoreError::LostWrites) => recent.forget_all(),
     }
 }
 

@@ -49,6 +49,7 @@ impl Service<'_> {
         dav.request.head.remove_header(&header::RANGE);
         let (head, has_content) = (dav.received.clone(), client.has_content());
         let mut client = ReceivedClient { client, head, has_content, body: Some(body) };
+        let newest = self.guard.records().newest_seen();
         let answer = self.guard.serve(&mut client, &dav.request, Verb::Read).await?;
         let Answer::Relayed(relayed) = answer else { return Ok(answer) };
         let Relayed { mut head, begun, rest } = *relayed;
@@ -73,7 +74,7 @@ impl Service<'_> {
             pieces: VecDeque::new(),
             told: Vec::new(),
             is_over: false,
-            teller: Teller { question, viewer: self.guard.viewer(dav.request, dav.received) },
+            teller: Teller { question, viewer: self.guard.viewer((dav.request, dav.received), newest) },
         };
         let exchange = Exchange::of(Box::new(wire), head.clone(), server);
         Ok(Answer::Relayed(Box::new(Relayed { head, begun: BodyPrefix::default(), rest: Some(exchange) })))

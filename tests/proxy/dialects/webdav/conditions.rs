@@ -88,7 +88,7 @@ async fn a_submitted_token_satisfies_what_the_route_requires() {
     assert_eq!(put(addr, "/a", &[("If-None-Match", "*")], "new").await.status, 201, "the lock ended with the file");
 }
 
-/// KeePass and others save under another name, and move that over the file.
+/// `KeePass` and others save under another name, and move that over the file.
 #[tokio::test]
 async fn a_move_is_judged_at_both_of_its_ends() {
     let share = Share::start().await;
