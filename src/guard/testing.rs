@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 
 mod fixture;
+mod listing;
 mod message;
 mod transport;
 

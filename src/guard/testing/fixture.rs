@@ -24,10 +24,7 @@ use crate::{
         resource::ResourceKey,
     },
     drain::{Gate, new_gates},
-    guard::{
-        Guard, incoming,
-        viewer::{Viewed, Viewer},
-    },
+    guard::Guard,
     routing::{GuardedDestination, GuardedRequest},
     store::Store as _,
     telemetry::metrics::Gauged as _,
@@ -101,7 +98,7 @@ fn refused(status: u16, is_head: bool) -> String {
 /// A guard in front of a backend, on a store that fails on demand.
 pub(crate) struct Fixture {
     pub(crate) store: Arc<FaultyStore>,
-    guards: Guard,
+    pub(super) guards: Guard,
     transport: Arc<NotingTransport>,
     config: Config,
     backend: Arc<Backend>,
@@ -330,25 +327,8 @@ impl Fixture {
         assert!(testing::answer(&self.guards, session, &request).await.is_err(), "nobody takes the answer");
     }
 
-    /// A view of the resources for a client that asks for a list now.
-    pub(crate) async fn viewer(&self) -> Viewer {
-        let (mut session, _client) = testing::arrived(&head("/doc", &Method::GET, "", 0)).await;
-        let guarded = self.request(("doc", "/doc"), &Method::GET);
-        let rules = guarded.route.guard.as_ref().expect("a guarded route");
-        let call = rules.dialect.grammar().read(incoming(session.request(), &guarded), rules, false).expect("a read");
-        let received = session.request().clone();
-        let request = self.guards.request(&mut session, &guarded, rules, call).expect("a request");
-        self.guards.viewer((request, received), self.guards.records().newest_seen())
-    }
-
-    /// The resource, as its record tells of it.
-    pub(crate) async fn viewed(&self) -> Viewed {
-        let snapshot = self.store.read(&ResourceKey::from_text("doc")).await.expect("a record");
-        Viewed { snapshot, is_of_route: true }
-    }
-
     /// Returns the request with this method and path, which acts on the resource with this key.
-    fn request(&self, (resource, path): (&str, &str), method: &Method) -> GuardedRequest {
+    pub(super) fn request(&self, (resource, path): (&str, &str), method: &Method) -> GuardedRequest {
         let route = Arc::clone(&self.config.routes[0]);
         let rules = route.guard.as_ref().expect("a guarded route");
         let methods = MethodReadings::of(rules, method, &HeaderMap::new(), b"/").expect("one method");
@@ -407,6 +387,6 @@ impl Fixture {
 }
 
 /// Returns the head of a request with these fields, and with content of this length.
-fn head(path: &str, method: &Method, fields: &str, length: usize) -> Vec<u8> {
+pub(super) fn head(path: &str, method: &Method, fields: &str, length: usize) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n").into_bytes()
 }

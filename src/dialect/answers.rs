@@ -1,0 +1,56 @@
+//! What a grammar makes of the outcome of a call: the parts of answers.
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// A response that the proxy makes.
+#[derive(Debug)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The fields.
+    pub fields: HeaderMap,
+    /// The body, if there is one.
+    pub body: Option<String>,
+}
+
+/// A document that describes a resource.
+#[derive(Debug)]
+pub struct ShownDocument {
+    /// The media type.
+    pub content_type: &'static str,
+    /// The text.
+    pub body: String,
+}
+
+/// A refusal in the form that clients read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorDocument {
+    /// The status.
+    pub status: StatusCode,
+    /// The name of the error.
+    pub code: &'static str,
+    /// The media type of the body.
+    pub content_type: &'static str,
+    /// The fields that do not describe the content.
+    pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub body: String,
+}
+
+/// The meaning of the upstream's response to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// The call succeeded.
+    Done {
+        /// The status for the client.
+        status: StatusCode,
+        /// Whether the client gets the upstream's body.
+        relays_body: bool,
+        /// Fields to add.
+        fields: Vec<(HeaderName, HeaderValue)>,
+    },
+    /// The client's copy is current.
+    NotModified,
+    /// The call failed.
+    Failed(ErrorDocument),
+}

@@ -1,0 +1,33 @@
+//! What a list of the backend is told with.
+
+use http::Method;
+
+use super::fixture::{Fixture, head};
+use crate::{
+    core::resource::ResourceKey,
+    guard::{
+        incoming,
+        viewer::{Viewed, Viewer},
+    },
+    store::Store as _,
+    testing,
+};
+
+impl Fixture {
+    /// A view of the resources for a client that asks for a list now.
+    pub(crate) async fn viewer(&self) -> Viewer {
+        let (mut session, _client) = testing::arrived(&head("/doc", &Method::GET, "", 0)).await;
+        let guarded = self.request(("doc", "/doc"), &Method::GET);
+        let rules = guarded.route.guard.as_ref().expect("a guarded route");
+        let call = rules.dialect.grammar().read(incoming(session.request(), &guarded), rules, false).expect("a read");
+        let received = session.request().clone();
+        let request = self.guards.request(&mut session, &guarded, rules, call).expect("a request");
+        self.guards.viewer((request, received), self.guards.records().newest_seen())
+    }
+
+    /// The resource, as its record tells of it.
+    pub(crate) async fn viewed(&self) -> Viewed {
+        let snapshot = self.store.read(&ResourceKey::from_text("doc")).await.expect("a record");
+        Viewed { snapshot, is_of_route: true }
+    }
+}
