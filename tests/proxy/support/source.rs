@@ -39,6 +39,11 @@ impl Source {
         Self { validators: Validators::Tags, route }
     }
 
+    /// Whether equal tags mean equal bytes.
+    pub fn hashes_content(self) -> bool {
+        [CONTENT, CONTENT_EXCLUSIVE].contains(&self)
+    }
+
     /// A backend that keeps this at `target`, and the start of a proxy's configuration.
     pub async fn start(self, target: &str, content: &str) -> (Backend, Setup) {
         let backend = Backend::with(self.validators).await;
