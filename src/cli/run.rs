@@ -199,10 +199,11 @@ pub(super) async fn live(
     let held_until = opened.store.now().await?.plus(config.store.start_grace.max(opened.hold));
     // This runtime carries no requests, and lives as long as requests come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
-    let guards = Guard::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
-    let guards = Arc::new(guards.signing_with(signer).noting(activity));
-    guards.show();
-    let serving = Serving::new(Arc::clone(config), guards);
+    let (store, owner) = (Arc::clone(&opened.store), random_u64()?);
+    let serving = Serving::new(Arc::clone(config), |table| {
+        Guard::new(config, table, upstreams, store, owner, held_until).signing_with(signer).noting(activity)
+    });
+    serving.guards.show();
     Ok(Arc::new(Live::new(serving)))
 }
 

@@ -41,13 +41,15 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Builds the generation of a configuration, guarded by `guards`.
-    pub fn new(config: Arc<Config>, guards: Arc<Guard>) -> Self {
+    /// Builds the generation of a configuration. Its table is lent to the guard that `guard` makes.
+    pub fn new(config: Arc<Config>, guard: impl FnOnce(Arc<RoutingTable>) -> Guard) -> Self {
+        let table = Arc::new(RoutingTable::new(&config.routes));
+        let guards = Arc::new(guard(Arc::clone(&table)));
         guards.upstreams().prepare(&config);
         if let Some(metrics) = metrics::get() {
             metrics.begin_at_zero(config.routes.iter().map(|route| route.name.as_str()));
         }
-        Self { table: Arc::clone(guards.table()), guards, lingering: Vec::new(), config }
+        Self { config, table, guards, lingering: Vec::new() }
     }
 
     /// Returns the routes, in the order of the file.

@@ -98,9 +98,11 @@ pub struct Guard {
 
 impl Guard {
     /// Builds the guard of a proxy. Its marks carry `owner`, a random number, and it holds back guarded writes and
-    /// grants until `held_until`. Requests go to the servers of `upstreams`.
+    /// grants until `held_until`. Requests go to the servers of `upstreams`. The guard finds the resources that a request
+    /// names in `table`, the one in which its generation looks requests up.
     pub fn new(
         config: &Config,
+        table: Arc<RoutingTable>,
         upstreams: Arc<Upstreams>,
         store: Arc<dyn Store>,
         owner: u64,
@@ -108,13 +110,14 @@ impl Guard {
     ) -> Self {
         let exchanger = Arc::new(Exchanger::to(upstreams));
         let transport = Arc::clone(&exchanger) as Arc<dyn Transport>;
-        Self::over((exchanger, transport), config, store, owner, held_until)
+        Self::over((exchanger, transport), config, table, store, owner, held_until)
     }
 
     /// Like [`Guard::new`], but guarded exchanges go through this transport.
     pub fn over(
         (connections, exchanger): (Arc<Exchanger>, Arc<dyn Transport>),
         config: &Config,
+        table: Arc<RoutingTable>,
         store: Arc<dyn Store>,
         owner: u64,
         held_until: StoreTime,
@@ -131,7 +134,7 @@ impl Guard {
         Self {
             knowledge,
             claims,
-            writes: Writes::new(Arc::clone(&leases), Arc::clone(&exchanger), config, bodies.clone()),
+            writes: Writes::new(Arc::clone(&leases), Arc::clone(&exchanger), table, bodies.clone()),
             reads: Reads::new(Arc::clone(&leases), exchanger, bodies),
             leases,
             cors,
@@ -140,17 +143,17 @@ impl Guard {
         }
     }
 
-    /// Returns the guard of another configuration in the same process, with the gates of its routes. The two guards
+    /// Returns the guard of another generation in the same process, with the gates of its routes. The two guards
     /// share their claims, their leases, their knowledge of resources and principals, and the total limits of all
     /// requests. So requests that they handle at the same time see each other.
     #[must_use]
-    pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
+    pub fn renewed(&self, config: &Config, table: Arc<RoutingTable>, gates: Gates) -> Self {
         let bodies = self.writes.bodies.with_limits(body_limits(&config.server));
         Self {
             knowledge: Arc::clone(&self.knowledge),
             claims: Arc::clone(&self.claims),
             leases: Arc::clone(&self.leases),
-            writes: self.writes.renewed(config, bodies.clone()),
+            writes: self.writes.renewed(table, bodies.clone()),
             cors: self.cors.renewed(bodies.clone()),
             reads: self.reads.renewed(bodies),
             exchanger: Arc::clone(&self.exchanger),
@@ -185,11 +188,6 @@ impl Guard {
     /// Returns the upstreams and their servers.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
         self.exchanger.upstreams()
-    }
-
-    /// Returns the table of the routes.
-    pub fn table(&self) -> &Arc<RoutingTable> {
-        self.writes.table()
     }
 
     /// Shows in the metrics what the requests of all generations hold and wait for.

@@ -75,7 +75,7 @@ impl Guard {
             newest,
             knowledge: Arc::clone(&self.knowledge),
             claims: Arc::clone(&self.claims),
-            table: Arc::clone(self.table()),
+            table: Arc::clone(self.writes.table()),
         }
     }
 

@@ -217,8 +217,9 @@ impl Reloader {
         let left = (0..closed.before.len()).filter(is_left).filter_map(|place| closed.before.get(place).cloned());
         let lingering = left.filter(|(_, gate)| !gate.is_quiet()).collect();
         let config = Arc::new(config);
-        let guards = old.guards.renewed(&config, gates).signing_with(signer);
-        self.live.replace(Serving { lingering, ..Serving::new(config, Arc::new(guards)) });
+        let serving =
+            Serving::new(Arc::clone(&config), |table| old.guards.renewed(&config, table, gates).signing_with(signer));
+        self.live.replace(Serving { lingering, ..serving });
         closed.retire();
     }
 }

@@ -75,8 +75,10 @@ mod tests {
         let room = Room { records: 10, bytes: 1 << 20 };
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(BootClock), Incarnation(7), room, HOUR));
         let before = Arc::new(before);
-        let guards = Guard::new(&before, Arc::default(), Arc::clone(&store), 1, StoreTime::default());
-        let live = Arc::new(Live::new(Serving::new(before, Arc::new(guards))));
+        let serving = Serving::new(Arc::clone(&before), |table| {
+            Guard::new(&before, table, Arc::default(), Arc::clone(&store), 1, StoreTime::default())
+        });
+        let live = Arc::new(Live::new(serving));
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store, None, Some(file.clone())));
         let changed = async {
             while live.serving().config.routes.iter().all(|route| route.name != "changed") {

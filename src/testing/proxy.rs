@@ -44,8 +44,9 @@ impl Proxy {
         let server = config.server.clone();
         let config = Arc::new(config);
         let store = MemoryStore::new(Arc::new(BootClock), Incarnation(7), Room { records: 1000, bytes: 1 << 30 }, DAY);
-        let guards = Guard::new(&config, Arc::default(), Arc::new(store), 1, StoreTime::default());
-        let serving = Serving::new(config, Arc::new(guards));
+        let serving = Serving::new(Arc::clone(&config), |table| {
+            Guard::new(&config, table, Arc::default(), Arc::new(store), 1, StoreTime::default())
+        });
         let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);

@@ -177,8 +177,10 @@ impl Process {
         let way = Arc::new(Way { world: Arc::clone(world), process: number });
         let now: StoreTime = complete(cellar.store.now()).unwrap();
         let kept = Arc::clone(&store);
-        let guards = Guard::over((Arc::default(), way), config, store, number as u64 + 1, now.plus(hold));
-        let live = Arc::new(Live::new(Serving::new(Arc::clone(config), Arc::new(guards))));
+        let serving = Serving::new(Arc::clone(config), |table| {
+            Guard::over((Arc::default(), way), config, table, store, number as u64 + 1, now.plus(hold))
+        });
+        let live = Arc::new(Live::new(serving));
         let reloader = Reloader::new(Arc::clone(&live), kept, None, file.map(Path::to_owned));
         (number, Arc::new(Self { live, reloader }))
     }

@@ -25,7 +25,7 @@ use crate::{
     },
     drain::{Gate, new_gates},
     guard::Guard,
-    routing::{GuardedDestination, GuardedRequest},
+    routing::{GuardedDestination, GuardedRequest, table::RoutingTable},
     store::Store as _,
     telemetry::metrics::Gauged as _,
     testing::{self, config, guard, route},
@@ -99,6 +99,7 @@ fn refused(status: u16, is_head: bool) -> String {
 pub(crate) struct Fixture {
     pub(crate) store: Arc<FaultyStore>,
     pub(super) guards: Guard,
+    table: Arc<RoutingTable>,
     transport: Arc<NotingTransport>,
     config: Config,
     backend: Arc<Backend>,
@@ -187,13 +188,15 @@ impl Fixture {
         let exchanger = Arc::<Exchanger>::default();
         let transport = Arc::new(NotingTransport::to(Arc::clone(exchanger.upstreams())));
         let way = (exchanger, Arc::<NotingTransport>::clone(&transport) as _);
-        let guards = Guard::over(way, &config, Arc::<FaultyStore>::clone(&store), owner, held_until);
-        Self { store, guards, transport, config, backend }
+        let table = Arc::new(RoutingTable::new(&config.routes));
+        let guards =
+            Guard::over(way, &config, Arc::clone(&table), Arc::<FaultyStore>::clone(&store), owner, held_until);
+        Self { store, guards, table, transport, config, backend }
     }
 
-    /// Turns to the next generation, of the same configuration.
+    /// Turns to the next guard, of the same configuration.
     pub(crate) fn reload(&mut self) {
-        self.guards = self.guards.renewed(&self.config, new_gates(self.config.routes.len()));
+        self.guards = self.guards.renewed(&self.config, Arc::clone(&self.table), new_gates(self.config.routes.len()));
     }
 
     /// The gate of the route.

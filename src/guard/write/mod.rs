@@ -12,7 +12,6 @@ use super::{
 use crate::{
     body::{Bodies, Body, BoxFuture, Client},
     box_future::box_future,
-    config::Config,
     core::http::client_address::ClientAddress,
     routing::{door::Door, table::RoutingTable},
     store::Sighting,
@@ -76,16 +75,21 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// Creates the room of writes. `leases` and its rooms judge the writes, `exchanger` sends them.
-    pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, config: &Config, bodies: Bodies) -> Self {
+    pub(crate) fn new(
+        leases: Arc<Leases>,
+        exchanger: Arc<dyn Transport>,
+        table: Arc<RoutingTable>,
+        bodies: Bodies,
+    ) -> Self {
         let (knowledge, probes, claims) = leases.rooms();
-        let (replays, related) = (Replays::new(knowledge.records.are_shared()), Related::new(config));
+        let (replays, related) = (Replays::new(knowledge.records.are_shared()), Related { table });
         Self { knowledge, probes, claims, leases, exchanger, replays, related, bodies }
     }
 
-    /// Returns the writes of another configuration. Both recognise retries of each other's writes.
-    pub(crate) fn renewed(&self, config: &Config, bodies: Bodies) -> Self {
+    /// Returns the writes of another generation. Both recognise retries of each other's writes.
+    pub(crate) fn renewed(&self, table: Arc<RoutingTable>, bodies: Bodies) -> Self {
         let replays = self.replays.clone();
-        Self { replays, ..Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), config, bodies) }
+        Self { replays, ..Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), table, bodies) }
     }
 
     /// Returns the table of the routes.

@@ -17,7 +17,6 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{Writes, send::end_of};
 use crate::{
-    config::Config,
     core::{
         http::{
             client_address::ClientAddress,
@@ -43,10 +42,6 @@ pub(crate) struct Related {
 }
 
 impl Related {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self { table: Arc::new(RoutingTable::new(&config.routes)) }
-    }
-
     /// Decides where a request goes that the guard has made, as the door does.
     pub(super) fn door(&self, method: &Method, head: &RequestHeader, client: ClientAddress) -> Door {
         let (host, target, headers) = (host(head), head.raw_path(), &head.headers);
