@@ -5,7 +5,7 @@ use std::{sync::LazyLock, time::Duration};
 use http::{HeaderName, Method, header};
 
 use super::{
-    kinds::{Count, Flag, List, OneOf, PlainName, Size, Time},
+    kinds::{Count, Flag, List, OneOf, PlainName, Size, Table, Time},
     lease_rules::LeaseTable,
     route_kinds::{
         LockSuffix, Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter,
@@ -21,8 +21,8 @@ use crate::core::{
         request_target::{EncodedSlash, PathParameters},
     },
     policy::{
-        Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride, OnWrite, Policy,
-        ProbeAuth, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
+        ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride,
+        OnWrite, Policy, ProbeAuth, ProbeRules, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
     },
     quirks::Quirks,
     route::TouchTemplate,
@@ -48,7 +48,7 @@ fn identity_headers() -> Vec<HeaderName> {
 
 section! {
     fills GuardRules of RouteKeys
-    given (policy: Policy, dialect: Dialect, claim: Claim, probe: Probe) {
+    given (policy: Policy, dialect: Dialect) {
         by hand {
             /// The name in logs.
             name: Option<Text>;
@@ -70,10 +70,6 @@ section! {
             path_params: Option<WrittenWord<PathParameters>>;
             /// The treatment of an encoded slash in a path.
             encoded_slash: Option<WrittenWord<EncodedSlash>>;
-            /// The queue for writes on one resource.
-            claim: ClaimKeys;
-            /// The limits of probes.
-            probe: ProbeKeys;
             /// The other resources that a write changes.
             also_changes: Option<Texts>;
             /// The resource that the body of a write names.
@@ -134,6 +130,10 @@ section! {
         identity_query: Vec<String> = List(CREDENTIAL_PARAMETERS.map(str::to_owned).to_vec(), identity_parameter);
         /// How long a client gets answers from memory after the backend has let it read the resource.
         identity_ttl: Duration = Time(seconds(600)) in ZERO..=hours(24 * 7);
+        /// The queue for writes on one resource.
+        claim: ClaimRules = Table(());
+        /// The limits of probes.
+        probe: ProbeRules = Table(());
         /// Whose credentials a probe carries.
         probe_auth: ProbeAuth = OneOf(ProbeAuth::Client);
         /// The region that a probe is signed for.
@@ -153,12 +153,6 @@ section! {
         /// The rules for leases.
         lease: Option<LeaseRules> = LeaseTable(policy, dialect);
         besides {
-            /// How long a write waits for the claim.
-            claim_max_wait: Duration = claim.max_wait;
-            /// How many writes may wait for the claim of one resource.
-            claim_max_waiters: usize = claim.max_waiters;
-            /// How long a probe may take.
-            probe_timeout: Duration = probe.timeout;
             /// The differences between the dialect and plain HTTP.
             quirks: &'static Quirks = dialect.quirks();
             /// The other resources that a write changes.
@@ -168,8 +162,7 @@ section! {
 }
 
 section! {
-    /// The queue for writes on one resource.
-    pub(super) struct Claim of ClaimKeys {
+    fills ClaimRules of ClaimKeys {
         /// How long a write waits for the claim, and a settled read for the end of writes.
         max_wait: Duration = Time(seconds(30)) in ZERO..=hours(1);
         /// How many writes may wait for the claim of one resource, and how many settled reads.
@@ -178,8 +171,7 @@ section! {
 }
 
 section! {
-    /// The limits of probes.
-    pub(super) struct Probe of ProbeKeys {
+    fills ProbeRules of ProbeKeys {
         /// How long a probe may take.
         timeout: Duration = Time(seconds(5)) in ms(10)..=seconds(600);
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Config, Login, Route, StoreKind, StoreSettings, Word, show_duration, table::InWords as _};
+use super::{Config, Login, Route, StoreKind, StoreSettings, Word, table::InWords as _};
 use crate::core::policy::GuardRules;
 
 impl Config {
@@ -81,12 +81,8 @@ impl Route {
 
 /// The keys of a guarded route.
 fn guard(guard: &GuardRules) -> Value {
-    let several = json!({
-        "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },
-        "probe": { "timeout": show_duration(guard.probe_timeout) },
-        "also_changes": guard.also_changes.iter().map(|each| each.pattern().to_string()).collect::<Vec<_>>(),
-    });
-    joined(guard.shown(), several)
+    let also_changes: Vec<_> = guard.also_changes.iter().map(|each| each.pattern().to_string()).collect();
+    joined(guard.shown(), json!({ "also_changes": also_changes }))
 }
 
 #[cfg(test)]

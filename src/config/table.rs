@@ -7,8 +7,12 @@
 //! itself, the line of the admin view, the entry of the list of what needs a restart, and the entry of [`Key`](super::Key), from
 //! which the JSON Schema and the reference page take the range and the sentence.
 //!
-//! *What is not in a row?* Rules over several keys: `validate` has them. A key whose value is only one half of
-//! something stands under `by hand`: the mirror has it, and code in `validate` reads it.
+//! *What is not in a row?* Rules over several keys: `validate` has them.
+//!
+//! *Which keys stand under `by hand`?* Those without a default or a value of their own. The mirror has them, and code in
+//! `validate` reads them. `path`, `upstream` and `policy` must be there. `key`, `also_changes` and `writes_to` mean
+//! something only together with the captures of the path. `path_params` and `encoded_slash` also count on routes
+//! without a guard, which have no section. Which of the connection keys of a store count depends on its `kind`.
 //!
 //! *Why a macro?* The type and the mirror differ from key to key, so no list of values could make both.
 

@@ -229,6 +229,22 @@ pub enum Guarantee {
     Safety,
 }
 
+/// The queue for writes on one resource (`claim`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimRules {
+    /// How long a write waits for the claim, and a settled read for the end of writes.
+    pub max_wait: Duration,
+    /// How many writes may wait for the claim of one resource, and how many settled reads.
+    pub max_waiters: usize,
+}
+
+/// The limits of probes (`probe`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeRules {
+    /// How long a probe may take.
+    pub timeout: Duration,
+}
+
 /// All rules by which the requests of one guarded route are handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
@@ -289,12 +305,10 @@ pub struct GuardRules {
     pub identity_query: Vec<String>,
     /// How long a principal gets answers from memory after the backend has let it read the resource.
     pub identity_ttl: Duration,
-    /// How long a write waits for the claim, and a settled read for the end of writes.
-    pub claim_max_wait: Duration,
-    /// How many writes may wait for the claim of one resource, and how many settled reads.
-    pub claim_max_waiters: usize,
-    /// How long a probe may take.
-    pub probe_timeout: Duration,
+    /// The queue for writes on one resource.
+    pub claim: ClaimRules,
+    /// The limits of probes.
+    pub probe: ProbeRules,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
     /// The region that a probe is signed for, under [`ProbeAuth::SigV4`].

@@ -147,7 +147,7 @@ impl Cors {
         if !may_ask || self.origins.denials.contains_key(&name) {
             return Arc::default();
         }
-        if let Ok(Some(exchange)) = timeout(rules.probe_timeout, self.ask_preflight(request, guarded)).await {
+        if let Ok(Some(exchange)) = timeout(rules.probe.timeout, self.ask_preflight(request, guarded)).await {
             self.origins.learn(&guarded.route, &request.headers, exchange.head());
             exchange.discard().await;
         }

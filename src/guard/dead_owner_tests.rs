@@ -17,7 +17,7 @@ use crate::{
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);
@@ -117,7 +117,7 @@ async fn a_write_that_waits_wakes_at_the_deadline_of_a_dead_owner() {
 #[tokio::test]
 async fn a_write_that_waited_in_vain_is_told_to_stay_away_for_as_long_again() {
     for (lives, stays_away) in [(60_000, "3"), (2_500, "1")] {
-        let rules = GuardRules { claim_max_wait: Duration::from_millis(2_100), ..versions() };
+        let rules = GuardRules { claim: wait_at_most(Duration::from_millis(2_100)), ..versions() };
         let fixture = Fixture::with(rules).await;
         mark(&fixture, "doc", true, Duration::from_millis(lives)).await;
         fixture.store.pass(lives.min(2_000));

@@ -12,7 +12,7 @@ use crate::{
         records::{record::Mark, steps::claim, waiting::sign},
         resource::ResourceKey,
     },
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 /// A write without a read of the record, where the time costs nothing.
@@ -28,8 +28,8 @@ fn versions() -> GuardRules {
 /// Writes need no precondition, and may be held back by leases.
 fn leases() -> GuardRules {
     let lease = LeaseRules { auth: LeaseAuth::None, min: Duration::from_secs(1), ..rules() };
-    let claim_max_wait = Duration::from_millis(50);
-    GuardRules { require: Require::Never, lease: Some(lease), claim_max_wait, ..versions() }
+    let claim = wait_at_most(Duration::from_millis(50));
+    GuardRules { require: Require::Never, lease: Some(lease), claim, ..versions() }
 }
 
 /// Restarts the counts of store operations.
@@ -179,7 +179,7 @@ async fn a_write_of_another_process_keeps_its_turn() {
 /// An outdated memory is no conflict with another write, so a write that may not wait is judged again.
 #[tokio::test]
 async fn a_write_that_may_not_wait_is_not_refused_by_an_outdated_memory() {
-    let rules = GuardRules { require: Require::Never, claim_max_wait: Duration::ZERO, ..versions() };
+    let rules = GuardRules { require: Require::Never, claim: wait_at_most(Duration::ZERO), ..versions() };
     let one = Fixture::sharing_without_clock(rules).await;
     let (other, tag) = (one.beside().await, one.tag().await);
     put(&other, &tag, "theirs").await;

@@ -117,7 +117,7 @@ impl GuardedRoute {
 
     /// How many writes may stand in the line of a resource of the route.
     pub(crate) fn line_max(&self) -> usize {
-        self.rules.claim_max_waiters
+        self.rules.claim.max_waiters
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
         resource::ResourceKey,
     },
     patience::within,
-    testing::{PATIENCE, guard},
+    testing::{PATIENCE, guard, wait_at_most},
 };
 use ways::{DATA, KINDS, STATUSES, Way, azure_ways, container_ways, native_ways, plain_ways};
 
@@ -78,7 +78,7 @@ fn versions() -> GuardRules {
         etag: TagSource::Version,
         other_writers: false,
         require: Require::Never,
-        claim_max_wait: 20 * millisecond,
+        claim: wait_at_most(20 * millisecond),
         idempotency: Idempotency::Accept,
         idempotency_ttl: Duration::from_secs(600),
         lease: Some(LeaseRules {

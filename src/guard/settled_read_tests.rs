@@ -9,14 +9,14 @@ use tokio::time::sleep;
 use super::testing::{Fault, Fixture, OWNER, When};
 use crate::{
     core::{
-        policy::{GuardRules, ReadConsistency, TagSource},
+        policy::{ClaimRules, GuardRules, ReadConsistency, TagSource},
         records::{
             record::{Availability, Mark},
             steps::add_unclaimed,
         },
         resource::ResourceKey,
     },
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);
@@ -26,7 +26,7 @@ fn rules() -> GuardRules {
         etag: TagSource::Version,
         other_writers: false,
         reads: ReadConsistency::Settled,
-        claim_max_wait: Duration::from_millis(50),
+        claim: wait_at_most(Duration::from_millis(50)),
         ..guard()
     }
 }
@@ -90,8 +90,8 @@ async fn a_read_right_after_a_start_is_held_back_as_writes_are() {
 /// Rule 16: a client whose reads take all places to wait leaves one to another client.
 #[tokio::test]
 async fn a_read_that_waits_gives_its_place_to_a_client_with_fewer() {
-    let waits = Duration::from_secs(20);
-    let fixture = Fixture::with(GuardRules { claim_max_wait: waits, claim_max_waiters: 2, ..rules() }).await;
+    let claim = ClaimRules { max_wait: Duration::from_secs(20), max_waiters: 2 };
+    let fixture = Fixture::with(GuardRules { claim, ..rules() }).await;
     for fields in ["", OWNER] {
         assert_eq!(fixture.send(Method::GET, fields, "").await.body, "one");
     }

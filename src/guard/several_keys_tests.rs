@@ -18,7 +18,7 @@ use crate::{
         route::{PathPattern, TouchTemplate},
     },
     patience::within,
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 /// What the writes of the fixture touch.
@@ -27,13 +27,13 @@ const TOUCHED: &str = "backend:/doc";
 const OWN: [&str; 2] = ["a", "z"];
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(2);
 
-fn rules(claim_max_wait: Duration) -> GuardRules {
+fn rules(max_wait: Duration) -> GuardRules {
     let path = PathPattern::parse("/doc").unwrap();
     GuardRules {
         etag: TagSource::Version,
         other_writers: false,
         require: Require::Never,
-        claim_max_wait,
+        claim: wait_at_most(max_wait),
         also_changes: vec![TouchTemplate::parse("/doc", &path).unwrap()],
         ..guard()
     }

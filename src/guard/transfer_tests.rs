@@ -18,7 +18,7 @@ use crate::{
         resource::ResourceKey,
     },
     patience::within,
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 /// The two resources, in both orders of their keys.
@@ -26,9 +26,9 @@ const PAIRS: [(&str, &str); 2] = [("a", "z"), ("z", "a")];
 const METHODS: [&str; 2] = ["COPY", "MOVE"];
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(2);
 
-fn rules(claim_max_wait: Duration) -> GuardRules {
+fn rules(max_wait: Duration) -> GuardRules {
     let (etag, require) = (TagSource::Version, Require::Never);
-    GuardRules { etag, other_writers: false, require, claim_max_wait, ..guard() }
+    GuardRules { etag, other_writers: false, require, claim: wait_at_most(max_wait), ..guard() }
 }
 
 async fn impatient() -> Fixture {

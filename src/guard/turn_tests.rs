@@ -15,7 +15,7 @@ use crate::{
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
     },
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 async fn start() -> Fixture {
@@ -24,7 +24,7 @@ async fn start() -> Fixture {
         etag: TagSource::Version,
         other_writers: false,
         require: Require::Never,
-        claim_max_wait: Duration::from_millis(50),
+        claim: wait_at_most(Duration::from_millis(50)),
         // The path of the fixture's requests has a key other than that of the requests.
         also_changes: vec![TouchTemplate::parse("/doc", &path).unwrap()],
         lease: Some(LeaseRules { auth: LeaseAuth::None, ..rules() }),

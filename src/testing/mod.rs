@@ -14,7 +14,7 @@ pub(crate) use client::{answer, arrived, put_arrived};
 pub(crate) use configuration::{config, route, upstream};
 pub(crate) use fields::fields;
 pub(crate) use proxy::{Proxy, answer_ok, backend, read_message};
-pub(crate) use rules::guard;
+pub(crate) use rules::{guard, wait_at_most};
 
 /// The longest time that a test waits for the other side.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

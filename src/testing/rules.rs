@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 
 use crate::core::policy::{
-    Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, ProbeAuth,
-    ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
+    ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, ProbeAuth,
+    ProbeRules, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
 };
 
 /// Returns rules with the documented defaults.
@@ -39,9 +39,8 @@ pub(crate) fn guard() -> GuardRules {
         identity_query: Vec::new(),
         identity_headers: vec![HeaderName::from_static("authorization")],
         identity_ttl: Duration::from_secs(600),
-        claim_max_wait: Duration::from_secs(30),
-        claim_max_waiters: 64,
-        probe_timeout: Duration::from_secs(5),
+        claim: wait_at_most(Duration::from_secs(30)),
+        probe: ProbeRules { timeout: Duration::from_secs(5) },
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
@@ -54,4 +53,9 @@ pub(crate) fn guard() -> GuardRules {
         also_changes: Vec::new(),
         lease: None,
     }
+}
+
+/// Returns the queue with the default number of waiters, each of which waits for this time.
+pub(crate) const fn wait_at_most(max_wait: Duration) -> ClaimRules {
+    ClaimRules { max_wait, max_waiters: 64 }
 }

@@ -276,8 +276,8 @@ fn what_is_not_said_has_its_default() {
         ["access_token", "token", "api_key", "key", "sig", "signature", "X-Amz-Signature", "X-Goog-Signature"];
     assert_eq!(guard.identity_query, parameters);
     assert_eq!((guard.max_hash_size_bytes, guard.hash_wait), (1 << 20, None));
-    assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(30), 64));
-    assert_eq!(guard.probe_timeout, Duration::from_secs(5));
+    assert_eq!((guard.claim.max_wait, guard.claim.max_waiters), (Duration::from_secs(30), 64));
+    assert_eq!(guard.probe.timeout, Duration::from_secs(5));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn a_route_goes_before_the_defaults_key_by_key() {
     let guard = config.routes[0].guard.as_ref().expect("an optimistic route is guarded");
     assert_eq!(config.routes[0].upstream.name, "docs");
     assert_eq!((guard.require, guard.hash_wait), (Require::Never, Some(Duration::from_millis(7))));
-    assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(1), 3));
+    assert_eq!((guard.claim.max_wait, guard.claim.max_waiters), (Duration::from_secs(1), 3));
     assert_eq!((config.routes[1].policy, config.routes[1].upstream.name.as_str()), (Policy::LastWriterWins, "files"));
     assert!(config.routes[1].guard.is_none());
 }

@@ -2,13 +2,7 @@
 
 use super::{check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, states, tags};
 use crate::{
-    config::{
-        Word,
-        raw::Texts,
-        route::{CHANGING_METHODS, Claim, Probe},
-        table::Section as _,
-        written::Written,
-    },
+    config::{Word, raw::Texts, route::CHANGING_METHODS, table::Section as _, written::Written},
     core::policy::{Dialect, GuardRules, Policy},
 };
 
@@ -43,9 +37,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Polic
     }
     // The row of the key reports a wrong word.
     let dialect = keys.get(|keys| &keys.dialect).and_then(|word| Dialect::of(word.get_ref())).unwrap_or_default();
-    let claim = Claim::read(check, "claim.", keys.part(|keys| &keys.claim), ());
-    let probe = Probe::read(check, "probe.", keys.part(|keys| &keys.probe), ());
-    GuardRules::read(check, "", keys, (policy, dialect, claim, probe))
+    GuardRules::read(check, "", keys, (policy, dialect))
 }
 
 /// Reports settings that do not suit the dialect.

@@ -155,7 +155,7 @@ impl Claims {
     ) -> Result<Marked, StoreError> {
         let kind = MarkKind::Attempt(sent, request.rules().idempotency_ttl);
         let mut intent = intent(request, kind, seen);
-        intent.deadline = intent.deadline.plus(request.rules().claim_max_wait);
+        intent.deadline = intent.deadline.plus(request.rules().claim.max_wait);
         self.marker.mark(key, &seen.snapshot, intent).await
     }
 
@@ -200,7 +200,7 @@ fn intent(request: &Request, kind: MarkKind, seen: &Sighting) -> MarkIntent {
     let (now, late_write_window) = (seen.snapshot.now, upstream.late_write_window);
     let deadline = deadline(now, upstream, request.rules());
     // The probes of the destination, for its verdict and its new state.
-    let probes = request.destination().map_or(Duration::ZERO, |other| other.rules().probe_timeout);
+    let probes = request.destination().map_or(Duration::ZERO, |other| other.rules().probe.timeout);
     let deadline = deadline.plus(probes.saturating_mul(2));
     MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, removes: None, late_write_window }
 }
@@ -215,10 +215,10 @@ fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTim
     // The exchanges that change the document before and after the content, and the read of the document.
     let change = upstream.connect_timeout.saturating_mul(servers).saturating_add(upstream.timeout);
     let change = change.saturating_add(upstream.queue.max_wait);
-    let description = change.saturating_mul(2).saturating_add(rules.probe_timeout);
+    let description = change.saturating_mul(2).saturating_add(rules.probe.timeout);
     let description = if rules.keeps_descriptions() { description } else { Duration::ZERO };
     let exchange = exchange.saturating_add(description);
     // The probe before the write, for its verdict, and the one after it.
-    let probes = rules.probe_timeout.saturating_mul(2);
+    let probes = rules.probe.timeout.saturating_mul(2);
     now.plus(connecting.saturating_add(exchange).saturating_add(probes).saturating_add(DEADLINE_GRACE))
 }

@@ -144,7 +144,7 @@ impl Claims {
         touched: &[ResourceKey],
         end: Instant,
     ) -> Result<Places, Refusal> {
-        let line_max = request.rules().claim_max_waiters;
+        let line_max = request.rules().claim.max_waiters;
         self.stand_at_all(request, touched, (Member::Claim, line_max), end).await.map_err(refusals::of_turn)
     }
 

@@ -58,7 +58,7 @@ impl Claims {
                     let settled_after = match reason {
                         // The other process may be alive, so the client stays away no longer than it may wait here.
                         Reason::WriteInFlight => {
-                            snapshot.held_by_others(self.owner()).min(request.rules().claim_max_wait)
+                            snapshot.held_by_others(self.owner()).min(request.rules().claim.max_wait)
                         }
                         _ => settled_after,
                     };
@@ -68,7 +68,7 @@ impl Claims {
             let counted = if let Some(counted) = &mut waiter {
                 counted
             } else {
-                let waiters_max = request.rules().claim_max_waiters;
+                let waiters_max = request.rules().claim.max_waiters;
                 let counted = self.reads.waiter(&request.key, request.line_client(), waiters_max);
                 waiter.insert(counted.map_err(refusals::of_read_turn)?)
             };

@@ -148,7 +148,7 @@ impl Claims {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             // The other process may be alive, so the client stays away no longer than it has waited here.
-            let rest = snapshot.held_by_others(standing.sign.owner).min(rules.claim_max_wait);
+            let rest = snapshot.held_by_others(standing.sign.owner).min(rules.claim.max_wait);
             return Err(refusals::write_in_flight(rest.max(refusals::RETRY_SOON), Reason::WriteInFlight));
         }
         let put_up =
@@ -169,7 +169,7 @@ impl Claims {
 
 /// Returns how long a sign counts.
 const fn sign_lasts(rules: &GuardRules) -> Duration {
-    rules.probe_timeout.saturating_add(SIGN_GRACE)
+    rules.probe.timeout.saturating_add(SIGN_GRACE)
 }
 
 impl Sign {

@@ -82,7 +82,7 @@ impl Leases {
         };
         // Only a grant records its target, and its name is a hash.
         let target = if matches!(action, Action::Acquire(_)) { request.target() } else { TargetName::default() };
-        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim_max_wait));
+        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim.max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
         let mut standing: Option<PlaceInFront> = None;
         loop {

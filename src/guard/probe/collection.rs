@@ -95,7 +95,7 @@ impl Probes {
 
     /// Whether the target of a request is a collection.
     async fn is_collection(&self, request: &Request) -> Result<bool, Halt> {
-        let end = Instant::now() + request.rules().probe_timeout;
+        let end = Instant::now() + request.rules().probe.timeout;
         let is_webdav = match request.rules().collections {
             Collections::None => return Ok(false),
             Collections::WebDav => true,
@@ -126,7 +126,7 @@ impl Probes {
 
     /// Asks for the type of the resource of a request. `None` if the backend does not know the question.
     pub(crate) async fn type_of(&self, request: &Request) -> Result<Option<TypeSeen>, Halt> {
-        self.type_until(request, Instant::now() + request.rules().probe_timeout).await
+        self.type_until(request, Instant::now() + request.rules().probe.timeout).await
     }
 
     async fn type_until(&self, request: &Request, end: Instant) -> Result<Option<TypeSeen>, Halt> {

@@ -38,7 +38,7 @@ impl Probes {
     /// an empty one.
     pub(crate) async fn description(&self, request: &Request) -> Result<Described, Refusal> {
         let head = document_head(request, Method::GET)?;
-        let described = self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?;
+        let described = self.read_document(request, head, Instant::now() + request.rules().probe.timeout).await?;
         match described.kept {
             KeptDocument::Unreadable => Err(unusable("its document is no JSON object of texts, or is too large")),
             KeptDocument::Absent | KeptDocument::Readable(_) => Ok(described),
@@ -49,7 +49,7 @@ impl Probes {
     pub(crate) async fn kept_document(&self, request: &Request) -> Result<KeptDocument, Refusal> {
         let mut head = document_head(request, Method::GET)?;
         self.set_credentials(request, &mut head)?;
-        Ok(self.read_document(request, head, Instant::now() + request.rules().probe_timeout).await?.kept)
+        Ok(self.read_document(request, head, Instant::now() + request.rules().probe.timeout).await?.kept)
     }
 
     /// Returns the date of the last change of a resource whose content has this date. If the route keeps descriptions, it

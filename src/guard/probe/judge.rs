@@ -105,7 +105,7 @@ impl Probes {
 
     /// Like [`Probes::judge`], but always asks the upstream.
     pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
-        let end = Instant::now() + request.rules().probe_timeout;
+        let end = Instant::now() + request.rules().probe.timeout;
         let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
         if let Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } =
             &probed

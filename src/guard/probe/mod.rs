@@ -133,7 +133,7 @@ impl Probes {
 
     /// Probes the resource of a write, whose record was read as `snapshot`.
     pub(crate) async fn probe(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Probed {
-        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules().probe_timeout).await
+        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules().probe.timeout).await
     }
 
     /// Like [`Probes::probe`], but until `end`, and for another variant of the resource if `asked` has a selection.
@@ -347,7 +347,7 @@ impl Probes {
         let Ok(whole) = read_whole(
             &mut exchange,
             rules.max_hash_size_bytes,
-            rules.probe_timeout,
+            rules.probe.timeout,
             (&self.budget, MemoryUse::Response),
         )
         .await

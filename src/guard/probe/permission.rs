@@ -103,7 +103,7 @@ impl Probes {
     }
 
     async fn ask_for_right(&self, request: &Request) -> Result<Exchange, Refusal> {
-        let end = Instant::now() + request.rules().probe_timeout;
+        let end = Instant::now() + request.rules().probe.timeout;
         let asked = timeout_at(end, self.ask(request, Method::GET, false, None)).await;
         asked.unwrap_or_else(|_elapsed| Err(timed_out())).map(|Asked { exchange, .. }| exchange)
     }

@@ -31,7 +31,7 @@ impl Reads {
     ) -> Result<(Answer, Snapshot), Halt> {
         // Received first, so that the body can be sent again.
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules().claim.max_wait;
         loop {
             let snapshot = match self.claims.settled_now(request).await? {
                 SettledNow::Settled(snapshot) => snapshot,
@@ -61,7 +61,7 @@ impl Reads {
         request: &Request,
         sending: Sending<'_>,
     ) -> Result<Answer, Halt> {
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules().claim.max_wait;
         let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
         let answer = self.read_resource(client, request, Some(snapshot.clone()), sending).await;
         self.of_settled_state(request, &snapshot, answer).await?.ok_or_else(overtaken)
@@ -69,7 +69,7 @@ impl Reads {
 
     /// Judges a settled state by its lease and the conditions of a read that the upstream itself is about to make.
     pub(crate) async fn may_be_read(&self, client: &mut dyn Client, request: &Request) -> Result<(), Halt> {
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules().claim.max_wait;
         loop {
             let snapshot = match self.claims.settled_now(request).await? {
                 SettledNow::Settled(snapshot) => snapshot,

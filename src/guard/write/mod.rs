@@ -154,7 +154,7 @@ impl Writes {
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Halt> {
         let parts = Parts::of(request, body)?;
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules().claim.max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
         self.must_know_of_line(request, early.as_ref(), &touched).await?;

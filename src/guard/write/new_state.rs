@@ -136,7 +136,7 @@ impl Writes {
             && request.rules().tag_after_write == TagAfterWrite::Verbatim
             && !request.content.description.is_alone();
         let needs_body = must_be_verbatim || request.rules().etag.needs_body();
-        let end = Instant::now() + request.rules().probe_timeout;
+        let end = Instant::now() + request.rules().probe.timeout;
         let asked = timeout_at(end, self.probes.ask(request, Method::GET, needs_body, None)).await.ok()?.ok()?;
         let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;

@@ -49,7 +49,7 @@ impl Writes {
             // The preconditions that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules().claim.max_wait;
         let touched = self.touched(request);
         self.must_know_of_line(request, None, &touched).await?;
         let mut places = self.claims.stand_to_append(request, &touched, end).await?;

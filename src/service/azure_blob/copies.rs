@@ -102,7 +102,7 @@ impl<'a> Copied<'a> {
         client: &mut HeadAlone,
         request: &Request,
     ) -> Result<(Box<ResponseHeader>, Body), Halt> {
-        let (guard, end) = (self.service.guard, Instant::now() + request.rules().claim_max_wait);
+        let (guard, end) = (self.service.guard, Instant::now() + request.rules().claim.max_wait);
         loop {
             let (answer, state) = match guard.read_settled(client, request).await {
                 Err(Halt::Refused(refusal)) if refusal.code == Code::PreconditionFailed => {

@@ -13,7 +13,7 @@ use crate::{
         resource::ResourceKey,
     },
     guard::testing::{Fault, Fixture, OWNER, Response, When, dialect},
-    testing::guard,
+    testing::{guard, wait_at_most},
 };
 
 const ANN: &str = r#"{"ID":"ann-1","Operation":"OperationTypeApply","Who":"ann@host"}"#;
@@ -94,7 +94,7 @@ async fn a_lock_needs_a_description_of_bounded_length() {
 /// Rule 3: an obstacle that passes is no lock of somebody else.
 #[tokio::test]
 async fn an_obstacle_that_passes_is_a_503() {
-    let rules = GuardRules { claim_max_wait: Duration::ZERO, ..of_states(locks()) };
+    let rules = GuardRules { claim: wait_at_most(Duration::ZERO), ..of_states(locks()) };
     let fixture = Fixture::with(rules).await;
     assert_eq!(lock(&fixture, "LOCK", "", ANN).await.status, 200);
     let held = fixture.hold_writes().await;
