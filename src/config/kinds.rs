@@ -12,6 +12,7 @@ use super::{
     words::Word,
     written::{Number, Ratio, Text, Texts, Written, WrittenFlag, WrittenSize, WrittenTime, WrittenWord},
 };
+use crate::core::tags::{json::JsonPointer, version_source::VersionSource};
 
 /// A whole number.
 pub(super) struct Count;
@@ -254,4 +255,4 @@ macro_rules! as_text {
 }
 
 as_json!(usize, u64, f64, bool, String, Box<str>, PathBuf, BTreeMap<String, u32>);
-as_text!(http::Method, http::HeaderName, crate::core::tags::json::JsonPointer);
+as_text!(http::Method, http::HeaderName, JsonPointer, VersionSource);

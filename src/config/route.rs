@@ -9,7 +9,7 @@ use super::{
     lease_rules::LeaseTable,
     route_kinds::{
         LockSuffix, Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter,
-        member, tag_after_write, tag_suffix, way_to_new_tag,
+        member, tag_after_write, tag_suffix, version_source, way_to_new_tag,
     },
     table::section,
     units::{KIB, MIB, ZERO, hours, ms, seconds},
@@ -22,11 +22,12 @@ use crate::core::{
     },
     policy::{
         ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride,
-        OnWrite, Policy, ProbeAuth, ProbeRules, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
+        OnWrite, Policy, ProbeAuth, ProbeRules, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite,
+        TagSource,
     },
     quirks::Quirks,
     route::TouchTemplate,
-    tags::json::JsonPointer,
+    tags::{json::JsonPointer, version_source::VersionSource},
 };
 
 /// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
@@ -95,6 +96,12 @@ section! {
         require: Require = OneOf(if policy == Policy::Pessimistic { Require::Never } else { Require::Always });
         /// The methods that `require` applies to.
         require_methods: Vec<Method> = Methods(demanding_methods());
+        /// The answer to a PUT of the very bytes that are there, if its tag is stale.
+        repeated_writes: RepeatedWrites = OneOf(RepeatedWrites::Refuse);
+        /// Whether tags in conditions may lack their quotes, or the mark of a weak tag.
+        lenient_tags: bool = Flag(false);
+        /// The places other than `If-Match` where a write names the version that it is based on.
+        version_sources["precondition"]: Vec<VersionSource> = List(Vec::new(), version_source);
         /// Whether `If-Match: *` counts as a precondition for `require`.
         allow_any: bool = Flag(false);
         /// How the tag of an applied write is learned.

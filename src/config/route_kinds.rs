@@ -10,7 +10,7 @@ use super::{
 use crate::{
     core::{
         policy::{Dialect, OnWrite, TagAfterWrite, TagSource},
-        tags::json::JsonPointer,
+        tags::{json::JsonPointer, version_source::VersionSource},
     },
     dialect::settings::Defaults,
 };
@@ -62,6 +62,16 @@ pub(super) fn member(check: &mut Check<'_>, text: &Text) -> Option<JsonPointer> 
         check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
     }
     pointer
+}
+
+/// Reads a place where a write names its version.
+pub(super) fn version_source(check: &mut Check<'_>, text: &Text) -> Option<VersionSource> {
+    let source = VersionSource::parse(text.get_ref());
+    if source.is_none() {
+        let message = format!("precondition: {:?} names no place of a version", text.get_ref());
+        check.hinted(text.span(), message, "write \"json:/pointer\" or \"query:NAME\"");
+    }
+    source
 }
 
 /// Reads a suffix that intermediaries append to tags.

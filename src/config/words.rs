@@ -14,7 +14,8 @@ use crate::{
         },
         policy::{
             AbsentLease, Collections, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
-            OnWrite, Policy, ProbeAuth, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
+            OnWrite, Policy, ProbeAuth, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite,
+            TagSource,
         },
         tags::json::JsonPointer,
     },
@@ -72,6 +73,7 @@ words! {
     MethodOverride { "refuse": Refuse, "judge": Judge }
     Collections { "detect": Detect, "webdav": WebDav, "none": None }
     ReadConsistency { "any": Any, "settled": Settled }
+    RepeatedWrites { "refuse": Refuse, "succeed": Succeed }
     ProbeAuth { "client": Client, "none": None, "sigv4": SigV4 }
     StoreMethod { "as-sent": AsSent, "PUT": Put }
     Idempotency { "off": Off, "accept": Accept, "required": Required }

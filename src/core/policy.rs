@@ -7,6 +7,7 @@ use http::{HeaderName, Method, header};
 use super::quirks::Quirks;
 use super::route::TouchTemplate;
 use super::tags::json::JsonPointer;
+use super::tags::version_source::VersionSource;
 
 mod leases;
 mod method_class;
@@ -153,6 +154,15 @@ pub enum Idempotency {
     Required,
 }
 
+/// The answer to a write that is done already (`repeated_writes`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepeatedWrites {
+    /// A stale tag refuses it as any other write.
+    Refuse,
+    /// A PUT of the very bytes that are there succeeds.
+    Succeed,
+}
+
 /// The dialect of a route's clients (`dialect`). The grammars in the module `dialect` define the meaning of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
@@ -270,6 +280,12 @@ pub struct GuardRules {
     pub require: Require,
     /// The methods that [`GuardRules::require`] applies to.
     pub require_methods: Vec<Method>,
+    /// The answer to a PUT of the very bytes that are there.
+    pub repeated_writes: RepeatedWrites,
+    /// Whether tags without quotes count, and strong ones for weak ones.
+    pub lenient_tags: bool,
+    /// The places other than `If-Match` where a write names its version (`precondition`).
+    pub version_sources: Vec<VersionSource>,
     /// Whether `If-Match: *` counts as a precondition for [`GuardRules::require`].
     pub allow_any: bool,
     /// How the tag of an applied write is learned.

@@ -12,11 +12,12 @@ use pingora::{
 
 use crate::{
     core::{
+        http::preferences::{PREFERENCE_APPLIED, RETURN_REPRESENTATION},
         policy::Dialect,
         refusal::{Code, Refusal},
     },
     dialect::{ErrorDocument, Incoming, native::problem},
-    guard::UntoldGrant,
+    guard::{Relayed, UntoldGrant},
     telemetry::{self, access::AccessEntry},
     upstream::fields::{FieldsOfHead as _, never_has_body},
 };
@@ -85,6 +86,24 @@ impl LocalAnswer {
         let answer = Self::of_document(document, &refusal, has_content, !is_head);
         telemetry::keep_refusal(entry, refusal, Some(&request.method), request.raw_path());
         answer
+    }
+
+    /// Makes the answer of a refusal whose client wants the current representation: that, in place of a document.
+    pub(super) fn with_current_state(
+        request: &RequestHeader,
+        mut refusal: Refusal,
+        mut current: Box<Relayed>,
+        entry: &mut AccessEntry,
+    ) -> pingora::Result<Box<Relayed>> {
+        telemetry::refused(entry, &mut refusal);
+        let head = &mut current.head;
+        head.set_status(refusal.code.status())?;
+        head.insert_header(header::CACHE_CONTROL, "no-store")?;
+        head.insert_header("Proxy-Status", value(refusal.proxy_status())?)?;
+        head.insert_header(PREFERENCE_APPLIED, RETURN_REPRESENTATION)?;
+        head.insert_header(header::CONTENT_LOCATION, request.raw_path())?;
+        telemetry::keep_refusal(entry, refusal, Some(&request.method), request.raw_path());
+        Ok(current)
     }
 
     /// Makes the answer to a request that was refused before it was read, beyond this method and path at most. The route

@@ -39,6 +39,9 @@ impl Outgoing {
         entry: &mut AccessEntry,
     ) -> pingora::Result<Self> {
         let local = match answer {
+            Ok(Answer::Current(refusal, relayed)) => {
+                return LocalAnswer::with_current_state(request, *refusal, relayed, entry).map(Self::Relayed);
+            }
             Err(refusal) => LocalAnswer::refusal(request, refusal, dialect, entry)?,
             Ok(Answer::Local(head, body)) => {
                 entry.verdict = Some(Decision::Answered);

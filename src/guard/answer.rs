@@ -28,6 +28,8 @@ pub enum Answer {
     NotModified(Box<ResponseHeader>),
     /// The upstream's response or a part of it. Its head may have changed.
     Relayed(Box<Relayed>),
+    /// A refusal whose client gets the current representation in place of a document.
+    Current(Box<Refusal>, Box<Relayed>),
 }
 
 /// Why a request is not carried out.
@@ -81,7 +83,7 @@ impl Answer {
     pub(crate) fn mirror_tag(&mut self, rules: &GuardRules) -> pingora::Result<()> {
         let Some(mirror) = &rules.mirror_header else { return Ok(()) };
         match self {
-            Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
+            Self::Relayed(relayed) | Self::Current(_, relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
         }
     }
@@ -89,7 +91,7 @@ impl Answer {
     /// Rewrites references in the answer to the names that the client knows.
     pub(crate) fn rewrite_references(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
         match self {
-            Self::Relayed(relayed) => rewrite_references(&mut relayed.head, route, client),
+            Self::Relayed(relayed) | Self::Current(_, relayed) => rewrite_references(&mut relayed.head, route, client),
             Self::NotModified(head) => rewrite_references(head, route, client),
             Self::Local(..) => Ok(()),
         }
@@ -98,7 +100,7 @@ impl Answer {
     /// Limits the modification date to what the client may get. If the upstream judges, the proxy leaves its dates
     /// unchanged.
     pub(crate) fn tell_date(&mut self, rules: &GuardRules) -> pingora::Result<()> {
-        let Self::Relayed(relayed) = self else { return Ok(()) };
+        let (Self::Relayed(relayed) | Self::Current(_, relayed)) = self else { return Ok(()) };
         if rules.etag == TagSource::Delegate {
             return Ok(());
         }

@@ -108,7 +108,7 @@ impl Cors {
     ) -> pingora::Result<()> {
         let with_leases = rules.lease.is_some();
         match answer {
-            Ok(Answer::Relayed(relayed)) => {
+            Ok(Answer::Relayed(relayed) | Answer::Current(_, relayed)) => {
                 self.origins.learn(&guarded.route, &request.headers, &relayed.head);
                 expose(&mut relayed.head, with_leases)?;
             }

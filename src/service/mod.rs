@@ -16,7 +16,9 @@ use crate::{
 };
 
 mod azure_blob;
+mod current_state;
 mod operation;
+mod restated;
 mod s3;
 mod terraform;
 #[cfg(test)]
@@ -68,13 +70,26 @@ impl Service<'_> {
     }
 
     async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
+        if restated::may_be_needed(&client.head().headers, guarded, rules_of(guarded)?) {
+            // Boxed, so that the futures of other requests stay small.
+            return Box::pin(self.answer_restated(client, guarded)).await;
+        }
+        self.answer_as_stated(client, guarded).await
+    }
+
+    async fn answer_as_stated(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         let rules = rules_of(guarded)?;
         let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, guarded.is_lease)?;
         match rules.quirks.service {
             ServiceKind::Plain => {
                 let verb = verb(call.intent, guarded.is_lease);
                 let request = self.guard.request(client, guarded, rules, call)?;
-                self.guard.serve(client, &request, verb).await
+                match self.guard.serve(client, &request, verb).await {
+                    Err(Halt::Refused(refusal)) if current_state::is_wanted(client, guarded, &refusal) => {
+                        Box::pin(self.with_current_state(client, guarded, refusal)).await
+                    }
+                    answer => answer,
+                }
             }
             // Boxed, so that the futures of plain requests stay small.
             ServiceKind::S3 => Box::pin(self.answer_s3(client, guarded, rules, call)).await,

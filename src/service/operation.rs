@@ -52,7 +52,7 @@ impl Service<'_> {
                 Ok(Answer::Local(head, body))
             }
             // A refusal gets its form when it is written.
-            Err(halt) => Err(halt),
+            refused => refused,
         }
     }
 

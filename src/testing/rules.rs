@@ -6,7 +6,7 @@ use http::{HeaderName, Method};
 
 use crate::core::policy::{
     ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, ProbeAuth,
-    ProbeRules, ReadConsistency, Require, StoreMethod, TagAfterWrite, TagSource,
+    ProbeRules, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite, TagSource,
 };
 
 /// Returns rules with the documented defaults.
@@ -22,6 +22,9 @@ pub(crate) fn guard() -> GuardRules {
         compare: Compare::Strong,
         require: Require::Always,
         require_methods: ["PUT", "PATCH", "DELETE", "COPY", "MOVE"].map(|name| name.parse().expect("a method")).into(),
+        repeated_writes: RepeatedWrites::Refuse,
+        lenient_tags: false,
+        version_sources: Vec::new(),
         allow_any: false,
         on_write: OnWrite::Probe,
         tag_after_write: TagAfterWrite::Verbatim,

@@ -1,7 +1,7 @@
 //! The rules over several keys for the source of tags, and their comparison.
 
 use super::{check::Check, keys::RouteLayers};
-use crate::core::policy::{Compare, GuardRules, TagSource};
+use crate::core::policy::{Compare, GuardRules, ProbeAuth, RepeatedWrites, TagSource};
 
 /// Reports combinations of keys that have no meaning.
 pub(super) fn go_together(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
@@ -35,6 +35,13 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &
         guard.unique_tags && !guard.etag.is_backends(),
         "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"",
         "leave it out: ifmatch makes the tags of this route itself, and no two states share one",
+    );
+    check.refuse(
+        keys.own.repeated_writes.as_ref(),
+        guard.repeated_writes == RepeatedWrites::Succeed
+            && (guard.etag != TagSource::Content || guard.probe_auth != ProbeAuth::Client),
+        "repeated_writes = \"succeed\" needs etag = \"content\" and probe_auth = \"client\"",
+        "leave it out: what a write has sent is compared with the bytes that its client may read",
     );
     check.refuse(
         keys.get(|raw| &raw.other_writers),

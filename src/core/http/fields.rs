@@ -14,7 +14,7 @@
 //! *Why may the names of metadata have any spelling?* No server judges requests by the metadata of an object. In Azure
 //! its names cannot hold a hyphen: `x-ms-meta-reviewed_by` is the only way to write that name.
 
-use http::{HeaderMap, HeaderName, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use crate::core::lease::field_names;
 
@@ -316,6 +316,15 @@ fn token(option: &[u8]) -> Option<HeaderName> {
 /// Whether `Connection` names `Upgrade`. Otherwise that field is not meant for the next hop (RFC 9110 section 7.8).
 pub fn nominates_upgrade(headers: &HeaderMap) -> bool {
     connection_options(headers).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// Whether an answer says of its content all that a request says of its own (RFC 9110 section 8), except for the length.
+pub fn describe_alike(sent: &HeaderMap, shown: &HeaderMap) -> bool {
+    let described = |name: &HeaderName| name.as_str().starts_with("content-") && *name != header::CONTENT_LENGTH;
+    let is_shown = |name: &HeaderName, value: &HeaderValue| {
+        shown.get(name).is_some_and(|shown| shown.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
+    };
+    sent.iter().filter(|(name, _)| described(name)).all(|(name, value)| is_shown(name, value))
 }
 
 /// Whether the client of a request wants its connection to stay (RFC 9112 section 9.3).

@@ -190,3 +190,20 @@ fn the_table_is_told_as_it_is() {
     let table = lines.collect::<String>();
     assert!(include_str!("../../../docs/http.md").contains(&format!("|---|---|---|---|\n{table}\n")), "write\n{table}");
 }
+
+#[test]
+fn content_is_described_alike_if_the_answer_says_all_that_the_request_says() {
+    let fields = |lines: &[(&'static str, &'static str)]| -> HeaderMap {
+        lines.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    };
+    let shown = fields(&[("content-type", "text/plain; charset=UTF-8"), ("content-length", "3"), ("etag", "\"1\"")]);
+    for (sent, expected) in [
+        (&[][..], true),
+        (&[("content-length", "9"), ("if-match", "\"0\"")], true),
+        (&[("content-type", "Text/plain; charset=utf-8")], true),
+        (&[("content-type", "text/html")], false),
+        (&[("content-type", "text/plain; charset=UTF-8"), ("content-language", "de")], false),
+    ] {
+        assert_eq!(describe_alike(&fields(sent), &shown), expected, "{sent:?}");
+    }
+}

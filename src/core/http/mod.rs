@@ -9,6 +9,7 @@ pub mod fields;
 pub mod forwarded;
 pub mod own_fields;
 pub mod path_mapping;
+pub mod preferences;
 pub mod range;
 pub mod readings;
 pub mod request_target;

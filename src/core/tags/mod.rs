@@ -14,3 +14,4 @@ pub mod precondition;
 pub mod recent_tags;
 pub mod told_dates;
 pub mod validators;
+pub mod version_source;

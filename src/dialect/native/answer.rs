@@ -5,8 +5,9 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
+use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME};
 use crate::core::{
+    http::preferences::PREFERENCE_APPLIED,
     lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, UseDenied},
     records::record::Snapshot,
     refusal::{Code, Refusal},

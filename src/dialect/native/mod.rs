@@ -34,8 +34,6 @@ const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLD
 const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);
 const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static(field_names::LEASE_BREAK_PERIOD.lower);
 const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static(field_names::PROPOSED_LEASE_ID.lower);
-const PREFER: HeaderName = HeaderName::from_static("prefer");
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 #[cfg(test)]
 mod tests;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    DESTINATION_LEASE_ID, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, PREFER,
-    PROPOSED_LEASE_ID,
+    DESTINATION_LEASE_ID, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, PROPOSED_LEASE_ID,
 };
 use crate::{
     core::{
+        http::preferences::preferences,
         lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode},
         policy::LeaseRules,
         refusal::{Code, Refusal},
@@ -88,9 +88,10 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
         let (min, max) = (rules.min.as_secs_f64(), rules.max.as_secs_f64());
         return Err(malformed(format!("Lease-Duration is a number of seconds from {min} to {max}{infinite}")));
     }
-    let holder = single(headers, &LEASE_HOLDER)?
-        .map(|label| HolderLabel::parse(label.as_bytes()).map_err(|error| malformed(format!("Lease-Holder: {error}"))))
-        .transpose()?;
+    let holder = single_value(headers, &LEASE_HOLDER)?
+        .map(|label| HolderLabel::parse_field(label.as_bytes()))
+        .transpose()
+        .map_err(|error| malformed(format!("Lease-Holder: {error}")))?;
     Ok(Acquire { proposed, fresh, mode: mode(headers, rules)?, duration, holder, note: None })
 }
 
@@ -121,13 +122,8 @@ fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
 
 /// Returns how long the client is willing to wait (RFC 7240 section 4.3). A preference that cannot be read is ignored.
 pub fn wait(headers: &HeaderMap) -> Option<Duration> {
-    let lines = headers.get_all(&PREFER).iter().filter_map(|line| line.to_str().ok());
-    let mut preferences = lines.flat_map(|line| line.split(','));
-    preferences.find_map(|preference| {
-        let (name, value) = preference.split(';').next()?.split_once('=')?;
-        let is_wait = name.trim().eq_ignore_ascii_case("wait");
-        is_wait.then(|| value.trim().trim_matches('"').parse().ok().map(Duration::from_secs)).flatten()
-    })
+    let mut waits = preferences(headers).filter(|(name, _)| name.eq_ignore_ascii_case("wait"));
+    waits.find_map(|(_, seconds)| seconds.parse().ok().map(Duration::from_secs))
 }
 
 fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseId>, Refusal> {
@@ -153,14 +149,15 @@ fn seconds(name: &HeaderName, text: &str) -> Result<Duration, Refusal> {
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+    let text = single_value(headers, name)?.map(HeaderValue::to_str).transpose();
+    text.map(|text| text.map(str::trim)).map_err(|_error| malformed(format!("{} is visible ASCII", title(name))))
+}
+
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => value
-            .to_str()
-            .map(|text| Some(text.trim()))
-            .map_err(|_error| malformed(format!("{} is visible ASCII", title(name)))),
-        (Some(_), Some(_)) => Err(malformed(format!("send {} once", title(name)))),
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(malformed(format!("send {} once", title(name)))),
     }
 }
 

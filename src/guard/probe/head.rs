@@ -8,9 +8,8 @@ use crate::{
         fields::METHOD_FIELDS,
         readings::{
             destination::{DEPTH, DESTINATION, OVERWRITE},
-            method,
+            method, query,
         },
-        request_target::{join_query, split_query},
     },
     guard::request::{Request, remove_conditions},
     upstream::fields::request_head,
@@ -34,7 +33,7 @@ pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> 
         head.remove_header(name);
     }
     if method::is_named(&HeaderMap::new(), head.raw_path()) {
-        let target = without_method(head.raw_path());
+        let target = query::without(head.raw_path(), method::is_parameter);
         head.set_raw_path(&target).ok()?;
     }
     head.set_method(method);
@@ -43,14 +42,6 @@ pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> 
         ask_for_identity(&mut head).ok()?;
     }
     Some(head)
-}
-
-/// Returns a target without the parameters that name a method.
-fn without_method(target: &[u8]) -> Vec<u8> {
-    let (path, query) = split_query(target);
-    let parameters = query.unwrap_or_default().split(|octet| matches!(octet, b'&' | b';'));
-    let kept = parameters.filter(|parameter| !method::is_parameter(parameter)).collect::<Vec<_>>().join(&b'&');
-    join_query(path, Some(&kept[..]).filter(|kept| !kept.is_empty()))
 }
 
 /// Requests the bytes that are hashed, which have no content coding.

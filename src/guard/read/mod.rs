@@ -178,7 +178,7 @@ impl Reads {
                 relayed.discard().await;
                 Ok(())
             }
-            Ok(Answer::NotModified(_) | Answer::Local(..)) => Ok(()),
+            Ok(Answer::NotModified(_) | Answer::Local(..) | Answer::Current(..)) => Ok(()),
         }
     }
 

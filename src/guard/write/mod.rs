@@ -21,6 +21,7 @@ use crate::{
 use admit::Admission;
 use idempotency::{Beginning, KeyedWrite, Replays, WriteKey, key_of_write};
 use parts::Parts;
+use repeated::may_be_done;
 use touches::Related;
 
 pub(crate) mod admit;
@@ -35,6 +36,7 @@ pub(crate) mod method_in_form;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
 mod parts;
+mod repeated;
 mod rights;
 pub(crate) mod send;
 pub(crate) mod touches;
@@ -112,7 +114,10 @@ impl Writes {
     ) -> Result<Answer, Halt> {
         let mut key = key_of_write(client, request)?;
         let is_costly = self.bodies.is_costly(&client.head().headers);
-        let early = self.judge_unless_retry(request, is_costly, key.as_mut()).await?;
+        let early = match self.judge_unless_retry(request, is_costly, key.as_mut()).await {
+            Err(refused) if may_be_done(request, &refused) => None,
+            judged => judged?,
+        };
         // Boxed, so that a refusal from memory need not make room for an exchange.
         box_future(|| self.write_named(client, request, (key, early), content)).await
     }
@@ -163,9 +168,14 @@ impl Writes {
         let early = early.filter(|_| !places.came_after_others());
         // Taken only after the wait in line: a reload waits for all writes with a pass, but not for those in line.
         let pass = request.pass().await?;
-        let admitted = match self.admit(request, early, &mut places, end).await? {
-            Admission::Admitted(admitted) => admitted,
-            Admission::Deferred(answer) => return Ok(answer),
+        let admitted = match self.admit(request, early, &mut places, end).await {
+            Ok(Admission::Admitted(admitted)) => admitted,
+            Ok(Admission::Deferred(answer)) => return Ok(answer),
+            Err(refused) if may_be_done(request, &refused) => {
+                // Boxed, so that the futures of other writes stay small.
+                return Box::pin(self.answer_if_done(request, body, refused)).await;
+            }
+            Err(refused) => return Err(refused),
         };
         places.step_aside();
         drop(step);

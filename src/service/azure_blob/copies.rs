@@ -169,7 +169,7 @@ fn bind_to(call: &mut Call, read: &ResponseHeader, copies: &dyn CopyGrammar) -> 
 async fn shown(copies: &dyn CopyGrammar, answer: Answer) -> Result<Relayed, Halt> {
     let relayed = match answer {
         Answer::Relayed(relayed) => relayed,
-        Answer::NotModified(_) | Answer::Local(..) => return Err(copies.source_differs().into()),
+        Answer::NotModified(_) | Answer::Local(..) | Answer::Current(..) => return Err(copies.source_differs().into()),
     };
     let refusal = match relayed.head.status {
         StatusCode::OK => return Ok(*relayed),

@@ -3,6 +3,7 @@
 mod clients_gone;
 mod coarse_races;
 mod collections;
+mod current_states;
 mod denied_states;
 mod doubts;
 mod early_answers;
@@ -19,7 +20,9 @@ mod preconditions;
 mod probes;
 pub mod races;
 mod related;
+mod repeated_writes;
 mod requirements;
+mod restated_conditions;
 mod slow_uploads;
 mod suited_backends;
 mod tags_after_writes;

@@ -14,3 +14,4 @@ pub mod json_field;
 pub mod method;
 pub mod query;
 pub mod query_names;
+pub mod version;

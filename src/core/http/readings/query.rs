@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode;
 
 use super::query_names::may_be_read_as;
-use crate::core::http::request_target::split_query;
+use crate::core::http::request_target::{join_query, split_query};
 
 /// Whether the query of a target has a parameter that a backend could read under this name.
 pub fn has(target: &[u8], meant: &str) -> bool {
@@ -28,6 +28,14 @@ pub fn parameters(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub fn is_one_of<N: AsRef<str>>(parameter: &[u8], names: &[N]) -> bool {
     let name = name_of(parameter);
     names.iter().any(|meant| may_be_read_as(name, meant.as_ref()))
+}
+
+/// Returns a target without its unwanted parameters, each as sent.
+pub fn without(target: &[u8], is_unwanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let (path, query) = split_query(target);
+    let Some(query) = query.filter(|query| parameters(query).any(&is_unwanted)) else { return target.to_vec() };
+    let kept = parameters(query).filter(|parameter| !is_unwanted(parameter)).collect::<Vec<_>>().join(&b'&');
+    join_query(path, Some(&kept[..]).filter(|kept| !kept.is_empty()))
 }
 
 /// Returns the name of a parameter as sent, without its value.

@@ -6,6 +6,7 @@
 mod azure;
 mod compare;
 mod judge;
+mod lenient;
 mod parse;
 mod requirement;
 mod restore;
@@ -17,6 +18,7 @@ use crate::core::tags::http_date::HttpDate;
 
 pub use compare::MatchRule;
 pub use judge::{Judgement, judge, range_applies};
+pub use lenient::well_written;
 pub use parse::{MalformedList, MalformedPrecondition};
 pub use requirement::{Requirement, requirement};
 

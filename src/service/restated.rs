@@ -1,0 +1,123 @@
+//! Requests that state their conditions elsewhere or otherwise than RFC 9110 does: the version in the body or in the query
+//! (`precondition`), and tags without quotes (`lenient_tags`). They are restated first, and then judged as any other.
+//!
+//! # Design
+//!
+//! *Why does the query lose its version?* The target names the resource and its variant, and a probe reads it. A backend
+//! that keeps old versions would show the very version that the write names, however stale it is.
+
+use http::{HeaderMap, header};
+use pingora::http::RequestHeader;
+use serde_json::de::IoRead;
+
+use super::Service;
+use crate::{
+    body::{Body, Client},
+    core::{
+        http::readings::{
+            body_name::name_from_json,
+            declared_json::is_declared_json,
+            query,
+            version::{malformed, stated_condition, version_of, versions_in_query},
+        },
+        policy::{Compare, GuardRules},
+        tags::{entity_tag::EntityTag, json::JsonPointer, precondition::well_written, version_source::VersionSource},
+    },
+    guard::{Answer, Halt, ReceivedClient, name_resource, refusals, rules_of},
+    routing::GuardedRequest,
+    telemetry::Seldom,
+};
+
+static LENIENT: Seldom = Seldom::usual();
+
+/// Whether a request may state its conditions elsewhere or otherwise.
+pub(super) fn may_be_needed(headers: &HeaderMap, guarded: &GuardedRequest, rules: &GuardRules) -> bool {
+    let has_tags = || headers.contains_key(header::IF_MATCH) || headers.contains_key(header::IF_NONE_MATCH);
+    may_name_version(guarded, rules) || rules.lenient_tags && has_tags()
+}
+
+fn may_name_version(guarded: &GuardedRequest, rules: &GuardRules) -> bool {
+    !rules.version_sources.is_empty() && !guarded.is_lease && guarded.methods.usages.changes()
+}
+
+impl Service<'_> {
+    /// Answers such a request.
+    pub(super) async fn answer_restated(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> Result<Answer, Halt> {
+        let rules = rules_of(guarded)?;
+        let (mut head, has_content, mut guarded) = (client.head().clone(), client.has_content(), guarded.clone());
+        if rules.lenient_tags {
+            quote_tags(&mut head, &guarded, rules)?;
+        }
+        let mut body = None;
+        if may_name_version(&guarded, rules) {
+            let mut versions = Vec::new();
+            for name in rules.version_sources.iter().filter_map(VersionSource::parameter) {
+                versions.extend(take_from_query(&mut head, &mut guarded, name)?);
+            }
+            let mut members = rules.version_sources.iter().filter_map(VersionSource::member).peekable();
+            if members.peek().is_some() && has_content && is_declared_json(&head.headers) {
+                let received = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
+                for pointer in members {
+                    versions.extend(version_in(&received, pointer).await?);
+                }
+                body = Some(received);
+            }
+            if let Some(value) = stated_condition(&head.headers, &versions)? {
+                head.insert_header(header::IF_MATCH, value)?;
+            }
+        }
+        let mut client = ReceivedClient { client, head, has_content, body };
+        self.answer_as_stated(&mut client, &guarded).await
+    }
+}
+
+/// Gives the tags of the conditions the quotes that they lack.
+fn quote_tags(head: &mut RequestHeader, guarded: &GuardedRequest, rules: &GuardRules) -> pingora::Result<()> {
+    for name in [header::IF_MATCH, header::IF_NONE_MATCH] {
+        let weakens = name == header::IF_MATCH && rules.compare == Compare::Opaque;
+        let Some(value) = well_written(&head.headers, &name, weakens) else { continue };
+        if let Some(left_out) = LENIENT.due() {
+            tracing::warn!(
+                route = %guarded.route.name, field = name.as_str(), left_out,
+                "a client writes its tags otherwise than RFC 9110 demands; lenient_tags = true accepts them"
+            );
+        }
+        head.insert_header(name, value)?;
+    }
+    Ok(())
+}
+
+/// Takes the versions that this parameter names out of the target. The upstream gets the target as it came.
+fn take_from_query(
+    head: &mut RequestHeader,
+    guarded: &mut GuardedRequest,
+    name: &String,
+) -> Result<Vec<EntityTag>, Halt> {
+    let versions = versions_in_query(head.raw_path(), name)?;
+    let target = query::without(head.raw_path(), |parameter| query::is_one_of(parameter, &[name]));
+    if target != head.raw_path() && guarded.forwarded_target.is_none() {
+        let mut received = head.clone();
+        name_resource(&mut received, guarded)?;
+        guarded.forwarded_target = Some(received.raw_path().into());
+    }
+    head.set_raw_path(&target)?;
+    Ok(versions)
+}
+
+/// Returns the version that a member of a JSON body names.
+async fn version_in(body: &Body, pointer: &JsonPointer) -> Result<Option<EntityTag>, Halt> {
+    let wanted = pointer.clone();
+    let read = body.read_with(move |text| name_from_json(IoRead::new(text), &wanted)).await;
+    match read.map_err(|error| refusals::of_spool(&error))? {
+        Ok(version) => Ok(version.map(|text| version_of(text.as_bytes())).transpose()?),
+        Err(_) => Err(malformed(format!(
+            "the member {pointer} of the body names the version that the write is based on: send one JSON object in UTF-8 \
+             that has it once, as a string or an integer of at most 2^53"
+        ))
+        .into()),
+    }
+}
