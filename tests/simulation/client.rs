@@ -157,7 +157,7 @@ async fn read(answer: Result<Answer, Refusal>) -> Told {
             UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
             told(head.status.as_u16(), &head.headers, String::new())
         }
-        Ok(Answer::Relayed(relayed)) => {
+        Ok(Answer::Relayed(relayed) | Answer::Current(_, relayed)) => {
             let Relayed { mut head, begun, rest } = *relayed;
             UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
             let mut body = begun.chunks().concat();
