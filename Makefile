@@ -49,6 +49,7 @@ lint: setup-build ## Check the format, the lints, the mutants' code, the documen
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	MUTANTS=compile $(CARGO) test --locked --test mutants all_mutants_compile
 	$(CARGO) clippy --locked --no-default-features -- -D warnings
@@ -57,6 +58,7 @@ lint: setup-build ## Check the format, the lints, the mutants' code, the documen
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 
 # Pages link to files beside docs/, so these are put beside the built pages. Markdown among them is not rendered.
 book: MDBOOK := 0.4.52

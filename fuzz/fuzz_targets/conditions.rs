@@ -7,7 +7,10 @@ use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
 };
-use ifmatch::core::{http::range, tags::{http_date::HttpDate, precondition::Preconditions}};
+use ifmatch::core::{
+    http::range,
+    tags::{http_date::HttpDate, precondition::Preconditions},
+};
 use libfuzzer_sys::fuzz_target;
 
 const FIELDS: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];

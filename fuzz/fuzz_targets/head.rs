@@ -4,7 +4,11 @@
 #![no_main]
 
 use httparse::{EMPTY_HEADER, Request, Status};
-use ifmatch::core::wire::{chunks::ChunkScan, head::{HeadScan, HeadState}, request_line::fault_of_target};
+use ifmatch::core::wire::{
+    chunks::ChunkScan,
+    head::{HeadScan, HeadState},
+    request_line::fault_of_target,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// More than any input has.

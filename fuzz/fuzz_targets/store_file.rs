@@ -11,7 +11,16 @@ use std::{
     time::Duration,
 };
 
-use ifmatch::{clock::BootClock, core::{lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term}, policy::LeaseGuards, records::record::{Record, Revision, Stamp}, resource::ResourceKey}, store::{Store, disk::DiskStore, memory::Room}};
+use ifmatch::{
+    clock::BootClock,
+    core::{
+        lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
+        policy::LeaseGuards,
+        records::record::{Record, Revision, Stamp},
+        resource::ResourceKey,
+    },
+    store::{Store, disk::DiskStore, memory::Room},
+};
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::{Builder, Runtime};
 
@@ -84,7 +93,9 @@ fuzz_target!(|input: &[u8]| {
     let path = path("damaged");
     fs::write(&path, &bytes).unwrap();
     RUNTIME.block_on(async {
-        let Ok((store, _hold)) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY, Owed::NONE).await else { return };
+        let Ok((store, _hold)) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY, Owed::NONE).await else {
+            return;
+        };
         // Damage at the end is that of a crash for all that the file tells. Before a sound commit it cannot be one, and is
         // refused.
         let first_damaged = is_sound.iter().position(|is_sound| !is_sound).unwrap_or(LEASES.len());

@@ -4,8 +4,8 @@
 #![no_main]
 
 use ifmatch::dialect::webdav::{
-    Cutter, ResourceFacts, If, WantedLock, MalformedMultistatus, MultistatusResponse, ListPiece, Place, Question, all_succeeded, judge,
-    narrowed, Truth,
+    Cutter, If, ListPiece, MalformedMultistatus, MultistatusResponse, Place, Question, ResourceFacts, Truth,
+    WantedLock, all_succeeded, judge, narrowed,
 };
 use libfuzzer_sys::fuzz_target;
 

@@ -22,6 +22,8 @@ pub enum SentContent {
     },
     /// Nothing: the new representation is that of another resource.
     CopyOf(CopySource),
+    /// The list of the resources that are removed. They are not the target.
+    Removals,
 }
 
 /// The part of a grammar for uploads in blocks.

@@ -32,6 +32,7 @@ pub mod blocks;
 pub mod copies;
 pub mod description;
 pub mod lists;
+mod markup;
 pub mod native;
 mod part_checksum;
 pub mod s3;

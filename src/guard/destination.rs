@@ -35,7 +35,7 @@ use crate::{
 /// The passes of a write through the gates of its routes.
 pub(crate) struct Passes {
     _own: Pass,
-    _at_destination: Option<Pass>,
+    _others: Vec<Pass>,
 }
 
 impl Request {
@@ -78,18 +78,31 @@ impl Request {
     /// Goes through the gate of the route, for a write, and through that of its destination. Fails if one of the routes
     /// has been replaced.
     pub(crate) async fn pass(&self) -> Result<Passes, Refusal> {
+        self.pass_with(self.destination().as_slice()).await
+    }
+
+    /// Goes through the gates of the route and of the routes of these other requests, for one write of all. Fails if one of
+    /// the routes has been replaced.
+    pub(crate) async fn pass_with(&self, others: &[&Self]) -> Result<Passes, Refusal> {
         let retired = |_retired| refusals::of_retired_route();
         let gate = &self.place.gate;
-        let other = self.destination().map(|other| &other.place.gate).filter(|other| !Arc::ptr_eq(gate, other));
+        let mut gates: Vec<&Arc<Gate>> = Vec::new();
+        for Self { place: GuardedRoute { gate: other, .. }, .. } in others {
+            if !gates.iter().chain([&gate]).any(|known| Arc::ptr_eq(known, other)) {
+                gates.push(other);
+            }
+        }
         loop {
             let own = gate.enter().await.map_err(retired)?;
-            let Some(other) = other else { return Ok(Passes { _own: own, _at_destination: None }) };
-            if let Some(pass) = other.enter_at_once() {
-                return Ok(Passes { _own: own, _at_destination: Some(pass) });
+            let others = gates.iter().map(|other| other.enter_at_once().ok_or(other));
+            match others.collect::<Result<_, _>>() {
+                Ok(others) => return Ok(Passes { _own: own, _others: others }),
+                Err(closed) => {
+                    // A reload that closes several gates waits for those that are behind one of them.
+                    drop(own);
+                    closed.opened().await.map_err(retired)?;
+                }
             }
-            // A reload that closes both gates waits for those that are behind one of them.
-            drop(own);
-            other.opened().await.map_err(retired)?;
         }
     }
 }

@@ -58,6 +58,7 @@ pub(crate) use read::{
 pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
 pub(crate) use request::{Request, incoming, name_resource, remove_conditions, show_tags};
+pub(crate) use write::several::WrittenMembers;
 pub(crate) use write::touches::host;
 pub(crate) use write::{WriteContent, WrittenContent, checksums::check as check_checksums};
 

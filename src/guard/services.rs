@@ -10,9 +10,10 @@ use super::{
     lease::{Operated, usage::is_open_to_all},
     probe::collection::TypeSeen,
     viewer::Viewer,
+    write::several::WrittenMembers,
 };
 use crate::{
-    body::{Bodies, Client},
+    body::{Bodies, Body, Client},
     core::{
         http::client_address::ClientAddress,
         records::{
@@ -147,6 +148,18 @@ impl Guard {
     /// Asks the upstream something else with the credentials of a request.
     pub(crate) async fn ask(&self, request: &Request, head: Box<RequestHeader>) -> Result<Exchange, Failure> {
         self.reads.ask(request, head).await
+    }
+
+    /// Handles a request that writes several resources. `named` are the writes of each alone, and `request` is what the
+    /// upstream gets, with this body.
+    pub(crate) async fn write_several(
+        &self,
+        client: &mut dyn Client,
+        write: (&Request, &Body),
+        named: Vec<Request>,
+        members: &dyn WrittenMembers,
+    ) -> Result<Answer, Halt> {
+        Box::pin(self.writes.write_several(client, write, named, members)).await
     }
 
     /// Decides where a request goes that a service has made, as the door does.

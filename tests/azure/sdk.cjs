@@ -36,6 +36,22 @@ async function text(...range) {
   return Buffer.concat(pieces).toString();
 }
 
+// A copy is made when it is answered.
+async function copies() {
+  const source = container.getBlockBlobClient("source.txt");
+  const target = container.getBlockBlobClient("target.txt");
+  const etag = await upload("copied", {}, source);
+  const made = await (await target.beginCopyFromURL(source.url)).pollUntilDone();
+  check("a copy is made", [made.copyStatus, (await target.downloadToBuffer()).toString()], ["success", "copied"]);
+  await target.syncCopyFromURL(source.url, { sourceConditions: { ifMatch: etag } });
+  const stale = () => target.syncCopyFromURL(source.url, { sourceConditions: { ifMatch: '"stale"' } });
+  await refused("a copy of a source that has changed", 412, "SourceConditionNotMet", stale);
+  const moved = () => target.syncCopyFromURL(source.url, { conditions: { ifMatch: '"stale"' } });
+  await refused("a copy onto a target that has changed", 412, "ConditionNotMet", moved);
+  await source.delete();
+  await target.delete();
+}
+
 async function state() {
   return (await blob.getProperties()).leaseState;
 }
@@ -166,7 +182,7 @@ async function end(lease) {
   check("and gone", await container.exists(), false);
 }
 
-contents().then(async (tag) => { await lists(); return tag; }).then(lease).then(end).then(() => console.log("finished")).catch((error) => {
+contents().then(async (tag) => { await lists(); await copies(); return tag; }).then(lease).then(end).then(() => console.log("finished")).catch((error) => {
   console.log(`FAILED ${error.message}`);
   process.exit(1);
 });

@@ -6,6 +6,7 @@ An outcome is the status, and the code of the error if there is one.
     client.py ENDPOINT cycle            creates, reads, changes and deletes an object under conditions
     client.py ENDPOINT race             20 writers at once, with one tag
     client.py ENDPOINT ids              the ids of two refusals, by method
+    client.py ENDPOINT lists            deletes objects by lists
     client.py ENDPOINT empty            creates empty and other objects from files, by turns, and creates them again
 """
 
@@ -103,7 +104,9 @@ def cycle(client, endpoint):
     stranger = connect(endpoint, secret="wrong")
     step("change with a wrong signature", stranger.put_object, Body=b"four", IfMatch=tag(client, name))
     step("delete by a stale tag", client.delete_object, IfMatch=first)
-    steps["delete several"] = outcome(client.delete_objects, Delete={"Objects": [{"Key": name}]})
+    others = {"Objects": [{"Key": "an other & more"}, {"Key": "none"}]}
+    client.put_object(Bucket=BUCKET, Key=others["Objects"][0]["Key"], Body=b"one")
+    steps["delete several"] = outcome(client.delete_objects, Delete=others)
     steps["complete an upload by a stale tag"] = multipart(client, name, IfMatch=first)
     steps["content"] = client.get_object(Bucket=BUCKET, Key=name)["Body"].read().decode()
     steps["complete an upload"] = multipart(client, name, IfMatch=tag(client, name))
@@ -182,13 +185,39 @@ def empty(client, endpoint):
     return {"created": create(), "created again": create()}
 
 
+def lists(client, endpoint):
+    """Objects that are deleted by lists, and what is left of them."""
+
+    def put(names):
+        return {name: client.put_object(Bucket=BUCKET, Key=name, Body=b"one")["ETag"] for name in names}
+
+    def delete(tags):
+        objects = [{"Key": name, **({"ETag": tag} if tag else {})} for name, tag in tags.items()]
+        answer = client.delete_objects(Bucket=BUCKET, Delete={"Objects": objects})
+        return {error["Key"]: error["Code"] for error in answer.get("Errors", [])}
+
+    def left():
+        return [found["Key"] for found in client.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+    tags = put(["a", "b"])
+    steps = {"with a stale tag": delete({**tags, "a": '"stale"'}), "still there": left()}
+    steps |= {"with the tags": delete(tags), "left": left()}
+    put(f"object {number} & more" for number in range(30))
+    bucket = boto3.Session("S3RVER", "S3RVER", region_name="us-east-1").resource(
+        "s3", endpoint_url=endpoint, config=client.meta.config
+    )
+    deleted = bucket.Bucket(BUCKET).objects.delete()
+    steps |= {"a whole bucket": sum(len(answer["Deleted"]) for answer in deleted), "empty": left()}
+    return steps
+
+
 def main():
     endpoint, what = sys.argv[1:]
     client = connect(endpoint)
     if what == "prepare":
         client.create_bucket(Bucket=BUCKET)
     else:
-        steps = {"cycle": cycle, "race": race, "ids": ids, "empty": empty, "lock_file": lock_file}
+        steps = {"cycle": cycle, "race": race, "ids": ids, "empty": empty, "lock_file": lock_file, "lists": lists}
         print(json.dumps(steps[what](client, endpoint)))
 
 

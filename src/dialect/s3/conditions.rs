@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
+use super::removals;
 use crate::{
     core::{
         http::readings::{content_type, query},
@@ -37,8 +38,8 @@ const OWN_CONDITIONS: [&str; 1] = ["x-amz-if-match-"];
 /// The field with the old name of a renamed object. That object is gone once its content is at the target.
 const RENAMED: &str = "x-amz-rename-source";
 
-/// Refuses requests that change resources other than their target. `DeleteObjects` and the `PostObject` of HTML forms
-/// name them in their bodies, `RenameObject` names one in a field. If the server leaves conditions to the proxy, this
+/// Refuses requests that change resources other than their target. The `PostObject` of HTML forms names them in its body,
+/// and so does a `DeleteObjects` that not every reader takes for one. `RenameObject` names one in a field. If the server leaves conditions to the proxy, this
 /// function also refuses conditions that the proxy cannot judge.
 ///
 /// # Errors
@@ -63,9 +64,10 @@ pub fn refuse_unguardable(request: Incoming<'_>, etag: &TagSource) -> Result<(),
     }
     let is_empty = || headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
     let is_form = || FORMS.iter().any(|form| content_type::may_be(headers, form)) && !is_empty();
-    if methods.any(|method| *method == Method::POST) && (query::has(target, "delete") || is_form()) {
-        let detail = "a request that names its objects in its body cannot be guarded: write or delete them one by one, \
-                      with PUT or DELETE";
+    let is_unlisted = || query::has(target, "delete") && !removals::is_list(request);
+    if methods.any(|method| *method == Method::POST) && (is_unlisted() || is_form()) {
+        let detail = "a request that names its objects in its body is guarded as a POST of a Delete document in UTF-8 to \
+                      ?delete alone: else write or delete them one by one, with PUT or DELETE";
         return Err(Refusal::new(Code::NotSupported, detail));
     }
     Ok(())
@@ -127,8 +129,7 @@ mod tests {
         };
         assert!(refuse_unguardable(either, &TagSource::Upstream).is_err(), "a POST in another reading");
         for target in [
-            "/bucket?delete",
-            "/bucket?x-id=DeleteObjects&delete=",
+            "/bucket?delete&uploads",
             "/bucket?%64elete",
             "/bucket?d%65lete",
             "/bucket?Delete",
@@ -138,9 +139,12 @@ mod tests {
             let refusal = refused(&Method::POST, target, &none).unwrap_err();
             assert_eq!(refusal.code, Code::NotSupported, "{target}");
         }
-        for (method, target) in
-            [(Method::POST, "/bucket/delete?uploads"), (Method::POST, "/bucket"), (Method::DELETE, "/bucket?delete")]
-        {
+        for (method, target) in [
+            (Method::POST, "/bucket/delete?uploads"),
+            (Method::POST, "/bucket"),
+            (Method::POST, "/bucket?x-id=DeleteObjects&delete="),
+            (Method::DELETE, "/bucket?delete"),
+        ] {
             assert_eq!(refused(&method, target, &none), Ok(()), "{method} {target}");
         }
     }

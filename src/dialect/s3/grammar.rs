@@ -2,13 +2,14 @@
 
 use http::{HeaderName, HeaderValue};
 
-use super::{copy, error_of, object_of, quoted, refuse_unguardable};
+use super::{copy, error_of, object_of, quoted, refuse_unguardable, removals};
 use crate::{
     core::{
         policy::GuardRules,
         quirks::{Quirks, ServiceKind},
         records::idempotency::IDEMPOTENCY_KEY,
-        refusal::Refusal,
+        refusal::{Code, Refusal},
+        tags::precondition::Preconditions,
     },
     dialect::{
         Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, native,
@@ -58,6 +59,14 @@ impl Grammar for S3 {
         refuse_unguardable(request, &rules.etag)?;
         let headers = quoted(request.headers);
         let mut call = native::call(Incoming { headers: &headers, ..request }, rules, is_lease)?;
+        if removals::is_list(request) && !is_lease {
+            if call.conditions != Preconditions::default() {
+                let detail = "give each object its own condition, in its element ETag";
+                return Err(Refusal::new(Code::NotSupported, detail));
+            }
+            (call.intent, call.content) = (Intent::Write, SentContent::Removals);
+            return Ok(call);
+        }
         if matches!(call.intent, Intent::Write | Intent::Append)
             && let Some(source) = copy::source(request.headers, &rules.etag)?
         {
@@ -87,7 +96,7 @@ mod tests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::core::{cause::RequestId, refusal::Code};
+    use crate::core::cause::RequestId;
 
     #[test]
     fn a_refusal_tells_its_id_in_a_field_and_in_an_element() {

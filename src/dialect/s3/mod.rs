@@ -5,10 +5,12 @@ mod conditions;
 mod copy;
 mod error;
 mod grammar;
+mod removals;
 mod signature;
 
 pub use conditions::{quoted, refuse_unguardable};
 pub use copy::{is_of_source, not_judged};
 pub use error::error_of;
 pub use grammar::S3;
+pub use removals::{LIST_BYTES_MAX, NotRemoved, REMOVALS_MAX, Removal, RemovalList, bucket_of, none_removed, outcomes};
 pub use signature::{Signature, keep_for_own_signature, object_of, target_without_signature};

@@ -15,7 +15,7 @@ use quick_xml::{
 
 use super::{
     NAMESPACE,
-    markup::{NESTING_MAX, Unreadable, content_of, dav_name, escaped, next, reader, text_of, value_of},
+    markup::{NESTING_MAX, Unreadable, content_of, escaped, name_in, next, reader, text_of, value_of},
 };
 use crate::core::lease::LeaseMode;
 
@@ -96,7 +96,7 @@ impl WantedLock {
                 return Err(LockInfoFault::Malformed);
             }
             check_names(&reader, &start)?;
-            let name = dav_name(&reader, &start).and_then(known);
+            let name = name_in(&reader, &start, NAMESPACE).and_then(known);
             match (&path[..], name) {
                 ([], Some("lockinfo")) | ([_], _) => {}
                 ([_, Some("lockscope")], Some("exclusive")) => found.scope(LeaseMode::Exclusive)?,

@@ -6,6 +6,8 @@
 
 use http::HeaderName;
 
+use super::markup;
+
 mod condition;
 mod documents;
 mod fields;
@@ -13,7 +15,6 @@ mod grammar;
 mod if_field;
 mod lock_info;
 mod lock_note;
-mod markup;
 mod multistatus;
 mod question;
 mod response;

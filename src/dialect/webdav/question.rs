@@ -2,7 +2,10 @@
 
 use quick_xml::events::Event;
 
-use super::markup::{NESTING_MAX, Unreadable, dav_name, next, reader, text_of};
+use super::{
+    NAMESPACE,
+    markup::{NESTING_MAX, Unreadable, name_in, next, reader, text_of},
+};
 
 /// The longest question that is read, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
@@ -53,7 +56,7 @@ impl Question {
                 Event::Empty(start) => (start, true),
                 _ => continue,
             };
-            match (depth, dav_name(&reader, &start)) {
+            match (depth, name_in(&reader, &start, NAMESPACE)) {
                 (1, Some("allprop")) => question = Self::ALL,
                 (1, Some("propname")) => question = Self { is_of_names: true, ..Self::ALL },
                 (1, name) => {

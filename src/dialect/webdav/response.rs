@@ -8,7 +8,7 @@ use quick_xml::{NsReader, events::Event};
 use super::{
     NAMESPACE,
     documents::{ShownLock, active_locks, supported_locks},
-    markup::{NESTING_MAX, Unreadable, content_of, dav_name, escaped, next, reader, text_of},
+    markup::{NESTING_MAX, Unreadable, content_of, escaped, name_in, next, reader, text_of},
     multistatus::MalformedMultistatus,
     question::Question,
 };
@@ -182,7 +182,7 @@ impl ResponseReading {
             let event = next(reader)?;
             match &event {
                 Event::Start(start) | Event::Empty(start) => {
-                    path.push(dav_name(reader, start).and_then(known));
+                    path.push(name_in(reader, start, NAMESPACE).and_then(known));
                     self.begin(&path, from);
                     if path.len() > NESTING_MAX {
                         return Err(MalformedMultistatus);
@@ -260,7 +260,7 @@ pub fn all_succeeded(multistatus: &[u8]) -> bool {
             match &event {
                 Event::Start(start) => {
                     depth += 1;
-                    is_status = dav_name(&reader, start) == Some("status");
+                    is_status = name_in(&reader, start, NAMESPACE) == Some("status");
                     if is_status {
                         statuses.push(String::new());
                     }

@@ -95,6 +95,24 @@ impl Held {
         self.own.bounded_by(other);
     }
 
+    /// The claims of a write that claims several resources by itself; `None` if there are none.
+    fn of_each(claims: Vec<Claim>) -> Option<Self> {
+        let mut claims = claims.into_iter();
+        let mut own = claims.next()?;
+        let touched: Vec<Claim> = claims.collect();
+        for other in &touched {
+            own.bounded_by(other);
+        }
+        let others = Some(Box::new(OtherMarks { only_reads_own: false, destination: None, touched }));
+        Some(Self { own, others })
+    }
+
+    /// The same claims in their order, each to be settled on its own.
+    pub(crate) fn apart(self) -> impl Iterator<Item = Self> {
+        let others = self.others.map(|others| others.touched).unwrap_or_default();
+        [self.own].into_iter().chain(others).map(|own| Self { own, others: None })
+    }
+
     /// Takes the mark on the destination out, to be settled on its own.
     pub(crate) fn take_destination(&mut self) -> Option<Self> {
         let own = self.others.as_mut()?.destination.take()?;
@@ -149,6 +167,25 @@ impl Claims {
             });
         }
         Box::pin(self.hold_all(request, places, seen, kind, standings)).await
+    }
+
+    /// Claims the resource of each of these writes, which are one: by its record, and in this order. Returns `None`, with
+    /// nothing claimed, if a record has changed.
+    pub(crate) async fn hold_each(
+        &self,
+        writes: &[(&Request, &Sighting, Standing)],
+    ) -> Result<Option<Held>, StoreError> {
+        let mut claims = Vec::new();
+        for (request, seen, standing) in writes {
+            match self.mark(request, seen, MarkKind::Claim, *standing).await {
+                Ok(Marked::Done(claim)) => claims.push(claim),
+                refused => {
+                    settle_all(claims, Outcome::NotApplied, None).await;
+                    return refused.map(|_changed| None);
+                }
+            }
+        }
+        Ok(Held::of_each(claims))
     }
 
     async fn hold_all(

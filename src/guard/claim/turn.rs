@@ -110,6 +110,31 @@ impl Claims {
         self.queues.turn_at_once(key, UNCLAIMED_MARKS_MAX).map(|turn| self.standing(key, turn))
     }
 
+    /// Waits until the claim of a write stands in front of the line of its resource, among others that it claims.
+    pub(crate) async fn stand_to_claim_one(&self, request: &Request, end: Instant) -> Result<PlaceInFront, Refusal> {
+        let (member, line_max) = ((Member::Claim, request.line_client()), request.place.line_max());
+        self.stand(&request.key, member, line_max, end).await.map_err(refusals::of_turn)
+    }
+
+    /// Waits in front of the line of one of several resources until its record, read as `snapshot`, has changed. Other
+    /// processes go first at those that come after it.
+    pub(crate) async fn wait_for_one(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        (places, number): (&mut [PlaceInFront], usize),
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        self.may_write(snapshot)?;
+        for later in places.iter_mut().skip(number + 1) {
+            later.take_down_sign().await.map_err(|error| refusals::of_store(&error))?;
+        }
+        match places.get_mut(number) {
+            Some(place) => self.wait_until_free(request, snapshot, place, end).await,
+            None => Ok(()),
+        }
+    }
+
     pub(super) async fn stand(
         &self,
         key: &ResourceKey,

@@ -39,6 +39,7 @@ mod parts;
 mod repeated;
 mod rights;
 pub(crate) mod send;
+pub(crate) mod several;
 pub(crate) mod touches;
 pub(crate) mod unclaimed;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::{DavRequest, Service, content_of};
@@ -25,6 +26,9 @@ use crate::{
 
 /// How much of a list is told in one piece.
 const PIECE_BYTES: usize = 16 * 1024;
+
+/// How many records are read at the same time: a shared store answers many in about the time of one.
+const AT_ONCE: usize = 32;
 
 /// The fields that describe the content as the backend has sent it.
 const OF_CONTENT: [HeaderName; 6] = [
@@ -106,15 +110,15 @@ impl Multistatus {
     /// Returns the next bytes for the client. May be dropped and called again: what is done so far is kept.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
-            while let Some(piece) = self.pieces.front() {
-                let told = match piece {
-                    ListPiece::Other(octets) => octets.clone(),
-                    ListPiece::Element(element) => {
-                        self.teller.tell(self.cutter.root(), element).await.map_err(of_malformed)?
-                    }
-                };
-                self.pieces.pop_front();
-                self.told.extend(told);
+            while !self.pieces.is_empty() {
+                let mut telling = Vec::with_capacity(AT_ONCE);
+                for piece in self.pieces.iter().take(AT_ONCE) {
+                    telling.push(self.teller.tell(self.cutter.root(), piece));
+                }
+                for told in join_all(telling).await {
+                    self.pieces.pop_front();
+                    self.told.extend(told.map_err(of_malformed)?);
+                }
                 if self.told.len() >= PIECE_BYTES {
                     return Ok(Some(std::mem::take(&mut self.told).into()));
                 }
@@ -138,8 +142,12 @@ impl Multistatus {
 }
 
 impl Teller {
-    /// Returns an element of the list as the client gets it. `root` is the start tag of the list.
-    async fn tell(&self, root: &[u8], element: &[u8]) -> Result<Vec<u8>, MalformedMultistatus> {
+    /// Returns a piece of the list as the client gets it. `root` is the start tag of the list.
+    async fn tell(&self, root: &[u8], piece: &ListPiece) -> Result<Vec<u8>, MalformedMultistatus> {
+        let element = match piece {
+            ListPiece::Other(octets) => return Ok(octets.clone()),
+            ListPiece::Element(element) => element,
+        };
         let Some(response) = MultistatusResponse::read(root, element)? else {
             return Ok(element.to_vec());
         };

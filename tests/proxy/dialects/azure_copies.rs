@@ -291,3 +291,9 @@ async fn the_sdk_for_python_copies() {
     let (_nginx, proxy) = start("azure-container.toml").await;
     passes(python(), "copies.py", proxy.addr()).await;
 }
+
+#[tokio::test]
+async fn adlfs_copies_moves_and_removes_files() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    passes(python(), "files.py", proxy.addr()).await;
+}

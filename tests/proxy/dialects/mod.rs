@@ -17,6 +17,8 @@ mod example_documents;
 mod example_tables;
 mod s3;
 mod s3_empty_objects;
+mod s3_lists;
+mod s3_programs;
 mod signed_requests;
 mod terraform;
 mod webdav;

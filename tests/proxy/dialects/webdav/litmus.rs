@@ -1,6 +1,6 @@
 //! litmus, the test suite for servers of `WebDAV`, as it is.
 
-use std::process::Command;
+use std::{net::SocketAddr, process::Command};
 
 use super::Share;
 
@@ -11,8 +11,8 @@ struct Report {
     text: String,
 }
 
-async fn run(share: &Share, suite: &str) -> Report {
-    let url = format!("http://{}/", share.addr());
+async fn run(server: SocketAddr, suite: &str) -> Report {
+    let url = format!("http://{server}/");
     let suite = suite.to_owned();
     let directory = tempfile::tempdir().expect("its logs have a place");
     let output = tokio::task::spawn_blocking(move || {
@@ -58,7 +58,12 @@ async fn locks() {
 }
 
 async fn assert_fails(suite: &str, ran: usize, failed: &[&str]) {
-    let report = run(&Share::start().await, suite).await;
+    assert_fails_at(Share::start().await.addr(), suite, ran, failed).await;
+}
+
+/// Checks which tests of a suite fail at a server, of how many.
+pub(super) async fn assert_fails_at(server: SocketAddr, suite: &str, ran: usize, failed: &[&str]) {
+    let report = run(server, suite).await;
     let found: Vec<&str> = report.failed.iter().map(String::as_str).collect();
     assert_eq!((report.ran, &found[..]), (ran, failed), "{}", report.text);
 }

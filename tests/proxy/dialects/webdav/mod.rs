@@ -6,6 +6,7 @@ mod locks;
 mod programs;
 mod properties;
 mod sequences;
+mod two_proxies;
 
 use std::net::SocketAddr;
 

@@ -2,11 +2,12 @@
 
 use std::{
     io::Write as _,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use super::{Share, lock, token, unlock};
-use crate::support::raw::put;
+use crate::support::{clients, raw::put};
 
 /// Runs a program to its end, with this input.
 async fn run(mut command: Command, input: &'static str) -> String {
@@ -18,6 +19,33 @@ async fn run(mut command: Command, input: &'static str) -> String {
         [output.stdout, output.stderr].concat()
     });
     String::from_utf8_lossy(&running.await.expect("it ends")).into_owned()
+}
+
+/// A library for a language, as its script in `tests/webdav` uses it.
+async fn passes(mut command: Command, name: &str, share: &Share) {
+    command.arg(format!("http://{}/", share.addr()));
+    let said = run(command, "").await;
+    assert!(said.ends_with("finished\n"), "{name}: {said}\n{}", share.proxy.log());
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/webdav").join(name)
+}
+
+/// It locks, and its users send the token by themselves.
+#[tokio::test]
+async fn the_library_for_javascript_keeps_others_out_and_is_told() {
+    let mut command = Command::new("node");
+    command.arg(script("client.mjs")).arg(clients::node_package("webdav"));
+    passes(command, "webdav of npm", &Share::start().await).await;
+}
+
+/// It locks, and sends the token with each request.
+#[tokio::test]
+async fn the_library_for_python_keeps_others_out_and_is_told() {
+    let mut command = clients::python();
+    command.arg("-B").arg(script("client.py"));
+    passes(command, "webdavclient3", &Share::start().await).await;
 }
 
 /// cadaver locks a file, and unlocks it.

@@ -1,4 +1,4 @@
-//! What all readers of XML documents demand: UTF-8, and no document type.
+//! What all readers of XML documents demand: UTF-8, and no document type. The XML of [`xml`](super::xml) is written.
 
 use quick_xml::{
     NsReader, XmlVersion,
@@ -6,9 +6,7 @@ use quick_xml::{
     name::{Namespace, ResolveResult},
 };
 
-use super::NAMESPACE;
-
-/// The deepest nesting that is read. The documents of the protocol are far flatter.
+/// The deepest nesting that is read. The documents of all protocols are far flatter.
 pub(super) const NESTING_MAX: usize = 64;
 
 /// Why a document is not read.
@@ -49,7 +47,7 @@ pub(super) fn reader(text: &str) -> NsReader<&[u8]> {
     reader
 }
 
-/// Reads the next event, other than one that no document of the protocol may have.
+/// Reads the next event, other than one that no document may have.
 pub(super) fn next<'i>(reader: &mut NsReader<&'i [u8]>) -> Result<Event<'i>, Unreadable> {
     match reader.read_event().map_err(|_error| Unreadable::Markup)? {
         Event::DocType(_) => Err(Unreadable::Markup),
@@ -66,11 +64,11 @@ fn is_utf8(name: &str) -> bool {
     name.eq_ignore_ascii_case("utf-8") || name.eq_ignore_ascii_case("us-ascii")
 }
 
-/// The name of an element in the namespace of the protocol; `None` if it is in another.
-pub(super) fn dav_name<'s>(reader: &NsReader<&[u8]>, start: &'s BytesStart<'_>) -> Option<&'s str> {
-    let (namespace, _) = reader.resolver().resolve_element(start.name());
+/// The name of an element in this namespace; `None` if it is in another.
+pub(super) fn name_in<'s>(reader: &NsReader<&[u8]>, start: &'s BytesStart<'_>, namespace: &str) -> Option<&'s str> {
+    let (bound, _) = reader.resolver().resolve_element(start.name());
     let local = start.name().decompose().0.into_inner();
-    (namespace == ResolveResult::Bound(Namespace(NAMESPACE))).then_some(local)
+    (bound == ResolveResult::Bound(Namespace(namespace))).then_some(local)
 }
 
 /// The value of an attribute, without its escapes.

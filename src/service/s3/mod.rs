@@ -1,4 +1,5 @@
-//! S3: writes like those of plain HTTP. A copy is one as well, and before it the proxy looks at its source.
+//! S3: writes like those of plain HTTP. A copy is one as well, and before it the proxy looks at its source. A list of
+//! objects to remove is many of them (`removals`).
 //!
 //! # Design
 //!
@@ -29,6 +30,8 @@ use crate::{
     upstream::fields::FieldsOfHead as _,
 };
 
+mod removals;
+
 impl Service<'_> {
     /// Handles a request of an S3 client.
     pub(super) async fn answer_s3(
@@ -38,8 +41,10 @@ impl Service<'_> {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> Result<Answer, Halt> {
-        if let SentContent::CopyOf(source) = &call.content {
-            self.look_at_source(client, guarded, source).await?;
+        match &call.content {
+            SentContent::CopyOf(source) => self.look_at_source(client, guarded, source).await?,
+            SentContent::Removals => return self.remove_listed(client, guarded, (rules, call)).await,
+            _ => {}
         }
         let verb = verb(call.intent, guarded.is_lease);
         let request = self.guard.request(client, guarded, rules, call)?;
