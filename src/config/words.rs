@@ -72,7 +72,7 @@ words! {
     TagAfterWrite { "verbatim": Verbatim, "always": Always }
     MethodOverride { "refuse": Refuse, "judge": Judge }
     Collections { "detect": Detect, "webdav": WebDav, "none": None }
-    ReadConsistency { "any": Any, "settled": Settled }
+    ReadConsistency { "any": Any, "settled": Settled, "last": Last }
     RepeatedWrites { "refuse": Refuse, "succeed": Succeed }
     ProbeAuth { "client": Client, "none": None, "sigv4": SigV4 }
     StoreMethod { "as-sent": AsSent, "PUT": Put }

@@ -130,6 +130,15 @@ pub enum ReadConsistency {
     Any,
     /// A state that no write in flight or in doubt is changing. The read waits for such writes.
     Settled,
+    /// Like `Settled`, but beside a write in flight a read gets the state before that write, if this process holds it.
+    Last,
+}
+
+impl ReadConsistency {
+    /// Whether reads show committed states alone.
+    pub const fn is_committed(self) -> bool {
+        matches!(self, Self::Settled | Self::Last)
+    }
 }
 
 /// Whose credentials a probe carries (`probe_auth`).

@@ -40,7 +40,7 @@ pub(crate) mod via;
 pub use balance::{Choice, Upstreams, WantedPlace};
 pub use connection::Connected;
 pub(crate) use lost::Lost;
-pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, hash_whole, read_whole};
+pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, SharedBody, hash_and_keep, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
 pub(crate) use streamed::{Following, Streamed, StreamedHead};
 pub use transport::{Connection, Transport, Wire};

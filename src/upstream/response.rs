@@ -200,6 +200,37 @@ impl BodyPrefix {
     }
 }
 
+/// A body that several answers get. Its share of the total is given back with the last of them.
+#[derive(Debug)]
+pub struct SharedBody(Vec<Bytes>);
+
+/// One chunk of a body that others hold too.
+struct SharedChunk {
+    whole: Arc<BodyPrefix>,
+    number: usize,
+}
+
+impl AsRef<[u8]> for SharedChunk {
+    fn as_ref(&self) -> &[u8] {
+        self.whole.chunks.get(self.number).map_or(&[], Bytes::as_ref)
+    }
+}
+
+impl From<BodyPrefix> for SharedBody {
+    fn from(body: BodyPrefix) -> Self {
+        let whole = Arc::new(body);
+        let chunk = |number| Bytes::from_owner(SharedChunk { whole: Arc::clone(&whole), number });
+        Self((0..whole.chunks.len()).map(chunk).collect())
+    }
+}
+
+impl SharedBody {
+    /// Returns the body for one more answer.
+    pub fn for_answer(&self) -> BodyPrefix {
+        BodyPrefix { chunks: self.0.clone(), len: self.0.iter().map(Bytes::len).sum(), share: None }
+    }
+}
+
 /// Reads the body of a response if it has at most `max_bytes`, for which the budget has room, and arrives within
 /// `wait`. No byte is dropped, so that the caller can stream any other body.
 pub async fn read_whole(
@@ -238,6 +269,26 @@ pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duratio
         Gathered::Complete => Hashed::Hash(hasher.finalize()),
         Gathered::TooLarge => Hashed::TooLarge,
         Gathered::TooSlow => Hashed::TooSlow,
+    })
+}
+
+/// Like [`hash_whole`], but also returns the body if the budget has room for it.
+pub async fn hash_and_keep(
+    exchange: &mut Exchange,
+    max_bytes: usize,
+    wait: Duration,
+    budget: (&Arc<BodyBudget>, MemoryUse),
+) -> Result<(Hashed, Option<BodyPrefix>), Failure> {
+    let (mut hasher, mut kept) = (blake3::Hasher::new(), Some(BodyPrefix::default()));
+    let hash = |chunk: Bytes| {
+        hasher.update(&chunk);
+        kept = kept.take().and_then(|mut body| body.push(chunk, budget).then_some(body));
+        true
+    };
+    Ok(match gather(exchange, max_bytes, wait, hash).await? {
+        Gathered::Complete => (Hashed::Hash(hasher.finalize()), kept),
+        Gathered::TooLarge => (Hashed::TooLarge, None),
+        Gathered::TooSlow => (Hashed::TooSlow, None),
     })
 }
 

@@ -73,8 +73,8 @@ pub struct Options {
     /// Whether a DELETE waits for the other holders of a shared lease.
     pub delete_pending: bool,
     pub idempotent: bool,
-    /// Whether reads show settled states alone.
-    pub settled: bool,
+    /// Which states reads show.
+    pub reads: &'static str,
     /// Whether documents have metadata, and are served as Azure's blobs.
     pub has_metadata: bool,
     pub item_touches_document: bool,
@@ -115,7 +115,7 @@ impl Options {
             shared: false,
             delete_pending: false,
             idempotent: false,
-            settled: false,
+            reads: "any",
             has_metadata: false,
             item_touches_document: false,
             document_touches_item: false,
@@ -138,7 +138,7 @@ impl Options {
             require: ["always", "existing", "never"][random.usize(..3)],
             omits: random.bool(),
             idempotent: random.bool(),
-            settled: random.bool(),
+            reads: if random.bool() { "settled" } else { "any" },
             ..self
         };
         if is_alone {
@@ -151,6 +151,11 @@ impl Options {
             }
         }
         other
+    }
+
+    /// Whether the backend acts on no read while a write is under way.
+    pub fn has_settled_reads(&self) -> bool {
+        self.reads == "settled"
     }
 
     pub fn style(&self) -> Style {
@@ -199,7 +204,7 @@ impl Options {
             self.require,
             if self.omits { "omit" } else { "probe" },
             if self.idempotent { "accept" } else { "off" },
-            if self.settled { "settled" } else { "any" },
+            self.reads,
         );
         if self.says_unique {
             text.push_str("unique_tags = true\n");

@@ -242,7 +242,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         equal_content_is_one_state: options.source == Source::Content,
         tags_are_versions: options.source == Source::Version,
         has_metadata: false,
-        settled_reads: options.settled,
+        settled_reads: options.has_settled_reads(),
         keeps_keys: options.idempotent,
         has_slow_owners: false,
         have_leases_ended: false,

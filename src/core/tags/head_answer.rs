@@ -21,7 +21,7 @@ use super::{
     validators::Representation,
 };
 use crate::core::{
-    policy::{GuardRules, Require, TagSource},
+    policy::{GuardRules, ReadConsistency, Require, TagSource},
     verdict::{Verdict, judge_write},
 };
 
@@ -48,7 +48,9 @@ pub fn first_method(aim: Aim, guard: &GuardRules, conditions: &Preconditions) ->
                 && conditions.if_unmodified_since.is_none()
         }
     };
-    if may_suffice && !guard.etag.needs_body() { Method::HEAD } else { Method::GET }
+    // What a GET shows is kept for the reads beside the write.
+    let keeps_state = aim == Aim::Verdict && guard.reads == ReadConsistency::Last;
+    if may_suffice && !keeps_state && !guard.etag.needs_body() { Method::HEAD } else { Method::GET }
 }
 
 /// Whether an answer to HEAD with this status, which shows this representation, decides for the client of a request.

@@ -26,7 +26,7 @@ use crate::{
     core::{
         lease::Standing,
         records::{
-            record::{Availability, Known, Snapshot},
+            record::{Availability, Known, Mark, Snapshot},
             steps::Outcome,
         },
         tags::{bare_tags::Shown, told_dates::WriteEnd},
@@ -88,6 +88,11 @@ impl Held {
     /// ([`Claim::has_left`]).
     pub(crate) async fn has_left(&self, needed: Duration) -> bool {
         self.own.has_left(needed).await
+    }
+
+    /// Returns the mark on the write's own resource.
+    pub(crate) const fn mark(&self) -> Mark {
+        self.own.mark()
     }
 
     /// Gives the write no more time than this other mark of the same write has.

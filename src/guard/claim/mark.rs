@@ -171,6 +171,11 @@ impl Claim {
         now.is_ok_and(|now| now.plus(needed) < of_store) && Instant::now() + needed < of_process
     }
 
+    /// Returns the mark as it stands in the record.
+    pub(crate) const fn mark(&self) -> Mark {
+        self.mark
+    }
+
     /// Gives the write no more time than this other mark of the same write has.
     pub(crate) fn bounded_by(&mut self, other: &Self) {
         self.deadline.of_store = self.deadline.of_store.min(other.deadline.of_store);

@@ -15,6 +15,7 @@ use crate::{
     store::{Records, StoreError},
 };
 use causes::Causes;
+use committed_states::CommittedStates;
 use evidence::{selecting_number, version_tag_of};
 use issued_tags::IssuedTags;
 use principal::ReadGrants;
@@ -24,6 +25,7 @@ use untrue_statements::UntrueStatements;
 
 pub(crate) mod causes;
 pub(crate) mod collections;
+pub(crate) mod committed_states;
 pub(crate) mod derived_tag;
 pub(crate) mod evidence;
 pub(crate) mod issued_tags;
@@ -46,6 +48,8 @@ pub(crate) struct Knowledge {
     untrue: UntrueStatements,
     read_grants: ReadGrants,
     causes: Causes,
+    /// The states before the writes in flight.
+    pub(crate) committed: CommittedStates,
 }
 
 impl Knowledge {
@@ -59,6 +63,7 @@ impl Knowledge {
             untrue: UntrueStatements::default(),
             read_grants: ReadGrants::new(),
             causes: Causes::new(),
+            committed: CommittedStates::default(),
         }
     }
 

@@ -21,7 +21,12 @@ use crate::{
         verdict::{Verdict, excluded, failed_read, judge_write},
     },
     dialect::description::DescriptionGrammar,
-    guard::{Halt, knowledge::evidence::match_rule, refusals, request::Request},
+    guard::{
+        Halt,
+        knowledge::{committed_states::CommittedState, evidence::match_rule},
+        refusals,
+        request::Request,
+    },
 };
 
 /// The basis of the verdict on a write that passed.
@@ -32,6 +37,8 @@ pub(crate) struct Judged {
     pub(crate) before: Before,
     /// The modification date of that state, if the verdict shows it.
     pub(crate) modified: Option<HttpDate>,
+    /// What the reads beside the write get, if they get the state before it.
+    pub(crate) committed: Option<Box<CommittedState>>,
 }
 
 /// How far an early verdict goes.
@@ -122,10 +129,14 @@ impl Probes {
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, snapshot, open, end).await
         {
-            return Ok(Judged { tag: Some(tag), before: Before::Unknown, modified: None });
+            return Ok(Judged { tag: Some(tag), before: Before::Unknown, modified: None, committed: None });
         }
+        let mut kept = None;
         let (current, rule, missing, status) = match probed {
-            Probed::Current { representation, rule, missing, status } => (representation, rule, missing, Some(status)),
+            Probed::Current { representation, rule, missing, status, committed } => {
+                kept = committed;
+                (representation, rule, missing, Some(status))
+            }
             Probed::Answer(exchange) => return Err(self.upstreams_own(request, *exchange).await),
             // The target cannot be read, and the write names a tag of a representation that was read and has changed
             // since.
@@ -139,7 +150,10 @@ impl Probes {
         match (judge_write(request.rules(), &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => match nothing_to_describe(request).filter(|_| current == Representation::Absent) {
                 Some(refusal) => Err(refusal.into()),
-                None => Ok(Judged::by_probe(current, rule, &self.knowledge.spelling(request, Some(snapshot)))),
+                None => {
+                    let spelling = self.knowledge.spelling(request, Some(snapshot));
+                    Ok(Judged { committed: kept, ..Judged::by_probe(current, rule, &spelling) })
+                }
             },
             (Verdict::Refused(refusal), _) => {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
@@ -174,7 +188,7 @@ impl Judged {
             _ => None,
         };
         let before = tag.as_ref().or(named).map_or(Before::Unknown, |tag| before(tag, spelling));
-        Self { tag, before, modified: None }
+        Self { tag, before, modified: None, committed: None }
     }
 
     /// The basis of a verdict from a probe, which does not look for a tag that no condition needs.
@@ -183,10 +197,10 @@ impl Judged {
             Representation::Present(Validators { tag, modified }) => {
                 let own = tag.as_ref().filter(|_| rule != MatchRule::Version);
                 let before = own.map_or(Before::Unknown, |tag| before(tag, spelling));
-                Self { tag, before, modified: modified.map(|modified| modified.date) }
+                Self { tag, before, modified: modified.map(|modified| modified.date), committed: None }
             }
-            Representation::Absent => Self { tag: None, before: Before::Absent, modified: None },
-            Representation::Unknown => Self { tag: None, before: Before::Unknown, modified: None },
+            Representation::Absent => Self { tag: None, before: Before::Absent, modified: None, committed: None },
+            Representation::Unknown => Self { tag: None, before: Before::Unknown, modified: None, committed: None },
         }
     }
 }

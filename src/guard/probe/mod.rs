@@ -10,7 +10,14 @@ use super::{
     Halt, Relayed,
     answer::withhold_foreign_tag,
     cors::Origins,
-    knowledge::{Knowledge, derived_tag::stated_tag, evidence::match_rule, selection::Selection, warn_once::Unsuited},
+    knowledge::{
+        Knowledge,
+        committed_states::{CommittedState, is_kept},
+        derived_tag::stated_tag,
+        evidence::match_rule,
+        selection::Selection,
+        warn_once::Unsuited,
+    },
     refusals,
     request::Request,
 };
@@ -31,7 +38,7 @@ use crate::{
     telemetry::{Step, metrics},
     upstream::{Exchange, Failure, Signer, Transport, fields::response_head, read_whole},
 };
-use body_tag::Tagged;
+use body_tag::Keep;
 use collection::PlainBackends;
 use head::probe_head;
 use unreadable::{answered, bound_credentials, timed_out, too_large, unreadable};
@@ -79,6 +86,8 @@ pub(crate) enum Probed {
         missing: Option<Box<Exchange>>,
         /// The status of the answer.
         status: StatusCode,
+        /// What the reads beside the write get, if they get the state before it.
+        committed: Option<Box<CommittedState>>,
     },
     /// The upstream refuses the principal, and its answer stands.
     Answer(Box<Exchange>),
@@ -235,7 +244,13 @@ impl Probes {
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
                 let rule = match_rule(request.rules());
-                return Probed::Current { representation: Representation::Absent, rule, missing, status };
+                return Probed::Current {
+                    representation: Representation::Absent,
+                    rule,
+                    missing,
+                    status,
+                    committed: None,
+                };
             }
             401 | 403 if lends_bound_credentials(request) => return Probed::Refused(bound_credentials(status)),
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
@@ -253,6 +268,8 @@ impl Probes {
         let spelling = self.knowledge.spelling(request, Some(snapshot));
         let issued = |tag: EntityTag| self.knowledge.issue(request, &spelling, &tag);
         let mut rule = match_rule(request.rules());
+        let keep = if is_kept(request, aim, status, &head.headers) { Keep::Body } else { Keep::Nothing };
+        let mut kept = None;
         let tag = match &request.rules().etag {
             TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => {
                 stated_tag(request, &head.headers).and_then(issued)
@@ -261,10 +278,18 @@ impl Probes {
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // The head alone shows whether there is a representation.
             TagSource::Content | TagSource::Json(_) if aim == Aim::Right => None,
-            TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
+            TagSource::Content | TagSource::Json(_)
+                if !names_tags(&request.conditions) && aim == Aim::Verdict && keep == Keep::Nothing =>
+            {
+                None
+            }
             TagSource::Content | TagSource::Json(_) => {
-                match self.tag_of_probed(request.rules(), &mut exchange, selection.number(request), end).await {
-                    Ok(Some(tag)) => tag.and_then(issued),
+                let wanted = (selection.number(request), keep);
+                match self.tag_of_probed(request.rules(), &mut exchange, wanted, end).await {
+                    Ok(Some((tag, body))) => {
+                        kept = body;
+                        tag.and_then(issued)
+                    }
                     // Readers of a body of this size got a version tag.
                     Ok(None) if !request.rules().other_writers => {
                         rule = MatchRule::Version;
@@ -277,13 +302,20 @@ impl Probes {
                 }
             }
         };
+        if keep == Keep::Body && !request.rules().etag.needs_body() {
+            kept = self.body_to_keep(request.rules(), &mut exchange, end).await;
+        }
+        let head = exchange.take_head();
         exchange.discard().await;
         let modified = match self.modified(request, modified, (aim, end)).await {
             Ok(modified) => modified,
             Err(refusal) => return Probed::Refused(refusal),
         };
-        let representation = Representation::Present(Validators { tag, modified });
-        Probed::Current { representation, rule, missing: None, status }
+        let validators = Validators { tag, modified };
+        let committed = kept.map(|body| {
+            Box::new(CommittedState::new(request, snapshot, (response_head(head), body), &validators, selection))
+        });
+        Probed::Current { representation: Representation::Present(validators), rule, missing: None, status, committed }
     }
 
     /// The date of the last change of a resource whose content has this date, if the verdict or the answer needs it.
@@ -298,23 +330,6 @@ impl Probes {
             self.last_change(request, of_content, end).await
         } else {
             Ok(of_content)
-        }
-    }
-
-    /// The tag of a response's body, which is read until `end`. The outer `None` means that the body is too large for
-    /// a tag.
-    async fn tag_of_probed(
-        &self,
-        rules: &GuardRules,
-        exchange: &mut Exchange,
-        variant: Option<u32>,
-        end: Instant,
-    ) -> Result<Option<Option<EntityTag>>, Refusal> {
-        match self.tag_body(rules, exchange, variant, end.saturating_duration_since(Instant::now())).await {
-            Ok(Tagged::Whole { tag, .. }) => Ok(Some(tag)),
-            Ok(Tagged::TooLarge) => Ok(None),
-            Ok(Tagged::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
-            Err(_) => Err(unreadable("its answer broke off")),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::{
     box_future::box_future,
     core::{
         lease::field_names::FENCING_TOKEN,
-        policy::{ReadConsistency, TagSource},
+        policy::TagSource,
         records::record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         rights::WordOfBackend,
@@ -39,6 +39,7 @@ use crate::{
 use label::confirm;
 use ranges::whole_head;
 
+mod committed;
 mod described;
 pub(crate) mod label;
 pub(crate) mod ranges;
@@ -91,7 +92,7 @@ impl Reads {
         {
             return Ok(answer);
         }
-        if request.rules().reads == ReadConsistency::Settled {
+        if request.rules().reads.is_committed() {
             // Boxed, so that the futures of other reads stay small.
             return Ok(box_future(|| self.read_settled(client, request)).await?.0);
         }
@@ -136,7 +137,7 @@ impl Reads {
         }
         let Some(receipt) = self.leases.acquire_on_read(client, request, wanted).await? else { return Ok(None) };
         let sent_once = Sending { fence: Some(receipt.fence()), purpose: Purpose::Write, body: None };
-        let answer = if request.rules().reads == ReadConsistency::Settled {
+        let answer = if request.rules().reads.is_committed() {
             self.read_settled_once(client, request, sent_once).await
         } else {
             let snapshot = self.knowledge.snapshot(&request.key).await.ok();

@@ -36,6 +36,9 @@ impl Reads {
             let snapshot = match self.claims.settled_now(request).await? {
                 SettledNow::Settled(snapshot) => snapshot,
                 SettledNow::Pending(snapshot) => {
+                    if let Some(answer) = self.read_committed(request, &snapshot)? {
+                        return Ok(answer);
+                    }
                     // What nobody was shown may be what the write creates, or has removed. Else it may be hidden.
                     let may_be_absent = !self.knowledge.is_shown(request, &snapshot);
                     let standing = (&snapshot, may_be_absent);

@@ -53,10 +53,12 @@ impl Writes {
     pub(super) async fn exchange_under_claim(
         &self,
         request: &Request,
-        Admitted { claim, basis, at_destination }: Admitted,
+        Admitted { claim, mut basis, at_destination }: Admitted,
         (parts, body): (Parts, &Body),
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Halt> {
+        let committed = basis.judged.committed.take();
+        let _until_settled = committed.map(|state| self.knowledge.committed.show(&request.key, claim.mark(), *state));
         let Sent { mut claim, exchange, whole, outcome, end } =
             self.send_parts(request, (claim, (&basis, at_destination.as_deref())), (parts, body), attempt).await?;
         if let (Some(destination), Some(basis), Some(claim)) =

@@ -23,7 +23,10 @@ use crate::{
             responses::is_shareable,
             selection::Selection,
         },
-        probe::{body_tag::Tagged, is_selected_by_name},
+        probe::{
+            body_tag::{Keep, Tagged},
+            is_selected_by_name,
+        },
         read::label::too_large,
         request::Request,
     },
@@ -158,9 +161,9 @@ impl Writes {
         let mut is_verbatim = true;
         if needs_body {
             let wait = end.saturating_duration_since(Instant::now());
-            let tagged =
-                self.probes.tag_body(request.rules(), &mut exchange, selection.number(request), wait).await.ok()?;
-            let Tagged::Whole { tag, digest } = tagged else {
+            let wanted = (selection.number(request), Keep::Nothing);
+            let tagged = self.probes.tag_body(request.rules(), &mut exchange, wanted, wait).await.ok()?;
+            let Tagged::Whole { tag, digest, .. } = tagged else {
                 // Without other writers the tag of such a body is its version.
                 if matches!(tagged, Tagged::TooLarge)
                     && request.rules().etag.needs_body()

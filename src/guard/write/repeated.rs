@@ -22,7 +22,11 @@ use crate::{
         tags::entity_tag::EntityTag,
     },
     dialect::Response,
-    guard::{Answer, Halt, probe::body_tag::Tagged, request::Request},
+    guard::{
+        Answer, Halt,
+        probe::body_tag::{Keep, Tagged},
+        request::Request,
+    },
 };
 
 /// Whether a refused write may be done already.
@@ -61,8 +65,8 @@ impl Writes {
         }
         let wait = end.saturating_duration_since(Instant::now());
         let number = selection.number(request);
-        let tagged = self.probes.tag_body(request.rules(), &mut exchange, number, wait).await;
-        let Ok(Tagged::Whole { tag: Some(tag), digest }) = tagged else { return Ok(None) };
+        let tagged = self.probes.tag_body(request.rules(), &mut exchange, (number, Keep::Nothing), wait).await;
+        let Ok(Tagged::Whole { tag: Some(tag), digest, .. }) = tagged else { return Ok(None) };
         exchange.finish().await;
         let is_settled = snapshot.has_no_pending_writes() && self.knowledge.is_untouched(request, &snapshot).await;
         if digest != body.digest() || !is_settled {

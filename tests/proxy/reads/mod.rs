@@ -6,6 +6,7 @@ mod dates;
 mod flapping_tags;
 mod http_behaviour;
 mod large_bodies;
+mod last;
 mod local_verdicts;
 mod partial;
 mod ranges;

@@ -16,7 +16,7 @@ use crate::support::{
     wait::{DEADLINE, within},
 };
 
-const DOC: &str = "/doc";
+pub(super) const DOC: &str = "/doc";
 const SETTLED: &str = "reads = \"settled\"\nrequire = \"never\"\nsafe_methods = [\"REPORT\"]";
 const IMPATIENT: &str = "claim.max_wait = \"100ms\"";
 
@@ -55,7 +55,7 @@ impl Scene {
 }
 
 /// Waits until so many reads wait at a proxy.
-async fn waiting(admin: SocketAddr, count: usize) {
+pub(super) async fn waiting(admin: SocketAddr, count: usize) {
     let told = async {
         let ends = format!(" {count}");
         let is_told = |line: &str| {
@@ -68,7 +68,7 @@ async fn waiting(admin: SocketAddr, count: usize) {
     within("reads to wait", told).await;
 }
 
-async fn answered(task: JoinHandle<Response>) -> Response {
+pub(super) async fn answered(task: JoinHandle<Response>) -> Response {
     within("an answer", task).await.unwrap()
 }
 
