@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use pingora::ErrorType;
 use thiserror::Error;
 
@@ -17,6 +17,7 @@ use crate::{
     core::{
         http::expectation::expects_continue,
         objects::blocks::{Extent, UploadLimits},
+        wire::request_body::declared_length,
     },
     patience::within,
 };
@@ -98,8 +99,7 @@ pub async fn receive(
 
 /// The declared length. Contradictory values have been refused already.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
-    let value = fields.get(header::CONTENT_LENGTH)?.to_str().ok()?;
-    value.split(',').next()?.trim().parse().ok()
+    declared_length(fields).ok().flatten()
 }
 
 async fn gather(

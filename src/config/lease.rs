@@ -37,6 +37,8 @@ section! {
         shared: bool = Flag(false);
         /// Whether a DELETE waits until no other client holds the lease.
         delete_pending: bool = Flag(false);
+        /// Whether answers to reads of the resource show the state of its lease.
+        show: bool = Flag(false);
         /// Whether a GET can take the lease of what it reads.
         acquire_on_read: bool = Flag(false);
         /// Whether clients may break a lease that they do not hold.

@@ -209,6 +209,8 @@ pub struct LeaseRules {
     pub shared: bool,
     /// Whether a DELETE waits until no other client holds the lease.
     pub delete_pending: bool,
+    /// Whether reads of the resource show the state of its lease.
+    pub show: bool,
     /// Whether a GET can take the lease of what it reads.
     pub acquire_on_read: bool,
     /// Whether clients may break a lease that they do not hold.

@@ -14,9 +14,12 @@ use pingora_timeout::timeout;
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 
 use super::limits::{SMALL_BODY_WAIT, WRITE_TIMEOUT};
-use crate::core::wire::{
-    head::{HeadScan, HeadState},
-    request_body::{Malformed, RequestBody},
+use crate::{
+    body::content_length,
+    core::wire::{
+        head::{HeadScan, HeadState},
+        request_body::{Malformed, RequestBody},
+    },
 };
 
 /// The room that is made for a body that arrives.
@@ -129,8 +132,7 @@ impl Http1 {
     /// flushed.
     pub(super) fn begin(&mut self, method: &Method, mut head: Box<ResponseHeader>) -> pingora::Result<()> {
         let is_tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        self.response = match length {
+        self.response = match content_length(&head.headers) {
             _ if is_tunnel => ResponseBody::UntilClose,
             _ if *method == Method::HEAD => ResponseBody::Length(0),
             _ if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => ResponseBody::Length(0),

@@ -35,6 +35,7 @@ impl Service<'_> {
             duration: LeaseDuration::Infinite,
             holder: None,
             note: None,
+            takes_over: false,
         };
         let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
         let leased = self.guard.operate_lease(client, &request, operation).await?;

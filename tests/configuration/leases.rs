@@ -39,6 +39,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         bind: false,
         shared: false,
         delete_pending: false,
+        show: false,
         acquire_on_read: false,
         client_break: false,
         absent: AbsentLease::Refuse,
@@ -60,7 +61,7 @@ fn what_is_not_said_about_leases_has_its_default() {
 #[test]
 fn what_is_said_about_leases_is_what_they_are() {
     let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\nshared = true\ndelete_pending = true\n\
-                acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
+                show = true\nacquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
                 max_waiters = 5\nmax_hold_time = \"6s\"";
     let expected = LeaseRules {
@@ -70,6 +71,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         bind: true,
         shared: true,
         delete_pending: true,
+        show: true,
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,

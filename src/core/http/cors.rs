@@ -7,15 +7,22 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::core::lease::field_names::{
-    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, LEASE_TIME,
+    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, LEASE_STATE, LEASE_TIME,
     PROPOSED_LEASE_ID,
 };
 
 /// Response fields of the proxy that a page must be able to read.
 const EXPOSED: [&str; 4] = ["ETag", "Retry-After", "Proxy-Status", "Idempotent-Replayed"];
 /// Like [`EXPOSED`], but only on routes with leases.
-const EXPOSED_OF_LEASES: [&str; 5] =
-    [LEASE_ID.title, LEASE_DURATION.title, LEASE_TIME.title, FENCING_TOKEN.title, "Preference-Applied"];
+const EXPOSED_OF_LEASES: [&str; 7] = [
+    LEASE_ID.title,
+    LEASE_DURATION.title,
+    LEASE_TIME.title,
+    LEASE_STATE.title,
+    LEASE_HOLDER.title,
+    FENCING_TOKEN.title,
+    "Preference-Applied",
+];
 /// Request fields of the proxy that a page must be able to send.
 const ALLOWED: [&str; 7] =
     ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Prefer", "Idempotency-Key"];

@@ -25,6 +25,8 @@ pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
 /// The name of the holder that others may see.
 pub const LEASE_HOLDER: FieldName = named("lease-holder", "Lease-Holder");
+/// The state of the lease, in answers of the resource itself.
+pub const LEASE_STATE: FieldName = named("lease-state", "Lease-State");
 /// How long a broken lease still lasts, in seconds.
 pub const LEASE_TIME: FieldName = named("lease-time", "Lease-Time");
 /// How long the holder of a broken lease has to finish, in seconds.

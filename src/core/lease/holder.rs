@@ -1,6 +1,6 @@
 //! The label that the holder of a lease gives itself, for others to read.
 
-use percent_encoding::percent_decode;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 
 /// The maximum length of a label, in characters: enough for a name, a host and a purpose, and small in every record.
 const LABEL_MAX: usize = 200;
@@ -38,6 +38,17 @@ impl HolderLabel {
         Self::parse(&percent_decode(text).collect::<Vec<u8>>())
     }
 
+    /// Returns the label as a field value, encoded if it is more than visible ASCII.
+    pub fn to_field(&self) -> String {
+        let is_plain = self.0.bytes().all(|octet| octet == b' ' || octet.is_ascii_graphic());
+        let is_encoded =
+            self.0.as_bytes().get(..ENCODED.len()).is_some_and(|start| start.eq_ignore_ascii_case(ENCODED));
+        if is_plain && !is_encoded {
+            return self.0.to_string();
+        }
+        format!("UTF-8''{}", utf8_percent_encode(&self.0, NON_ALPHANUMERIC))
+    }
+
     /// Returns the label as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -73,6 +84,11 @@ mod tests {
         ] {
             let label = HolderLabel::parse_field(value.as_bytes());
             assert_eq!(label.as_ref().map(HolderLabel::as_str), expected.as_ref().copied(), "{value}");
+            if let Ok(label) = label {
+                let field = label.to_field();
+                assert!(field.is_ascii(), "{field}");
+                assert_eq!(HolderLabel::parse_field(field.as_bytes()), Ok(label), "{field}");
+            }
         }
     }
 }

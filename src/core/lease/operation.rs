@@ -68,6 +68,8 @@ pub struct Acquire {
     pub holder: Option<HolderLabel>,
     /// What a service keeps with the lease.
     pub note: Option<LeaseNote>,
+    /// Whether the leases of all others end at once. The caller checks that the route allows it (`lease.client_break`).
+    pub takes_over: bool,
 }
 
 /// The effect of a step, once its record is in the store. The new record then holds the fence.

@@ -21,6 +21,7 @@ enum Event {
         by: u8,
         mode: LeaseMode,
         seconds: Option<u64>,
+        takes_over: bool,
     },
     /// A client waits for the exclusive lease.
     Await,
@@ -62,8 +63,8 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Outcome::Doubt)
     ];
     prop_oneof![
-        5 => (by(), mode, prop_oneof![9 => (15..=60_u64).prop_map(Some), 1 => Just(None)])
-            .prop_map(|(by, mode, seconds)| Event::Acquire { by, mode, seconds }),
+        5 => (by(), mode, prop_oneof![9 => (15..=60_u64).prop_map(Some), 1 => Just(None)], proptest::bool::weighted(0.1))
+            .prop_map(|(by, mode, seconds, takes_over)| Event::Acquire { by, mode, seconds, takes_over }),
         1 => Just(Event::Await),
         3 => by().prop_map(|by| Event::Renew { by }),
         1 => by().prop_map(|by| Event::Change { by }),
@@ -145,8 +146,8 @@ impl World {
     fn happen(&mut self, event: Event) {
         let now = self.resource.snapshot.now;
         match event {
-            Event::Acquire { by, mode, seconds } => {
-                self.acquire(by, mode, seconds.map_or(LeaseDuration::Infinite, fixed));
+            Event::Acquire { by, mode, seconds, takes_over } => {
+                self.acquire((by, takes_over), mode, seconds.map_or(LeaseDuration::Infinite, fixed));
             }
             Event::Await => {
                 let record = await_exclusive(&self.resource.snapshot, now.plus(Duration::from_secs(10)));
@@ -180,9 +181,16 @@ impl World {
         self.check();
     }
 
-    fn acquire(&mut self, by: u8, mode: LeaseMode, duration: LeaseDuration) {
-        let (before, holders) = (self.resource.snapshot.clone(), self.holders());
-        let Ok(Done::Acquired { is_new, .. }) = self.lease(share_or_not(self.id(by), mode, duration)) else { return };
+    fn acquire(&mut self, (by, takes_over): (u8, bool), mode: LeaseMode, duration: LeaseDuration) {
+        let (before, mut holders) = (self.resource.snapshot.clone(), self.holders());
+        let Action::Acquire(wanted) = share_or_not(self.id(by), mode, duration) else { panic!("it is an acquisition") };
+        let action = Action::Acquire(Acquire { takes_over, ..wanted });
+        let Ok(Done::Acquired { is_new, .. }) = self.lease(action) else { return };
+        if takes_over {
+            for (client, _) in holders.extract_if(.., |(client, _)| *client != by) {
+                self.promise(client).as_mut().expect("it holds a lease").until = Some(before.now);
+            }
+        }
         let (own, others): (Vec<_>, Vec<_>) = holders.into_iter().partition(|(client, _)| *client == by);
         assert!(mode == LeaseMode::Shared || others.is_empty(), "{others:?} still hold what {by} alone was granted");
         assert!(others.iter().all(|(_, other)| *other == LeaseMode::Shared), "{others:?} still hold it alone");

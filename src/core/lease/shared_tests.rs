@@ -293,6 +293,36 @@ fn a_lost_grant_is_taken_from_among_the_others() {
     assert_eq!(take_back(grant, &before, &resource.snapshot), None, "C has learned of it");
 }
 
+/// Acquires the lease, and ends those of all others.
+fn take_over(by: u8) -> Action {
+    let Action::Acquire(wanted) = acquire(Some(id(by)), fixed(30)) else { panic!("it is an acquisition") };
+    Action::Acquire(Acquire { takes_over: true, ..wanted })
+}
+
+#[test]
+fn a_client_can_take_the_place_of_all_holders_in_one_step() {
+    let mut resource = shared_by([A, B]);
+    let last = fence(&resource, B);
+    resource.must(take_over(C));
+    assert_eq!([A, B, C].map(|holder| state(&resource, holder).is_held()), [false, false, true]);
+    assert!(fence(&resource, C) > last);
+    assert_eq!(used(&resource, Usage::Write, Some(A)), Err(UseDenied::IdMismatch));
+    let own = fence(&resource, C);
+    resource.must(take_over(C));
+    assert_eq!(fence(&resource, C), own, "nobody else was there");
+}
+
+/// Rule 1: what a holder has sent may still be applied.
+#[test]
+fn who_takes_over_waits_for_the_write_of_the_holder() {
+    let mut resource = shared_by([A]);
+    let begun = resource.begin(Standing::Holder);
+    assert!(matches!(resource.lease(take_over(C)), Err(Denied::Busy(_))));
+    assert_eq!(state(&resource, A), LeaseState::Leased, "a refused step changes nothing");
+    resource.end(begun, Outcome::Applied, false);
+    resource.must(take_over(C));
+}
+
 #[test]
 fn who_is_refused_learns_of_the_holder_that_keeps_it_for_longest() {
     let mut resource = Resource::new();

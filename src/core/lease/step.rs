@@ -32,10 +32,15 @@ use crate::core::{
 ///
 /// The lease does not allow the operation in its state, belongs to another client, or has to wait for writes.
 pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result<(Record, Done), Denied> {
-    let current = Current::of(snapshot);
+    let mut current = Current::of(snapshot);
     let (principal, target) = (command.principal, command.target);
     let (leases, done) = match command.action {
-        Action::Acquire(wanted) => current.acquire(wanted, principal, target, rules)?,
+        Action::Acquire(wanted) => {
+            if wanted.takes_over {
+                current.end_others(wanted.proposed);
+            }
+            current.acquire(wanted, principal, target, rules)?
+        }
         Action::Renew { id, duration } => current.renew((id, duration), principal, rules)?,
         Action::Change { id, proposed } => current.change(id, proposed, principal)?,
         Action::Release { id } => current.release(id, principal)?,
@@ -95,6 +100,15 @@ impl<'a> Current<'a> {
         let mut leases = self.leases.clone();
         leases.iter_mut().filter(|other| other.fence == lease.fence).for_each(change);
         leases
+    }
+
+    /// Ends the leases that clients hold, except for the one with this id. Their holders can write no more, and a write of
+    /// theirs that is in flight is waited for as for any.
+    fn end_others(&mut self, own: Option<LeaseId>) {
+        let now = self.now;
+        for lease in self.leases.iter_mut().filter(|lease| lease.state(now).is_held() && Some(lease.id) != own) {
+            lease.term = Term::Breaking(now);
+        }
     }
 
     fn acquire(

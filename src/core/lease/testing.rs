@@ -20,6 +20,7 @@ pub(crate) fn rules() -> LeaseRules {
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,
         bind: true,
+        show: false,
         acquire_on_read: false,
         shared: true,
         delete_pending: true,
@@ -54,12 +55,12 @@ pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
 
 pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Action {
     let mode = LeaseMode::Exclusive;
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None })
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None, takes_over: false })
 }
 
 pub(crate) fn share(proposed: LeaseId, duration: LeaseDuration) -> Action {
     let (proposed, mode) = (Some(proposed), LeaseMode::Shared);
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None })
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None, takes_over: false })
 }
 
 /// A resource, in a store that gives each swap the next revision.

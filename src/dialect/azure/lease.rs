@@ -47,6 +47,7 @@ pub fn action(
                 duration,
                 holder: None,
                 note: None,
+                takes_over: false,
             })
         }
         LeaseVerb::Renew => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: None },

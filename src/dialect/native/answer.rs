@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME};
+use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_STATE, LEASE_TIME};
 use crate::core::{
     http::preferences::PREFERENCE_APPLIED,
     lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, UseDenied},
@@ -111,6 +111,15 @@ pub fn show(snapshot: &Snapshot) -> Response {
     // Serialising words and numbers cannot fail.
     let body = serde_json::to_string(&view).unwrap_or_default();
     Response { status: StatusCode::OK, fields, body: Some(body) }
+}
+
+/// Returns the fields by which a read of the resource tells the state of its lease.
+pub fn state_fields(snapshot: &Snapshot) -> HeaderMap {
+    let state = snapshot.lease_state();
+    let holder = snapshot.lease().filter(|_| state.is_held()).and_then(|lease| lease.holder.as_ref());
+    let mut fields = HeaderMap::from_iter([(LEASE_STATE, HeaderValue::from_static(state.word()))]);
+    fields.extend(holder.and_then(|holder| Some((LEASE_HOLDER, HeaderValue::from_str(&holder.to_field()).ok()?))));
+    fields
 }
 
 /// Returns the refusal of an operation.

@@ -17,7 +17,7 @@ mod answer;
 mod call;
 mod read;
 
-pub use answer::{done, grant_fields, refuse, refuse_use, show};
+pub use answer::{done, grant_fields, refuse, refuse_use, show, state_fields};
 pub(super) use answer::{id_value, rounded_up};
 pub use call::{FACTS, Native, at_destination, call, problem};
 pub use read::{presented_id, presented_id_at_destination, read, read_on_get, wait};
@@ -31,6 +31,7 @@ pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCI
 const DESTINATION_LEASE_ID: HeaderName = HeaderName::from_static(field_names::DESTINATION_LEASE_ID.lower);
 const LEASE_MODE: HeaderName = HeaderName::from_static(field_names::LEASE_MODE.lower);
 const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);
+const LEASE_STATE: HeaderName = HeaderName::from_static(field_names::LEASE_STATE.lower);
 const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);
 const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static(field_names::LEASE_BREAK_PERIOD.lower);
 const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static(field_names::PROPOSED_LEASE_ID.lower);

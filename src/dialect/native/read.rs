@@ -92,7 +92,8 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
         .map(|label| HolderLabel::parse_field(label.as_bytes()))
         .transpose()
         .map_err(|error| malformed(format!("Lease-Holder: {error}")))?;
-    Ok(Acquire { proposed, fresh, mode: mode(headers, rules)?, duration, holder, note: None })
+    let (mode, takes_over) = (mode(headers, rules)?, takes_over(headers, rules)?);
+    Ok(Acquire { proposed, fresh, mode, duration, holder, note: None, takes_over })
 }
 
 fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
@@ -107,16 +108,36 @@ fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
     }
 }
 
-fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
-    if let Some(id) = id(headers, &LEASE_ID)? {
-        return Ok(Action::Release { id });
+/// Whether an acquisition ends the leases of others.
+fn takes_over(headers: &HeaderMap, rules: &LeaseRules) -> Result<bool, Refusal> {
+    match break_period(headers, rules)? {
+        None => Ok(false),
+        Some(Duration::ZERO) => Ok(true),
+        Some(_) => Err(malformed(
+            "with POST, Lease-Break-Period is 0; to give the holder time, break the lease by DELETE, and acquire it with \
+             Prefer: wait=N"
+                .to_owned(),
+        )),
     }
+}
+
+/// The time that the holder of a broken lease has, if the request breaks one.
+fn break_period(headers: &HeaderMap, rules: &LeaseRules) -> Result<Option<Duration>, Refusal> {
     match single(headers, &LEASE_BREAK_PERIOD)? {
         Some(_) if !rules.client_break => {
             Err(Refusal::new(Code::MethodNotAllowed, "this route does not let clients break a lease; wait for its end"))
         }
-        Some(text) => Ok(Action::Break { period: Some(seconds(&LEASE_BREAK_PERIOD, text)?) }),
+        text => text.map(|text| seconds(&LEASE_BREAK_PERIOD, text)).transpose(),
+    }
+}
+
+fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
+    if let Some(id) = id(headers, &LEASE_ID)? {
+        return Ok(Action::Release { id });
+    }
+    match break_period(headers, rules)? {
         None => Err(malformed("send the Lease-Id of the lease to release it".to_owned())),
+        period => Ok(Action::Break { period }),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
         },
         verdict::failed_read,
     },
+    dialect::native::state_fields,
     guard::{
         Answer, Halt,
         answer::{set_tag, withhold_foreign_tag},
@@ -71,6 +72,9 @@ impl Reads {
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, snapshot);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
+        for (name, value) in &shown_lease(request, snapshot) {
+            head.insert_header(name.clone(), value.clone())?;
+        }
         match (head.status, shown) {
             (StatusCode::OK, None) => {
                 self.knowledge.was_untagged(request, why_untagged(request.rules(), snapshot, &exchange, &whole));
@@ -149,7 +153,14 @@ pub(super) fn confirm(request: &Request, snapshot: Option<&Snapshot>, mut fields
     if is_by_date(request, snapshot) {
         fields.remove(header::ETAG);
     }
+    fields.extend(shown_lease(request, snapshot));
     Answer::not_modified(fields)
+}
+
+/// The fields that show the lease of the resource, if the route shows it (`lease.show`).
+fn shown_lease(request: &Request, snapshot: Option<&Snapshot>) -> HeaderMap {
+    let is_shown = request.rules().lease.as_ref().is_some_and(|rules| rules.show);
+    snapshot.filter(|_| is_shown).map(state_fields).unwrap_or_default()
 }
 
 /// Whether a 304 would rest on a date alone, which may be that of an earlier state. The client's copy may be of that

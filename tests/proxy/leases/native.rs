@@ -186,6 +186,26 @@ async fn clients_break_leases_where_the_route_lets_them() {
 }
 
 #[tokio::test]
+async fn a_client_breaks_a_lease_and_takes_it_in_one_step() {
+    let (_backend, proxy) = start(|setup| setup.route("lease.client_break = true")).await;
+    let addr = proxy.addr();
+    let first = acquire(addr, DOC, "30").await;
+    let taken = lease(addr, "POST", DOC, &[("Lease-Break-Period", "0")]).await;
+    assert_eq!(taken.status, 201, "{taken:?}");
+    assert_silent_about(&first.id, &taken);
+    let second = Grant::of(&taken);
+    assert!(second.fence > first.fence);
+    put_with(addr, DOC, &first.id, "too late").await.refused(412, "lease-id-mismatch");
+    assert_eq!(put_with(addr, DOC, &second.id, "two").await.status, 204);
+    lease(addr, "POST", DOC, &[("Lease-Break-Period", "5")]).await.refused(400, "malformed-lease-header");
+
+    let (_backend, proxy) = start(|setup| setup).await;
+    acquire(proxy.addr(), DOC, "30").await;
+    let refused = lease(proxy.addr(), "POST", DOC, &[("Lease-Break-Period", "0")]).await;
+    refused.refused(405, "method-not-allowed");
+}
+
+#[tokio::test]
 async fn clients_break_no_leases_by_default() {
     let (_backend, proxy) = start(|setup| setup).await;
     let grant = acquire(proxy.addr(), DOC, "30").await;
@@ -288,6 +308,27 @@ async fn a_holder_may_have_a_name_of_any_script() {
         assert_eq!(lease(addr, "DELETE", DOC, &[("Lease-Id", &grant.id)]).await.status, 204);
     }
     lease(addr, "POST", DOC, &[("Lease-Holder", "UTF-8''%FF")]).await.refused(400, "malformed-lease-header");
+}
+
+#[tokio::test]
+async fn reads_of_the_resource_show_its_lease_where_the_route_says_so() {
+    let (_backend, proxy) = start(|setup| setup.route("lease.show = true")).await;
+    let addr = proxy.addr();
+    let free = get(addr, DOC).await;
+    assert_eq!((free.header("lease-state"), free.header("lease-holder")), (Some("available"), None));
+    let grant = Grant::of(&lease(addr, "POST", DOC, &[("Lease-Holder", "UTF-8''J%C3%B6rg")]).await);
+    for fields in [&[][..], &[("If-None-Match", free.header("etag").unwrap_or("*"))]] {
+        let held = send(addr, "GET", DOC, fields, "").await;
+        assert_eq!(
+            (held.header("lease-state"), held.header("lease-holder")),
+            (Some("leased"), Some("UTF-8''J%C3%B6rg"))
+        );
+        assert_silent_about(&grant.id, &held);
+    }
+    let (_backend, proxy) = start(|setup| setup).await;
+    lease(proxy.addr(), "POST", DOC, &[("Lease-Holder", "ann")]).await;
+    let silent = get(proxy.addr(), DOC).await;
+    assert_eq!((silent.header("lease-state"), silent.header("lease-holder")), (None, None));
 }
 
 #[tokio::test]
