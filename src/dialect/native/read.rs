@@ -32,7 +32,7 @@ pub fn read(
     let action = match *method {
         Method::GET | Method::HEAD => return Ok(LeaseOperation::Show),
         Method::POST => Action::Acquire(acquire(headers, rules, fresh()?)?),
-        Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: None },
+        Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: duration(headers, rules)? },
         Method::PATCH => {
             let proposed = required_id(headers, &PROPOSED_LEASE_ID)?;
             Action::Change { id: required_id(headers, &LEASE_ID)?, proposed: random(proposed)? }
@@ -78,22 +78,28 @@ pub fn presented_id_at_destination(headers: &HeaderMap) -> Result<Option<LeaseId
 
 fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Acquire, Refusal> {
     let proposed = id(headers, &LEASE_ID)?.map(random).transpose()?;
-    let duration = match single(headers, &LEASE_DURATION)? {
-        None => LeaseDuration::Fixed(rules.default),
-        Some(text) if text.eq_ignore_ascii_case("infinite") => LeaseDuration::Infinite,
-        Some(text) => LeaseDuration::Fixed(seconds(&LEASE_DURATION, text)?),
-    };
-    if !duration.is_allowed(rules) {
-        let infinite = if rules.infinite { ", or infinite" } else { "" };
-        let (min, max) = (rules.min.as_secs_f64(), rules.max.as_secs_f64());
-        return Err(malformed(format!("Lease-Duration is a number of seconds from {min} to {max}{infinite}")));
-    }
+    let duration = duration(headers, rules)?.unwrap_or(LeaseDuration::Fixed(rules.default));
     let holder = single_value(headers, &LEASE_HOLDER)?
         .map(|label| HolderLabel::parse_field(label.as_bytes()))
         .transpose()
         .map_err(|error| malformed(format!("Lease-Holder: {error}")))?;
     let (mode, takes_over) = (mode(headers, rules)?, takes_over(headers, rules)?);
     Ok(Acquire { proposed, fresh, mode, duration, holder, note: None, takes_over })
+}
+
+/// Reads how long the client wants the lease, if it says so.
+fn duration(headers: &HeaderMap, rules: &LeaseRules) -> Result<Option<LeaseDuration>, Refusal> {
+    let duration = match single(headers, &LEASE_DURATION)? {
+        None => return Ok(None),
+        Some(text) if text.eq_ignore_ascii_case("infinite") => LeaseDuration::Infinite,
+        Some(text) => LeaseDuration::Fixed(seconds(&LEASE_DURATION, text)?),
+    };
+    if duration.is_allowed(rules) {
+        return Ok(Some(duration));
+    }
+    let infinite = if rules.infinite { ", or infinite" } else { "" };
+    let (min, max) = (rules.min.as_secs_f64(), rules.max.as_secs_f64());
+    Err(malformed(format!("Lease-Duration is a number of seconds from {min} to {max}{infinite}")))
 }
 
 fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {

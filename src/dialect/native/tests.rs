@@ -83,6 +83,21 @@ fn each_method_is_one_action() {
 }
 
 #[test]
+fn a_renewal_takes_the_duration_that_it_names() {
+    let duration = |lines: &[(&'static str, &'static str)]| match operation("PUT", lines, &rules()) {
+        Ok(LeaseOperation::Step { action: Action::Renew { duration, .. }, wait: None }) => Ok(duration),
+        Ok(other) => panic!("PUT must renew, and gave {other:?}"),
+        Err(code) => Err(code),
+    };
+    let with = |text| [("lease-id", RANDOM), ("lease-duration", text)];
+    assert_eq!(duration(&[("lease-id", RANDOM)]), Ok(None));
+    assert_eq!(duration(&with("45")), Ok(Some(LeaseDuration::Fixed(Duration::from_secs(45)))));
+    for text in ["14", "61", "infinite", "soon"] {
+        assert_eq!(duration(&with(text)), Err(Code::MalformedLeaseHeader), "{text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_or_is_not_allowed_is_refused() {
     let strict = LeaseRules { client_break: false, ..rules() };
     for (method, lines, code) in [
