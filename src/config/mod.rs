@@ -66,7 +66,7 @@ use crate::core::{
     http::{path_mapping::PathMapping, request_target::KeptInNames},
     policy::{GuardRules, Policy},
     resource::KeyTemplate,
-    route::{HostPattern, PathPattern, WritesTo},
+    route::{HostPattern, MembersTemplate, PathPattern, WritesTo},
 };
 
 /// A valid configuration with its warnings.
@@ -142,6 +142,8 @@ pub struct Route {
     pub key: KeyTemplate,
     /// The resource that the body of a write names (`writes_to`).
     pub writes_to: Option<WritesTo>,
+    /// The resources that are members of this collection (`members`).
+    pub members: Option<MembersTemplate>,
     /// What the backend takes as ordinary parts of names (`path_params`, `encoded_slash`).
     pub kept: KeptInNames,
     /// Whether a guarded route (this one included) that does not only observe sends to the same upstream. A target with

@@ -20,6 +20,7 @@ use crate::core::{
         credentials::{CREDENTIAL_FIELDS, CREDENTIAL_PARAMETERS},
         request_target::{EncodedSlash, PathParameters},
     },
+    members::index_form::IndexForm,
     policy::{
         ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodOverride,
         OnWrite, Policy, ProbeAuth, ProbeRules, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite,
@@ -75,6 +76,8 @@ section! {
             also_changes: Option<Texts>;
             /// The resource that the body of a write names.
             writes_to: Option<Text>;
+            /// The resources that are members of this collection.
+            members: Option<Text>;
         }
         /// The source of the tags.
         etag: TagSource = OneOf(TagSource::Content);
@@ -149,6 +152,8 @@ section! {
         dialect: Dialect = OneOf(Dialect::default());
         /// The end of the names of the documents that keep metadata.
         metadata_suffix: Option<Box<str>> = Suffix(dialect);
+        /// The form in which the backend lists the members of a collection.
+        index: IndexForm = OneOf(IndexForm::WebDav);
         /// The method by which the backend gets a state that Terraform sends with POST.
         store_method: StoreMethod = OneOf(defaults_of(dialect).store_method);
         /// The end of the paths of locks, for clients that lock a state by POST and DELETE.

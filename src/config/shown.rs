@@ -72,6 +72,7 @@ impl Route {
             "policy": self.policy.word(),
             "key": self.key.to_string(),
             "writes_to": self.writes_to.as_ref().map(ToString::to_string),
+            "members": self.members.as_ref().map(|template| template.pattern().to_string()),
             "path_params": self.kept.path_params.word(),
             "encoded_slash": self.kept.encoded_slash.word(),
         });

@@ -12,6 +12,7 @@ use crate::{
             fields::Underscores,
             request_target::{EncodedSlash, PathParameters},
         },
+        members::index_form::IndexForm,
         policy::{
             AbsentLease, Collections, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
             OnWrite, Policy, ProbeAuth, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite,
@@ -110,6 +111,26 @@ impl Word for TagSource {
             Self::Header(name) => format!("{HEADER_FORM}{name}").into(),
             Self::Json(pointer) => format!("{JSON_FORM}{pointer}").into(),
             Self::Content | Self::Upstream | Self::Version | Self::Delegate => self.word().into(),
+        }
+    }
+}
+
+impl Word for IndexForm {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("webdav", Self::WebDav), ("nginx-json", Self::NginxJson), ("s3", Self::S3)];
+    const FORMS: &'static [&'static str] = &["json:/pointer"];
+
+    fn of(word: &str) -> Option<Self> {
+        match word.strip_prefix(JSON_FORM) {
+            Some(pointer) => JsonPointer::parse(pointer).map(Self::Json),
+            None => Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone()),
+        }
+    }
+
+    fn spelled(&self) -> Cow<'static, str> {
+        match self {
+            Self::Json(pointer) => format!("{JSON_FORM}{pointer}").into(),
+            Self::WebDav | Self::NginxJson | Self::S3 => self.word().into(),
         }
     }
 }

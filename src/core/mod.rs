@@ -8,6 +8,7 @@ pub mod cause;
 pub mod digits;
 pub mod http;
 pub mod lease;
+pub mod members;
 pub mod objects;
 pub mod policy;
 pub mod quirks;

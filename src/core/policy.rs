@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Method, header};
 
+use super::members::index_form::IndexForm;
 use super::quirks::Quirks;
 use super::route::TouchTemplate;
 use super::tags::json::JsonPointer;
@@ -346,6 +347,8 @@ pub struct GuardRules {
     pub idempotency_ttl: Duration,
     /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
     pub metadata_suffix: Option<Box<str>>,
+    /// The form in which the backend lists the members of a collection (`index`).
+    pub index: IndexForm,
     /// The method by which the backend gets a state.
     pub store_method: StoreMethod,
     /// The end of the paths of locks (`lock_suffix`), if they have paths of their own.

@@ -31,6 +31,7 @@ pub mod azure_table;
 pub mod blocks;
 pub mod copies;
 pub mod description;
+pub mod index;
 pub mod lists;
 mod markup;
 pub mod native;

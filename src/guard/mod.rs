@@ -44,13 +44,15 @@ pub(crate) mod viewer;
 mod write;
 
 pub use answer::{Answer, Relayed};
-pub(crate) use answer::{Halt, not_modified_head, remove_validators};
+pub(crate) use answer::{Halt, not_modified_head, remove_validators, while_client_waits};
+pub(crate) use knowledge::member_lines::PlaceInLine;
 pub(crate) use knowledge::responses::not_modified_fields;
 pub(crate) use lease::fresh_id;
 pub use lease::untold::UntoldGrant;
 pub use operator::{Broken, Forgotten, NotBroken};
 pub(crate) use probe::collection::TypeSeen;
 pub(crate) use probe::head::ask_for_identity;
+pub(crate) use probe::index::IndexDocument;
 pub(crate) use read::{
     ranges::{label_part, label_unsatisfiable},
     settled::overtaken,

@@ -7,8 +7,9 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Answer, Guard, Halt, Request,
+    knowledge::member_lines::PlaceInLine,
     lease::{Operated, usage::is_open_to_all},
-    probe::collection::TypeSeen,
+    probe::{collection::TypeSeen, index::IndexDocument},
     viewer::Viewer,
     write::several::WrittenMembers,
 };
@@ -21,10 +22,11 @@ use crate::{
             settled::shows_settled_state,
         },
         refusal::{Code, Refusal},
+        route::MembersFolder,
         tags::validators::Validators,
     },
     dialect::LeaseOperation,
-    routing::door::Door,
+    routing::{door::Door, table::RoutingTable},
     store::{Records, StoreError},
     upstream::{Exchange, Failure},
 };
@@ -78,6 +80,27 @@ impl Guard {
             claims: Arc::clone(&self.claims),
             table: Arc::clone(self.writes.table()),
         }
+    }
+
+    /// Asks for the index of a collection with the credentials of a request ([`Probes::index`](super::probe::Probes)).
+    pub(crate) async fn index(
+        &self,
+        request: &Request,
+        question: (Method, &str),
+        bytes_max: usize,
+        describe: impl FnOnce(&mut RequestHeader) -> pingora::Result<()>,
+    ) -> Result<IndexDocument, Halt> {
+        self.leases.probes.index(request, question, bytes_max, describe).await
+    }
+
+    /// Puts the client of a request at the end of the line for the next of these members.
+    pub(crate) fn stand_in_line(&self, request: &Request, members: &MembersFolder) -> PlaceInLine {
+        self.knowledge.member_lines.of(request.key.digest(), request.sender.principal, members).enter()
+    }
+
+    /// Wakes the clients that wait for a member of a collection, if the resource at this target is one.
+    pub(crate) fn may_be_free(&self, target: &[u8]) {
+        self.knowledge.member_lines.may_be_free(target);
     }
 
     /// Returns the budgets of bodies.
@@ -160,6 +183,11 @@ impl Guard {
         members: &dyn WrittenMembers,
     ) -> Result<Answer, Halt> {
         Box::pin(self.writes.write_several(client, write, named, members)).await
+    }
+
+    /// Returns the table of the routes.
+    pub(crate) fn table(&self) -> &RoutingTable {
+        self.writes.table()
     }
 
     /// Decides where a request goes that a service has made, as the door does.

@@ -17,6 +17,7 @@ use crate::{
 
 mod azure_blob;
 mod current_state;
+mod next_member;
 mod operation;
 mod restated;
 mod s3;
@@ -24,6 +25,8 @@ mod terraform;
 #[cfg(test)]
 mod toy;
 mod webdav;
+
+use next_member::takes_member;
 
 /// The operations of services, over one guard.
 pub(crate) struct Service<'a> {
@@ -46,10 +49,16 @@ impl Service<'_> {
         client: &mut dyn Client,
         guarded: &GuardedRequest,
     ) -> pingora::Result<Result<Answer, Refusal>> {
+        if takes_member(client.head(), guarded) {
+            return Box::pin(self.handle_next(client, guarded)).await;
+        }
         if Guard::is_named_by_content(client, guarded) {
             return Box::pin(self.handle_named(client, guarded)).await;
         }
         let answer = self.answer(client, guarded).await;
+        if guarded.is_lease || guarded.methods.usages.changes() {
+            self.guard.may_be_free(client.head().raw_path());
+        }
         self.guard.complete(client.head(), guarded, answer).await
     }
 

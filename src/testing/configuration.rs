@@ -53,6 +53,7 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
         upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
         writes_to: None,
+        members: None,
         kept: KeptInNames::NOTHING,
         beside_guarded: false,
         reads_may_be_leased: false,

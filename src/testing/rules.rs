@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
-use crate::core::policy::{
-    ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, ProbeAuth,
-    ProbeRules, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite, TagSource,
+use crate::core::{
+    members::index_form::IndexForm,
+    policy::{
+        ClaimRules, Collections, Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite,
+        ProbeAuth, ProbeRules, ReadConsistency, RepeatedWrites, Require, StoreMethod, TagAfterWrite, TagSource,
+    },
 };
 
 /// Returns rules with the documented defaults.
@@ -49,6 +52,7 @@ pub(crate) fn guard() -> GuardRules {
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
         metadata_suffix: None,
+        index: IndexForm::WebDav,
         store_method: StoreMethod::AsSent,
         lock_suffix: None,
         dialect: Dialect::default(),

@@ -17,7 +17,8 @@ const INTRODUCTION: &str = "# Configuration keys
 All keys of the configuration, table by table. `NAME` stands for a name of your choice. [Configuration](configuration.md)
 shows where to begin, and [`config/ifmatch.toml`](../config/ifmatch.toml) has the same keys as one file.
 A duration is a text such as `\"30s\"`, and a size a text such as `\"64KiB\"`.
-The table `[defaults]` takes the keys of `[[routes]]`, except `name`, `host`, `path`, `also_changes` and `writes_to`.
+The table `[defaults]` takes the keys of `[[routes]]`, except `name`, `host`, `path`, `also_changes`, `writes_to` and
+`members`.
 ";
 
 /// The schema of a key, through references and lists.

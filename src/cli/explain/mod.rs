@@ -115,6 +115,11 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
         if let Some(template) = guarded.writes_to() {
             lines.push(("or its body", format!("a body with these members makes it a write to {template}")));
         }
+        if let Some((template, rules)) = guarded.route.members.as_ref().zip(guarded.route.guard.as_ref()) {
+            let (pattern, index) = (template.pattern(), rules.index.spelled());
+            let next = format!("a GET with Lease-Duration takes the next of {pattern} (index = {index:?})");
+            lines.push(("members", next));
+        }
     }
     lines.extend(outcome(&door, route.and_then(|route| route.guard.as_deref()), request));
     lines

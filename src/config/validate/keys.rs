@@ -8,7 +8,7 @@ use super::{
     super::{Route, raw::Text, route::RouteKeys, section::Layers},
     check::Check,
 };
-use crate::core::route::{HostPattern, PathPattern, PatternProblem, TouchTemplate, WritesTo};
+use crate::core::route::{HostPattern, MembersTemplate, PathPattern, PatternProblem, TouchTemplate, WritesTo};
 
 /// A route whose patterns could be read, with the position of its path.
 pub(super) struct Placed {
@@ -20,6 +20,8 @@ pub(super) struct Placed {
     pub(super) touches: Vec<Spanned<TouchTemplate>>,
     /// The `writes_to` template and its position.
     pub(super) writes_to: Option<Spanned<WritesTo>>,
+    /// The `members` template and its position.
+    pub(super) members: Option<Spanned<MembersTemplate>>,
     /// The position of its `guarantee`.
     pub(super) guarantee: Option<Range<usize>>,
     /// The position of its own `collections`.

@@ -10,6 +10,7 @@ mod delete_pending;
 mod guard;
 mod itself;
 mod keys;
+mod members;
 mod metadata;
 mod one_key;
 mod overlap;
@@ -58,6 +59,7 @@ pub(super) fn validate(
     overlap::refuse_taken_leases(&mut check, &routes, &table);
     touches::refuse_unguarded(&mut check, &routes);
     writes_to::check(&mut check, &routes);
+    members::check(&mut check, &routes);
     store::refuse_weak(&mut check, &store, &routes);
     store::warn_of_lost_locks(&mut check, &store, &routes);
     if !check.problems.is_empty() {

@@ -7,7 +7,7 @@ use super::{
     delete_pending,
     guard::{self, guard},
     keys::{Placed, RouteLayers, pattern},
-    prefixes, touches,
+    members, prefixes, touches,
     upstreams::NamedUpstreams,
     writes_to,
 };
@@ -41,7 +41,7 @@ const UNGUARDED_KEYS: [&str; 9] =
 const LEASE_KEY: &str = "lease";
 
 /// The keys that cannot be in `[defaults]`.
-const OWN_KEYS: [&str; 5] = ["name", "host", "path", "also_changes", "writes_to"];
+const OWN_KEYS: [&str; 6] = ["name", "host", "path", "also_changes", "writes_to", "members"];
 
 /// Returns all routes whose patterns could be read, in the order of the file.
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstreams) -> Vec<Placed> {
@@ -142,6 +142,7 @@ fn route(
     let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
     let guard = guard.map(|guard| GuardRules { also_changes: templates(), ..guard });
     let named = writes_to::read(check, keys.own.writes_to.as_ref().filter(|_| guard.is_some()), &path);
+    let collection = members::read(check, keys, guard.as_ref(), &path);
     if let (Some(upstream), Some(guard)) = (&upstream, &guard) {
         prefixes::refuse_unsignable(check, keys, upstream, guard);
     }
@@ -157,6 +158,7 @@ fn route(
         upstream_path,
         key,
         writes_to: named.as_ref().map(|template| template.get_ref().clone()),
+        members: collection.as_ref().map(|template| template.get_ref().clone()),
         kept,
         beside_guarded: false,
         reads_may_be_leased: false,
@@ -171,6 +173,7 @@ fn route(
         span: path_text?.span(),
         touches,
         writes_to: named,
+        members: collection,
         guarantee,
         collections: keys.own.collections.as_ref().map(Written::span),
         route,

@@ -7,16 +7,18 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::core::lease::field_names::{
-    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, LEASE_STATE, LEASE_TIME,
-    PROPOSED_LEASE_ID,
+    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_EXPIRES, LEASE_HOLDER, LEASE_ID, LEASE_MODE, LEASE_STATE,
+    LEASE_TIME, PROPOSED_LEASE_ID,
 };
 
 /// Response fields of the proxy that a page must be able to read.
 const EXPOSED: [&str; 4] = ["ETag", "Retry-After", "Proxy-Status", "Idempotent-Replayed"];
 /// Like [`EXPOSED`], but only on routes with leases.
-const EXPOSED_OF_LEASES: [&str; 7] = [
+const EXPOSED_OF_LEASES: [&str; 9] = [
+    "Content-Location",
     LEASE_ID.title,
     LEASE_DURATION.title,
+    LEASE_EXPIRES.title,
     LEASE_TIME.title,
     LEASE_STATE.title,
     LEASE_HOLDER.title,

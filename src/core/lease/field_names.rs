@@ -23,6 +23,8 @@ pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Le
 pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
+/// The moment until which nobody else gets the lease, as a date.
+pub const LEASE_EXPIRES: FieldName = named("lease-expires", "Lease-Expires");
 /// The name of the holder that others may see.
 pub const LEASE_HOLDER: FieldName = named("lease-holder", "Lease-Holder");
 /// The state of the lease, in answers of the resource itself.

@@ -4,6 +4,7 @@
 use thiserror::Error;
 
 mod host;
+mod members;
 mod path;
 #[cfg(test)]
 mod properties;
@@ -18,6 +19,7 @@ mod writes_to;
 
 pub(super) use host::host_name;
 pub use host::{HostPattern, is_host};
+pub use members::{MembersFolder, MembersTemplate};
 pub use path::PathPattern;
 pub use relation::{Relation, relation};
 pub use table::{Captures, RouteMatch, RouteTable};

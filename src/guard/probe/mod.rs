@@ -49,6 +49,7 @@ pub(crate) mod body_tag;
 pub(crate) mod collection;
 pub(crate) mod description;
 pub(crate) mod head;
+pub(crate) mod index;
 pub(crate) mod judge;
 pub(crate) mod permission;
 mod unreadable;

@@ -19,6 +19,7 @@ mod s3;
 mod s3_empty_objects;
 mod s3_lists;
 mod s3_programs;
+mod s3_queue;
 mod signed_requests;
 mod terraform;
 mod webdav;

@@ -9,6 +9,7 @@ mod lease_reads;
 mod lease_uses;
 mod lease_waiting;
 mod native;
+pub mod next_member;
 mod shared_keys;
 mod shared_leases;
 mod untold_grants;

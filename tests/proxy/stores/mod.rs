@@ -3,6 +3,7 @@
 mod disk_crashes;
 mod disk_restarts;
 mod retries;
+mod shared_queue;
 pub mod shared_store;
 mod store_outage;
 mod worker_locks;

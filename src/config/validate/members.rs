@@ -1,0 +1,94 @@
+//! `members` and `index`: the collections whose next member a client can take.
+
+use toml::Spanned;
+
+use super::{
+    check::Check,
+    keys::{Placed, RouteLayers, pattern},
+    touches::{may_enforce, reached},
+};
+use crate::{
+    config::Route,
+    core::{
+        members::index_form::IndexForm,
+        policy::GuardRules,
+        quirks::ServiceKind,
+        route::{MembersTemplate, PathPattern, Relation, relation},
+    },
+};
+
+/// Reads the template of a route with this path.
+pub(super) fn read(
+    check: &mut Check<'_>,
+    keys: RouteLayers<'_>,
+    guard: Option<&GuardRules>,
+    path: &PathPattern,
+) -> Option<Spanned<MembersTemplate>> {
+    let text = keys.own.members.as_ref();
+    check.refuse(
+        keys.own.index.as_ref(),
+        text.is_none() && guard.is_some_and(|guard| guard.index != IndexForm::WebDav),
+        "index has no effect on a route without members",
+        "leave it out, or name the members, as in members = \"/jobs/{id}\"",
+    );
+    let text = text.filter(|_| guard.is_some())?;
+    let template = pattern(check, text, MembersTemplate::parse(text.get_ref(), path))?;
+    Some(Spanned::new(text.span(), template))
+}
+
+/// Reports each template whose resources no client could take.
+pub(super) fn check(check: &mut Check<'_>, routes: &[Placed]) {
+    for placed in routes {
+        let Some(template) = &placed.members else { continue };
+        let path = template.get_ref().pattern();
+        let own = relation((&placed.host, path), (&placed.host, &placed.path)) != Relation::Disjoint;
+        let problem = if own {
+            let message = format!("members leads from {} back to its own route", placed.path);
+            Some((message, "give the collection and its members routes of their own"))
+        } else {
+            of_own_rules(placed).or_else(|| of_members(placed, path, routes))
+        };
+        if let Some((message, hint)) = problem {
+            check.hinted(template.span(), message, hint);
+        }
+    }
+}
+
+/// The problem of a collection whose own rules do not go with `members`.
+fn of_own_rules(placed: &Placed) -> Option<(String, &'static str)> {
+    let rules = placed.route.as_ref()?.guard.as_ref()?;
+    if rules.observe {
+        return Some(("members has no effect with observe = true".to_owned(), "leave out one of the two"));
+    }
+    let hint = "leave it out, or write dialect = \"native\"";
+    (!can_take(rules)).then(|| ("members has no effect in this dialect".to_owned(), hint))
+}
+
+/// The problem of the routes that the members belong to.
+fn of_members(placed: &Placed, path: &PathPattern, routes: &[Placed]) -> Option<(String, &'static str)> {
+    let others = reached(&placed.host, path, routes);
+    if !others.iter().copied().any(may_enforce) {
+        let message = format!("members names {path}, which no guarded route matches");
+        return Some((message, "give the members a route with policy = \"pessimistic\""));
+    }
+    let own = placed.route.as_ref()?;
+    let read: Vec<&Route> = others.iter().filter_map(|other| other.route.as_ref()).collect();
+    if let Some(route) = read.iter().find(|route| route.upstream != own.upstream) {
+        let message = format!("members names resources of route {:?}, which has another upstream", route.name);
+        return Some((message, "give both routes one upstream: it lists the members, and has them"));
+    }
+    let route = read.iter().find(|route| !has_leases(route))?;
+    let message = format!("members names resources of route {:?}, whose leases no read can take", route.name);
+    Some((message, "write policy = \"pessimistic\" and lease.acquire_on_read = true there"))
+}
+
+/// Whether a read on a route can take a lease.
+fn has_leases(route: &Route) -> bool {
+    let enforced = route.enforced().filter(|rules| can_take(rules));
+    enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.acquire_on_read)
+}
+
+/// Whether a read in the dialect of these rules can take a lease, and is one verb of the guard.
+fn can_take(rules: &GuardRules) -> bool {
+    rules.quirks.service == ServiceKind::Plain && rules.dialect.grammar().facts().demands.acquires_on_read
+}

@@ -1,0 +1,191 @@
+//! The next member of a collection: a GET of the collection with `Lease-Duration` takes the first member that nobody
+//! holds, in the order of their names (DESIGN, section 8).
+//!
+//! # Design
+//!
+//! *Why is the door asked for each member?* A member has a route of its own. A client that takes it, and one that reads it
+//! by its name, are judged by the same rules.
+//!
+//! *Who may take a member?* The backend shows the index to the credentials of the client, and lets the same credentials read
+//! the member before its lease is granted (`lease.auth`). What it does not let them read is passed over.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use pingora::http::RequestHeader;
+use tokio::time::{Instant, timeout_at};
+
+use super::Service;
+use crate::{
+    body::Client,
+    core::{
+        members::line::Need,
+        refusal::{Code, Refusal},
+    },
+    dialect::{
+        Response,
+        native::{LEASE_DURATION, wait},
+    },
+    guard::{Answer, Halt, PlaceInLine, Relayed, incoming, rules_of, while_client_waits},
+    routing::GuardedRequest,
+    telemetry::stream_info,
+};
+use collection::Collection;
+
+mod collection;
+mod look;
+
+/// So many members may fail before their client is told of it. One that always fails must not keep the others from all
+/// clients, and a backend that fails for all of them is not asked for each.
+const FAILURES_MAX: usize = 8;
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// Whether a request takes a member of the collection that it names.
+pub(super) fn takes_member(head: &RequestHeader, guarded: &GuardedRequest) -> bool {
+    guarded.route.members.is_some()
+        && !guarded.is_lease
+        && guarded.methods.judged == Method::GET
+        && head.headers.contains_key(&LEASE_DURATION)
+}
+
+/// A member that a client has taken.
+struct Taken {
+    /// The request by which it was read.
+    guarded: GuardedRequest,
+    /// The path of the member, as the client knows it.
+    path: String,
+    answer: Box<Relayed>,
+}
+
+/// What a look at a member came to.
+enum Looked {
+    /// The client has it.
+    Taken(Taken),
+    /// It is not there, or not for this client.
+    Passed,
+    /// Somebody else has it, perhaps for so long.
+    Held(Option<Duration>),
+    /// It has changed since its index was read.
+    Changed,
+    /// The backend fails to show it, and this is its answer.
+    Failed(Answer),
+}
+
+impl Service<'_> {
+    /// Handles a request for the next member.
+    pub(super) async fn handle_next(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> pingora::Result<Result<Answer, Refusal>> {
+        let (taken, waited) = match self.next_member(client, guarded).await {
+            Ok(Ok(taken)) => taken,
+            Ok(Err(answer)) => return self.guard.complete(client.head(), guarded, Ok(answer)).await,
+            Err(halt) => return self.guard.complete(client.head(), guarded, Err(halt)).await,
+        };
+        let Taken { guarded, path, answer } = taken;
+        let mut answer = self.guard.complete(client.head(), &guarded, Ok(Answer::Relayed(answer))).await?;
+        if let Ok(Answer::Relayed(relayed)) = &mut answer {
+            relayed.head.insert_header(header::CONTENT_LOCATION, path)?;
+            if waited {
+                relayed.head.insert_header(PREFERENCE_APPLIED, "wait")?;
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Takes the next member, and tells whether the client has waited for it. Otherwise returns the answer without one.
+    async fn next_member(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> Result<Result<(Taken, bool), Answer>, Halt> {
+        let rules = rules_of(guarded)?;
+        let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, false)?;
+        if !call.conditions.is_empty() || call.lease_id.is_some() {
+            return Err(of_no_member().into());
+        }
+        let request = self.guard.request(client, guarded, rules, call)?;
+        let collection = Collection::of(self.guard, client.head(), guarded)?;
+        let limits = self.wait_limits(client, &collection, guarded)?;
+        let place = self.guard.stand_in_line(&request, &collection.members);
+        let mut end = Instant::now();
+        if let Some(wait) = wait(&client.head().headers).filter(|_| place.count <= limits.max_waiters) {
+            end += wait.min(limits.max_wait);
+        }
+        let (mut waited, mut failures, mut failed) = (false, 0, None);
+        loop {
+            if client.has_gone() {
+                return Err(Halt::Broken(pingora::Error::new_down(pingora::ErrorType::ConnectionClosed)));
+            }
+            let waits = Instant::now() < end && !request.place.gate.has_cancelled_waiters();
+            match place.need(waits) {
+                Need::Look(dealt) => match self.look(client, (&collection, guarded), &place, &dealt).await? {
+                    Looked::Taken(taken) => {
+                        place.serve();
+                        stream_info::acts_on(&taken.guarded.key);
+                        return Ok(Ok((taken, waited)));
+                    }
+                    Looked::Failed(answer) => {
+                        failures += 1;
+                        if failures == FAILURES_MAX {
+                            return Ok(Err(answer));
+                        }
+                        failed = Some(answer);
+                        place.skip(None);
+                    }
+                    looked => pass_over(&place, &looked),
+                },
+                Need::Page | Need::Pass => {
+                    let newest = || self.guard.records().newest_seen();
+                    let turn = while_client_waits(client, place.turn_to_read(waits, newest)).await?;
+                    if let Some(turn) = turn {
+                        let reading = self.read_index(&request, &collection, turn.start.as_ref());
+                        let page = while_client_waits(client, reading).await??;
+                        turn.show(page);
+                    }
+                }
+                Need::Nothing if !waits || failed.is_some() => {
+                    return Ok(Err(failed.unwrap_or_else(|| nothing(waited))));
+                }
+                Need::Nothing => {
+                    waited = true;
+                    let gate = &request.place.gate;
+                    let change = async {
+                        tokio::select! {
+                            () = place.change() => {}
+                            () = gate.waiters_cancelled() => {}
+                        }
+                    };
+                    let _ = while_client_waits(client, timeout_at(end, change)).await?;
+                }
+            }
+        }
+    }
+}
+
+/// Leaves a member to others.
+fn pass_over(place: &PlaceInLine, looked: &Looked) {
+    match looked {
+        Looked::Held(free_after) => place.skip(*free_after),
+        Looked::Changed if place.set_aside() => {}
+        _ => place.skip(None),
+    }
+}
+
+/// The answer if nobody could give the client a member.
+fn nothing(waited: bool) -> Answer {
+    let mut fields: HeaderMap = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))].into_iter().collect();
+    if waited {
+        fields.insert(PREFERENCE_APPLIED, HeaderValue::from_static("wait"));
+    }
+    Answer::local(Response { status: StatusCode::NO_CONTENT, fields, body: None })
+}
+
+/// The refusal of a request that says something of a member before it is known which one it is.
+fn of_no_member() -> Refusal {
+    let detail = "the request takes the next member, and no condition or lease can name that before: leave out the If \
+                  fields and Lease-Id";
+    Refusal::new(Code::MalformedRequest, detail)
+}
