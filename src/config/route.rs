@@ -119,7 +119,7 @@ section! {
         reads: ReadConsistency = OneOf(ReadConsistency::Any);
         /// The treatment of a request that names its method in a header field.
         method_override: MethodOverride = OneOf(MethodOverride::Refuse);
-        /// How the proxy learns whether a DELETE would remove a collection.
+        /// How the proxy learns whether a DELETE, COPY or MOVE would change a collection.
         collections: Collections = OneOf(Collections::Detect);
         /// Whether a WebSocket handshake may open a tunnel.
         websocket: bool = Flag(false);

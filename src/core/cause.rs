@@ -207,6 +207,8 @@ pub struct Cause {
     pub probe_status: Option<u16>,
     /// The lease.
     pub lease: Option<LeaseInTheWay>,
+    /// The path of the resource below the target that the lease is on, if it is not on the target.
+    pub leased_member: Option<Box<str>>,
     /// Why an earlier read of the resource got no tag.
     pub untagged: Option<Untagged>,
     /// Whether the client may know the state of the resource.

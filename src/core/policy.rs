@@ -13,6 +13,7 @@ use super::tags::version_source::VersionSource;
 mod leases;
 mod method_class;
 mod states;
+mod trees;
 
 pub use leases::{AbsentLease, LeaseAuth, LeaseGuards};
 pub use method_class::MethodClass;
@@ -111,15 +112,16 @@ pub enum MethodOverride {
     Judge,
 }
 
-/// How the proxy learns whether a DELETE would remove a collection (`collections`).
+/// How the proxy learns whether a DELETE, COPY or MOVE would change a collection (`collections`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collections {
     /// By asking the backend whether it speaks `WebDAV`, and by its redirects.
     #[default]
     Detect,
-    /// By asking the backend for the type of each resource, as `WebDAV` clients do.
+    /// By asking the backend for the type of each resource, as `WebDAV` clients do. A write of a collection is one of all
+    /// resources below it.
     WebDav,
-    /// The backend has none: a DELETE removes its target alone.
+    /// The backend has none: a DELETE, COPY or MOVE changes its target alone.
     None,
 }
 

@@ -128,6 +128,7 @@ impl Guard {
         let (server, records) = (&config.server, Records::new(store, config.store.timeout));
         let budget = Arc::new(BodyBudget::new(server.max_body_memory_total_bytes, server.max_spool_size_bytes));
         let bodies = Bodies::new(body_limits(server), Arc::clone(&budget));
+        follow_trees(&records, config);
         let knowledge = Arc::new(Knowledge::new(records.clone()));
         let claims = Arc::new(Claims::new(records, owner, server.max_claim_waiters, held_until));
         let probes = Arc::new(Probes::new(Arc::clone(&knowledge), Arc::clone(&exchanger), budget));
@@ -151,6 +152,7 @@ impl Guard {
     /// requests. So requests that they handle at the same time see each other.
     #[must_use]
     pub fn renewed(&self, config: &Config, table: Arc<RoutingTable>, gates: Gates) -> Self {
+        follow_trees(&self.knowledge.records, config);
         let bodies = self.writes.bodies.with_limits(body_limits(&config.server));
         Self {
             knowledge: Arc::clone(&self.knowledge),
@@ -311,6 +313,12 @@ pub(crate) fn rules_of(guarded: &GuardedRequest) -> pingora::Result<&Arc<GuardRu
     guarded.route.guard.as_ref().ok_or_else(explain)
 }
 
+/// Lets all resources of the upstreams that have trees take them into account.
+fn follow_trees(records: &Records, config: &Config) {
+    let with_trees = config.routes.iter().filter(|route| route.has_trees);
+    records.follow_trees(with_trees.map(|route| route.upstream.identity.as_str()));
+}
+
 fn body_limits(server: &config::Server) -> BodyLimits {
     BodyLimits {
         memory_bytes: server.max_body_memory_bytes,
@@ -357,5 +365,7 @@ mod store_cost_tests;
 mod store_failure_tests;
 #[cfg(test)]
 mod transfer_tests;
+#[cfg(test)]
+mod tree_tests;
 #[cfg(test)]
 mod turn_tests;

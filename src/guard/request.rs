@@ -17,7 +17,7 @@ use crate::{
     config::{Route, Upstream},
     core::{
         http::{client_address::ClientAddress, credentials::signer, request_target::split_query},
-        lease::{LeaseId, TargetName, Usages},
+        lease::{LeaseId, TargetName, Usage, Usages},
         policy::{GuardRules, ProbeAuth},
         records::record::{Snapshot, VariantName},
         resource::ResourceKey,
@@ -92,6 +92,8 @@ pub(crate) struct Sender {
     pub(crate) address: ClientAddress,
     /// The lease id in the request.
     pub(crate) lease_id: Option<LeaseId>,
+    /// The ids of all leases that the request names, if it can name several.
+    pub(crate) lease_ids: Vec<LeaseId>,
     /// Whether a route that demands a lease demands it of this request too.
     pub(crate) needs_lease: bool,
     /// Whether the proxy itself sends the request: it is the DELETE that waited for the holders of the lease.
@@ -134,7 +136,7 @@ impl Sender {
         let presented = Presented { headers: &head.headers, query, certificate: client.certificate() };
         let principal = Principal::of(presented, rules);
         let (address, variant) = (guarded.client, OnceLock::new());
-        Self { principal, address, lease_id, needs_lease, is_late_delete: false, variant }
+        Self { principal, address, lease_id, lease_ids: Vec::new(), needs_lease, is_late_delete: false, variant }
     }
 }
 
@@ -200,6 +202,11 @@ impl Request {
     /// Whether an applied request leaves no representation of its target, with what its lease means.
     pub(crate) fn removes_target(&self) -> bool {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
+    }
+
+    /// Whether the request may change a collection with all resources below it.
+    pub(crate) fn may_change_tree(&self) -> bool {
+        self.route().has_trees && (self.place.usages.contains(Usage::Delete) || self.destination().is_some())
     }
 
     /// Whether the request changes another resource, and only reads its target: it is a COPY.

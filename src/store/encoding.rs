@@ -26,12 +26,14 @@ mod known;
 mod lease;
 mod object;
 mod pending_delete;
+mod trees;
 
 use attempt::WrittenAttempt;
 use known::{WrittenKnown, WrittenStates, WrittenTags};
 use lease::WrittenLease;
 use object::ObjectWriter;
 use pending_delete::WrittenPendingDelete;
+use trees::WrittenTrees;
 
 /// The format of records. A record of another format is rejected: it may hold data unknown to this version.
 const FORMAT: u32 = 1;
@@ -97,6 +99,10 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
     object.value("pending_delete", record.pending_delete.as_deref().map(WrittenPendingDelete::of));
     object.objects("waiting", &record.waiting, |waiting, object| WrittenWaiting::write(waiting, base, object));
     object.value("attempt", record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)));
+    if record.tree_change != Revision(0) {
+        object.number("tree_change", record.tree_change.0);
+    }
+    object.value("trees", record.trees.as_deref().map(WrittenTrees::of));
     object.value("label", label);
 }
 
@@ -134,6 +140,8 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
         pending_delete: written.pending_delete.map(|delete| delete.read().map(Box::new)).transpose()?,
         waiting: written.waiting.into_iter().map(|waiting| waiting.read(base)).collect::<Result<_, _>>()?,
         attempt: written.attempt.map(|attempt| attempt.read(base).map(Box::new)).transpose()?,
+        tree_change: Revision(written.tree_change),
+        trees: written.trees.map(|trees| Box::new(trees.read())),
     };
     Ok((record, written.label))
 }
@@ -178,6 +186,10 @@ struct WrittenRecord {
     waiting: Vec<WrittenWaiting>,
     #[serde(default)]
     attempt: Option<WrittenAttempt>,
+    #[serde(default)]
+    tree_change: u64,
+    #[serde(default)]
+    trees: Option<WrittenTrees>,
     #[serde(default)]
     label: Option<Label>,
 }

@@ -11,6 +11,7 @@ use crate::core::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
         pending_delete::PendingDelete,
         record::{Known, VariantName},
+        trees::{TreeChange, TreeRoot, Trees},
     },
     tags::{
         bare_tags::{Listed, ShortName},
@@ -154,6 +155,14 @@ fn pending_deletes() -> impl Strategy<Value = Box<PendingDelete>> {
     })
 }
 
+fn trees() -> impl Strategy<Value = Box<Trees>> {
+    let keys = || "[a-z]:/[ -~]{0,12}".prop_map(Box::from);
+    let root = (keys(), any::<bool>()).prop_map(|(key, is_read)| TreeRoot { key, is_read });
+    let change = (keys(), stamps()).prop_map(|(root, at)| TreeChange { root, at });
+    (prop::collection::vec(root, 0..3), prop::collection::vec(change, 0..3), stamps())
+        .prop_map(|(roots, changes, changed_before)| Box::new(Trees { roots, changes, changed_before }))
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
     (
@@ -164,7 +173,7 @@ fn records() -> impl Strategy<Value = Record> {
         option::of(doubt),
         (lease_sets(), option::of(moments()), option::of(pending_deletes())),
         prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| WaitingSign { owner, until }), 0..3),
-        option::of(attempts()),
+        (option::of(attempts()), any::<u64>().prop_map(Revision), option::of(trees())),
     )
         .prop_map(
             |(
@@ -175,7 +184,7 @@ fn records() -> impl Strategy<Value = Record> {
                 doubt,
                 leases,
                 waiting,
-                attempt,
+                (attempt, tree_change, trees),
             )| {
                 let (leases, exclusive_awaited_until, pending_delete) = leases;
                 Record {
@@ -194,6 +203,8 @@ fn records() -> impl Strategy<Value = Record> {
                     fence,
                     waiting,
                     attempt,
+                    tree_change,
+                    trees,
                 }
             },
         )

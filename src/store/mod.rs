@@ -21,6 +21,7 @@ use crate::{
             counts::Counts,
             owed::Owed,
             record::{Record, Revision, Snapshot},
+            trees::TreeRoot,
         },
         resource::ResourceKey,
         time::StoreTime,
@@ -99,6 +100,9 @@ impl StoreError {
     }
 }
 
+/// The number of records that a search reads from an engine at once.
+const SEARCHED_AT_ONCE: usize = 1_000;
+
 /// A store of records. The documentation of this module states its contract.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -118,6 +122,24 @@ pub trait Store: Send + Sync {
     /// Fewer than `limit` records mean the end. A record that is added or forgotten meanwhile may be missing or
     /// present.
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError>;
+
+    /// Returns the records of resources below these collections that must not be forgotten, but at most `limit`. One that is
+    /// added or leaves meanwhile may be missing or present.
+    async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
+        let (mut found, mut after) = (Scanned::new(), None);
+        loop {
+            let page = self.scan(after.as_ref(), SEARCHED_AT_ONCE).await?;
+            let is_over = page.len() < SEARCHED_AT_ONCE;
+            after = page.last().map(|(key, _)| key.clone());
+            let is_pinned = |(key, snapshot): &(ResourceKey, Snapshot)| {
+                roots.iter().any(|root| root.is_above(key)) && !snapshot.record.is_idle(snapshot.now)
+            };
+            found.extend(page.into_iter().filter(is_pinned).take(limit - found.len()));
+            if is_over || found.len() == limit {
+                return Ok(found);
+            }
+        }
+    }
 
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use super::{
@@ -17,7 +18,11 @@ use super::{
 };
 use crate::{
     core::{
-        records::record::{Record, Revision, Snapshot},
+        records::{
+            record::{Availability, Record, Revision, Snapshot},
+            trees::TreeRoot,
+            under_trees::under_trees,
+        },
         resource::ResourceKey,
         time::StoreTime,
     },
@@ -32,6 +37,9 @@ const UPDATE_ATTEMPTS_MAX: usize = 1_000;
 /// The time limit of [`Records::raise_floors`]. It is long because an engine scans its keys for it.
 const RAISE_FLOORS_MAX: Duration = Duration::from_secs(60);
 
+/// The time limit of [`Records::pinned_below`]. It is long because an engine may have to look at all its records.
+const SEARCH_MAX: Duration = Duration::from_secs(20);
+
 /// A store with a time limit for its operations.
 #[derive(Clone)]
 pub struct Records {
@@ -39,8 +47,26 @@ pub struct Records {
     timeout: Duration,
     /// The records that were seen last, if a read costs a call of an engine.
     recent: Option<Arc<Recent>>,
+    /// The upstreams whose resources have trees around them.
+    trees: Arc<ArcSwap<Vec<UpstreamTrees>>>,
     /// The greatest revision that was seen. Revisions grow through the whole store.
     newest: Arc<AtomicU64>,
+}
+
+/// An upstream whose collections can be changed with all below them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct UpstreamTrees {
+    identity: String,
+    /// The key of the record of its trees.
+    key: ResourceKey,
+}
+
+impl UpstreamTrees {
+    /// Whether this is the key of a resource of the upstream.
+    fn contain(&self, key: &ResourceKey) -> bool {
+        let rest = key.as_str().strip_prefix(self.identity.as_str());
+        rest.is_some_and(|rest| rest.starts_with(":/"))
+    }
 }
 
 /// The result of [`Records::update`].
@@ -56,7 +82,7 @@ impl Records {
     /// Creates a client of a store whose operations take at most `timeout`.
     pub fn new(store: Arc<dyn Store>, timeout: Duration) -> Self {
         let recent = store.is_shared().then(|| Arc::new(Recent::new()));
-        Self { store, timeout, recent, newest: Arc::default() }
+        Self { store, timeout, recent, trees: Arc::default(), newest: Arc::default() }
     }
 
     /// Returns the number that distinguishes the versions of this store from those of any other.
@@ -69,8 +95,38 @@ impl Records {
         self.store.is_shared()
     }
 
-    /// Reads the record of a resource.
+    /// Shows each resource of the upstreams with these identities as it is under the trees around it, from now on. The
+    /// path of such a resource is its key.
+    pub fn follow_trees<'a>(&self, identities: impl Iterator<Item = &'a str>) {
+        let mut all = Vec::clone(&self.trees.load());
+        for identity in identities.filter(|identity| !identity.is_empty()) {
+            if all.iter().all(|one| one.identity != identity) {
+                all.push(UpstreamTrees { identity: identity.to_owned(), key: ResourceKey::of_collections(identity) });
+            }
+        }
+        self.trees.store(Arc::new(all));
+    }
+
+    /// Returns the key of the record of the trees around a resource, if there can be any.
+    pub fn trees_around(&self, key: &ResourceKey) -> Option<ResourceKey> {
+        self.trees.load().iter().find(|trees| trees.contain(key)).map(|trees| trees.key.clone())
+    }
+
+    /// Reads the record of a resource. The resource is shown as it is under the trees around it.
     pub async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        // The record of trees is read later, so that it is not older than that of the resource.
+        let own = self.read_alone(key).await?;
+        self.under_trees(key, own).await
+    }
+
+    async fn under_trees(&self, key: &ResourceKey, own: Snapshot) -> Result<Snapshot, StoreError> {
+        match self.trees_around(key) {
+            Some(around) => Ok(under_trees(own, key.as_str(), &self.read_alone(&around).await?)),
+            None => Ok(own),
+        }
+    }
+
+    async fn read_alone(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         let look = self.look();
         let read = self.measured(StoreOperation::Read, self.store.read(key)).await;
         self.note(look, key, read.as_ref());
@@ -87,7 +143,11 @@ impl Records {
     pub async fn recall(&self, key: &ResourceKey) -> Option<Sighting> {
         let (recent, since) = self.look()?;
         let own_time = if self.store.has_own_time() { Some((self.store.now().await.ok()?, since)) } else { None };
-        recent.recall(key, own_time)
+        let own = recent.recall(key, own_time)?;
+        let Some(around) = self.trees_around(key) else { return Some(own) };
+        let trees = recent.recall(&around, own_time)?;
+        let (since, snapshot) = (own.since.min(trees.since), under_trees(own.snapshot, key.as_str(), &trees.snapshot));
+        Some(Sighting { snapshot, since })
     }
 
     /// Returns the store's time.
@@ -100,7 +160,10 @@ impl Records {
         let look = self.look();
         let swapped = self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await;
         self.note(look, key, swapped.as_ref().map(|(Swapped::Done(found) | Swapped::Conflict(found))| found));
-        swapped
+        match swapped? {
+            Swapped::Conflict(current) => self.under_trees(key, current).await.map(Swapped::Conflict),
+            done @ Swapped::Done(_) => Ok(done),
+        }
     }
 
     /// Changes the record of a resource by `step`. If another change comes first, `step` is called again with the new
@@ -131,9 +194,19 @@ impl Records {
         in_time(self.timeout, self.store.scan(after, limit)).await
     }
 
-    /// Waits until the record has another revision than `seen`. May return early ([`Store::changed`]).
-    pub async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        self.store.changed(key, seen).await;
+    /// Returns the records of resources below these collections that must not be forgotten ([`Store::pinned_below`]).
+    pub async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
+        in_time(SEARCH_MAX, self.store.pinned_below(roots, limit)).await
+    }
+
+    /// Waits until a record that was read as `snapshot` has another revision than `seen`. If the write of a tree is in the
+    /// way, waits for a change of that instead. May return early ([`Store::changed`]).
+    pub async fn changed(&self, key: &ResourceKey, snapshot: &Snapshot, seen: Revision) {
+        let above = snapshot.above.filter(|_| snapshot.availability_by_own() == Availability::Free);
+        match above.and_then(|above| Some((self.trees_around(key)?, above.seen))) {
+            Some((around, seen)) => self.store.changed(&around, seen).await,
+            None => self.store.changed(key, seen).await,
+        }
     }
 
     /// Checks whether a change in the store would be durable now.

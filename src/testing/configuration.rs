@@ -59,6 +59,7 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
         reads_may_be_leased: false,
         deletes_may_be_pending: false,
         may_hold_members: false,
+        has_trees: false,
     }
 }
 

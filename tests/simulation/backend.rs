@@ -7,7 +7,7 @@ use http::Method;
 use crate::{
     dates::{self, Dates},
     heads::Heads,
-    metadata,
+    metadata, trees,
     world::{Response, Sent},
 };
 
@@ -119,7 +119,11 @@ pub fn resource_of(target: &str) -> String {
     let path = path.strip_prefix("/.leases").unwrap_or(path);
     let mut segments = path.split('/').skip(1);
     let (collection, id) = (segments.next().unwrap(), segments.next().unwrap_or_default());
-    format!("{}{id}", if collection == "items" { "item " } else { "document " })
+    match collection {
+        "tree" | "other" => format!("{collection} {id}"),
+        "items" => format!("item {id}"),
+        _ => format!("document {id}"),
+    }
 }
 
 impl Backend {
@@ -135,6 +139,9 @@ impl Backend {
     pub fn act(&mut self, sent: &Sent, second: u64) -> (Response, Vec<String>) {
         if sent.is_elsewhere {
             return (response(404), Vec::new());
+        }
+        if sent.method.as_str() == "PROPFIND" {
+            return (trees::type_of(&sent.target), Vec::new());
         }
         let name = resource_of(&sent.target);
         let resource = self.resource(&name);

@@ -12,6 +12,7 @@ use crate::{
     run::{Run, Step},
     schedule::Event,
     transfers::destination_of,
+    trees::is_root,
 };
 
 /// The number of attempts to write before a late write comes. Each attempt waits at most as long as a write does.
@@ -53,7 +54,7 @@ impl Run {
                 .map(|target| target.map(str::to_owned))
         };
         let targets = steps.flat_map(named).flatten();
-        targets.filter(|target| !target.contains("/parts/")).collect()
+        targets.filter(|target| !target.contains("/parts/") && !is_root(target)).collect()
     }
 
     /// Writes while an abandoned write may still be applied. Either the new write waits for it or is refused, or the

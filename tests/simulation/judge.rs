@@ -167,6 +167,9 @@ impl Inner {
             self.ledger.requests[number].shows_beside = self.write_under_way(&resource);
             self.ledger.requests[number].asked = true;
         }
+        if sent.changes_tree() {
+            return self.act_on_tree(sent, now, second);
+        }
         if let Some(destination) = &sent.destination {
             return self.act_on_transfer(sent, destination, now, second);
         }

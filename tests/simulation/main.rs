@@ -49,6 +49,7 @@ mod slow_owners;
 mod state;
 mod store;
 mod transfers;
+mod trees;
 mod turns;
 mod upstream;
 mod world;
@@ -181,6 +182,12 @@ fn random_schedules_keep_the_promise_over_chains_of_restarts() {
 #[test]
 fn random_schedules_keep_the_promise_for_copies_and_moves() {
     random_runs(transfers::setting);
+}
+
+/// Rule 1: a write of a collection is one of all below it.
+#[test]
+fn random_schedules_keep_the_promise_for_trees() {
+    random_runs(trees::setting);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Names {
     }
 
     /// Returns all of a record that its readers can tell apart, as a number.
-    pub fn snapshot(&self, Snapshot { revision, record, now }: &Snapshot) -> u64 {
+    pub fn snapshot(&self, Snapshot { revision, record, now, .. }: &Snapshot) -> u64 {
         hash(&(self.revision(*revision), self.record(record), now))
     }
 
@@ -66,8 +66,9 @@ impl Names {
         let mut named = record.clone();
         let stamps = [&mut named.version, &mut named.touched, &mut named.fence];
         let of_doubt = named.doubt.iter_mut().map(|doubt| &mut doubt.version);
+        let of_trees = named.trees.iter_mut().flat_map(|trees| trees.changes.iter_mut().map(|change| &mut change.at));
         let of_leases = named.leases.iter_mut().map(|lease| &mut lease.fence);
-        stamps.into_iter().chain(of_doubt).chain(of_leases).for_each(|stamp| self.name(stamp));
+        stamps.into_iter().chain(of_doubt).chain(of_leases).chain(of_trees).for_each(|stamp| self.name(stamp));
         for lease in &mut named.leases {
             let name = self.leases.get(&lease.id).map_or(0, |name| u128::from(*name));
             lease.id = LeaseId::from_random(name.to_le_bytes());

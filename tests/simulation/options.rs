@@ -237,6 +237,14 @@ impl Options {
         text
     }
 
+    /// Returns the text of a configuration of collections, whose members have their paths as keys.
+    pub fn text_of_trees(&self) -> String {
+        let whole = self.text();
+        let (mut text, _) = whole.split_once("[[routes]]").map(|(head, rest)| (head.to_owned(), rest)).unwrap();
+        self.route(&mut text, ("trees", "/{*rest}", "{path}"), "one", self.leased.0, "collections = \"webdav\"\n");
+        text
+    }
+
     fn route(
         &self,
         text: &mut String,

@@ -18,6 +18,7 @@ use crate::{
     process::Keeping,
     run::{Setting, Step, config},
     schedule::Faults,
+    trees,
     world::{Inner, Response, Sent, What},
 };
 
@@ -26,7 +27,11 @@ const ORIGIN: &str = "http://x";
 
 /// Where a COPY or MOVE of this target leads.
 pub fn destination_of(target: &str) -> &'static str {
-    if target.starts_with("/items/") { "/docs/1" } else { "/items/1" }
+    match target {
+        root if trees::is_root(root) => trees::other_root(root),
+        item if item.starts_with("/items/") => "/docs/1",
+        _ => "/items/1",
+    }
 }
 
 /// The field that names it, in one spelling or the other.
@@ -100,9 +105,15 @@ impl Inner {
         response
     }
 
-    /// Returns what is wrong with a write that acts on a resource while a COPY or MOVE of it is under way.
+    /// Returns what is wrong with a write that acts on a resource while a COPY or MOVE of it is under way, or a write of the
+    /// collection that it is in.
     pub fn acts_beside_transfer(&self, number: usize, resource: &str) -> Option<String> {
-        self.beside(resource, number, |other| other.destination.is_some())
+        self.beside(resource, number, |other| other.destination.is_some() || other.changes_tree())
+    }
+
+    /// Returns what is wrong with a write that acts on a resource while any other is under way there.
+    pub fn acts_beside(&self, resource: &str, number: usize) -> Option<String> {
+        self.beside(resource, number, |_| true)
     }
 
     fn beside(&self, resource: &str, number: usize, counts: impl Fn(&Sent) -> bool) -> Option<String> {

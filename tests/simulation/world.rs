@@ -25,6 +25,7 @@ use crate::{
     backend::{Backend, resource_of},
     judge::Ledger,
     names::{Names, hash},
+    trees::is_member,
 };
 
 /// The world, shared by everything that stands at a seam.
@@ -123,7 +124,7 @@ impl What {
 
 impl Sent {
     pub fn writes(&self) -> bool {
-        !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS)
+        !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS) && self.method.as_str() != "PROPFIND"
     }
 }
 
@@ -220,7 +221,9 @@ impl Inner {
     /// Whether a request with this target concerns a resource, or a write with it changes that one too.
     pub fn reaches(&self, target: &str, resource: &str) -> bool {
         let own = resource_of(target);
-        own == resource || self.backend.touched(&own).is_some_and(|other| other == resource)
+        own == resource
+            || is_member(resource, &own)
+            || self.backend.touched(&own).is_some_and(|other| other == resource)
     }
 
     /// Whether this request concerns a resource, or changes it as the destination of a COPY or MOVE.

@@ -140,9 +140,10 @@ fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> ReloadPlan {
     let name = |route: &Arc<Route>| route.name.clone();
     // A change of the routes beside this one is reported for those routes.
     let differs = |route: &Arc<Route>, old: &Arc<Route>| {
-        let Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, may_hold_members, .. } = **old;
-        let own = Route::clone(route);
-        **old != Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, may_hold_members, ..own }
+        let Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, may_hold_members, has_trees, .. } =
+            **old;
+        let own = Route { may_hold_members, has_trees, ..Route::clone(route) };
+        **old != Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, ..own }
     };
     let is_changed = |route: &&Arc<Route>| of_old.get(&route.name).is_some_and(|old| differs(route, old));
     ReloadPlan {

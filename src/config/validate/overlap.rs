@@ -172,12 +172,31 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     let leased = one_key::may_be_leased_from_readers(&routes);
     let pending = one_key::may_have_pending_deletes(&routes);
     let holding = may_hold_members(&routes.iter().collect::<Vec<_>>());
+    let with_trees = upstreams_with_trees(&routes, &holding);
     let others = leased.into_iter().zip(pending).zip(holding);
     let beside = |(route, ((reads_may_be_leased, deletes_may_be_pending), may_hold_members)): (Route, _)| {
         let beside_guarded = guarded.contains(&route.upstream.identity);
-        Arc::new(Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, may_hold_members, ..route })
+        let has_trees = with_trees.contains(&route.upstream.identity);
+        let made_of = Route { beside_guarded, reads_may_be_leased, deletes_may_be_pending, has_trees, ..route };
+        Arc::new(Route { may_hold_members, ..made_of })
     };
     routes.into_iter().zip(others).map(beside).collect()
+}
+
+/// Returns the identities of the upstreams whose collections can be changed with all below them. The keys of all resources
+/// there must be their paths, or nobody could tell which of them are below a collection.
+fn upstreams_with_trees(routes: &[Route], holding: &[bool]) -> HashSet<String> {
+    let changes = |(route, holds): (&Route, &bool)| {
+        let changes_trees = *holds && route.enforced().is_some_and(|rules| rules.changes_trees());
+        changes_trees.then(|| route.upstream.identity.clone())
+    };
+    let is_path = |route: &Route| route.key.is_path() && route.writes_to.is_none();
+    let is_unclear = |identity: &String| {
+        let mut guarded = routes.iter().filter(|route| route.enforced().is_some());
+        guarded.any(|route| route.upstream.identity == *identity && !is_path(route))
+    };
+    let found: HashSet<String> = routes.iter().zip(holding).filter_map(changes).collect();
+    found.into_iter().filter(|identity| !is_unclear(identity)).collect()
 }
 
 /// Returns for each route whether a guarded route, this one included, has resources below its own.

@@ -164,6 +164,7 @@ fn route(
         reads_may_be_leased: false,
         deletes_may_be_pending: false,
         may_hold_members: false,
+        has_trees: false,
     });
     let guarantee = keys.get(|raw| &raw.guarantee).map(Written::span);
     Some(Placed {

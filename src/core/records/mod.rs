@@ -2,6 +2,7 @@
 
 pub mod attempt_end;
 pub mod attempt_steps;
+pub mod availability;
 pub mod counts;
 pub mod delete_steps;
 pub mod first_attempt;
@@ -12,5 +13,7 @@ pub mod record;
 pub mod revision;
 pub mod settled;
 pub mod steps;
+pub mod trees;
+pub mod under_trees;
 pub mod upload_turn;
 pub mod waiting;

@@ -15,14 +15,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{first_attempt::FirstAttempt, pending_delete::PendingDelete};
+use super::{
+    first_attempt::FirstAttempt,
+    pending_delete::PendingDelete,
+    trees::{TreeInTheWay, Trees},
+};
 use crate::core::{
     lease::{Lease, LeaseSet, LeaseState},
     tags::{bare_tags::BareTags, recent_tags::RecentTags, told_dates::FirstDate, validators::Representation},
     time::StoreTime,
 };
 
-pub use super::revision::{Revision, Stamp};
+pub use super::{
+    availability::Availability,
+    revision::{Revision, Stamp},
+};
 
 /// The reading of an absent record: the trace of the records that were forgotten in its bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,6 +147,10 @@ pub struct Record {
     pub waiting: Vec<WaitingSign>,
     /// The first attempt at a write that came with an idempotency key. The record of a resource has none.
     pub attempt: Option<Box<FirstAttempt>>,
+    /// The last change of a tree around the resource that this record takes into account.
+    pub tree_change: Revision,
+    /// The trees of the upstream. The record of a resource has none.
+    pub trees: Option<Box<Trees>>,
 }
 
 /// A record as the store returned it.
@@ -151,25 +162,8 @@ pub struct Snapshot {
     pub record: Arc<Record>,
     /// The store's time when the record was read.
     pub now: StoreTime,
-}
-
-/// What a write finds when it tries to claim the resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Availability {
-    /// No other write is in the way.
-    Free,
-    /// Other writes are in flight. Their marks end with them, or at this moment at the latest.
-    Busy {
-        /// The last of their deadlines.
-        deadline: StoreTime,
-    },
-    /// The owner of a mark has died, and its write must become a doubt.
-    Orphaned,
-    /// A write is in doubt until this moment.
-    InDoubt {
-        /// The end of the doubt.
-        until: StoreTime,
-    },
+    /// The write of a tree around the resource that is in the way of others.
+    pub above: Option<TreeInTheWay>,
 }
 
 impl Record {
@@ -196,6 +190,8 @@ impl Record {
             fence: Stamp::At(floor.revision),
             waiting: Vec::new(),
             attempt: None,
+            tree_change: Revision(0),
+            trees: None,
         }
     }
 
@@ -218,6 +214,9 @@ impl Record {
         if let Some(doubt) = &mut self.doubt {
             doubt.version = Stamp::At(doubt.version.resolve(own));
         }
+        if let Some(trees) = &mut self.trees {
+            trees.resolve(own);
+        }
     }
 
     /// The same record with its own revision written into it.
@@ -233,14 +232,14 @@ impl Record {
     }
 
     /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
-    /// waits, and no retry is told from another write by it.
+    /// waits, and no retry is told from another write by it. What is listed of trees is never forgotten.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }
 
     /// The time from which the record may be forgotten if it stays unchanged; `None` if time alone does not suffice.
     pub fn idle_from(&self) -> Option<StoreTime> {
-        if !self.has_no_marks() || self.pending_delete.is_some() {
+        if !self.has_no_marks() || self.pending_delete.is_some() || self.trees.is_some() {
             return None;
         }
         let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
@@ -267,7 +266,7 @@ impl Record {
 impl Snapshot {
     /// Creates the snapshot of a record that was read, or written, at this time.
     pub fn new(revision: Revision, record: impl Into<Arc<Record>>, now: StoreTime) -> Self {
-        Self { revision, record: record.into(), now }
+        Self { revision, record: record.into(), now, above: None }
     }
 
     /// A copy of the record, to be changed, with its own revision written into it.
@@ -291,7 +290,12 @@ impl Snapshot {
 
     /// Whether what is known can be trusted: no write is in flight or in doubt.
     pub fn has_no_pending_writes(&self) -> bool {
-        self.record.has_no_pending_writes(self.now)
+        self.above.is_none() && self.record.has_no_pending_writes(self.now)
+    }
+
+    /// Whether the record is still the same as in an earlier snapshot, and no tree around the resource has changed since.
+    pub fn is_that_of(&self, earlier: &Self) -> bool {
+        self.revision == earlier.revision && self.record.tree_change == earlier.record.tree_change
     }
 
     /// The leases that are held or remembered.
@@ -347,18 +351,28 @@ impl Snapshot {
     /// What a write of another resource finds that changes this one too. It is judged by nothing of this resource, so it
     /// runs beside unclaimed writes and others of its kind. A claimed write would replace the change unseen.
     pub fn availability_to_touch(&self) -> Availability {
-        match (self.availability(), &self.record.claim, self.record.doubt) {
+        self.or_above(match (self.availability_by_own(), &self.record.claim, self.record.doubt) {
             (Availability::Busy { .. }, None, Some(doubt)) if self.now < doubt.until => {
                 Availability::InDoubt { until: doubt.until }
             }
             (Availability::Busy { .. }, None, _) => Availability::Free,
             (Availability::Busy { .. }, Some(claim), _) => Availability::Busy { deadline: claim.deadline },
             (other, ..) => other,
-        }
+        })
     }
 
     /// What a write finds when it tries to claim the resource.
     pub fn availability(&self) -> Availability {
+        self.or_above(self.availability_by_own())
+    }
+
+    /// What a write finds here, if it would find this without the trees around the resource.
+    fn or_above(&self, by_own: Availability) -> Availability {
+        self.above.filter(|_| by_own == Availability::Free).map_or(by_own, |above| above.availability)
+    }
+
+    /// The same, as far as the record of the resource itself tells.
+    pub fn availability_by_own(&self) -> Availability {
         let marks = self.record.marks();
         match (marks.clone().map(|mark| mark.deadline).max(), self.record.doubt) {
             _ if marks.clone().any(|mark| mark.deadline <= self.now) => Availability::Orphaned,

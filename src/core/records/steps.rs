@@ -152,6 +152,14 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     if !matches!(settlement.outcome, Outcome::NotApplied | Outcome::NotAppliedAsKnown) {
         take_ended_leases(&mut record, mark, snapshot.now);
     }
+    if let Some(trees) = &mut record.trees {
+        match settlement.outcome {
+            Outcome::NotApplied => trees.roots.clear(),
+            Outcome::NotAppliedAsKnown | Outcome::Applied | Outcome::Unclear => trees.end(Stamp::Itself),
+            // They are the trees of the doubt.
+            Outcome::Doubt => {}
+        }
+    }
     match settlement.outcome {
         Outcome::NotApplied => {}
         Outcome::NotAppliedAsKnown => record.known = None,
@@ -181,7 +189,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
 /// none.
 pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     let is_dead = |mark: &Mark| mark.deadline <= snapshot.now;
-    if snapshot.availability() != Availability::Orphaned {
+    if snapshot.availability_by_own() != Availability::Orphaned {
         return None;
     }
     let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
@@ -214,7 +222,7 @@ fn change_state(record: &mut Record, shown: Option<Shown>, end: Option<WriteEnd>
 
 /// Withdraws the DELETE that waits if it means one state: a write has changed that state, or may have. A DELETE of
 /// `removed` whose outcome is open is the same request, and is judged again by its conditions.
-fn withdraw_if_conditional(record: &mut Record, removed: Option<TargetName>) {
+pub(super) fn withdraw_if_conditional(record: &mut Record, removed: Option<TargetName>) {
     let stays = |delete: &PendingDelete| !delete.is_conditional() || removed == Some(delete.name);
     record.pending_delete = record.pending_delete.take().filter(|delete| stays(delete));
 }
@@ -236,10 +244,12 @@ fn take_ended_leases(record: &mut Record, mark: Mark, now: StoreTime) {
 /// Returns the record with an ended doubt resolved, and without forgotten leases or expired signs.
 fn without_past(snapshot: &Snapshot) -> Record {
     let mut record = snapshot.draft();
-    if record.doubt.is_some_and(|doubt| doubt.until <= snapshot.now) {
+    if let Some(doubt) = record.doubt.take_if(|doubt| doubt.until <= snapshot.now) {
         record.version = Stamp::At(snapshot.version());
-        record.doubt = None;
         record.known = None;
+        if let Some(trees) = &mut record.trees {
+            trees.end(doubt.version);
+        }
     }
     record.leases.retain(|lease| lease.is_remembered(snapshot.now));
     record.exclusive_awaited_until = record.exclusive_awaited_until.filter(|until| snapshot.now < *until);

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{
     Claim, Claims, MarkKind, Marked, Settled,
-    places::{Places, TouchedPlace},
+    places::{Places, Role, TouchedPlace},
 };
 use crate::{
     core::{
@@ -28,7 +28,9 @@ use crate::{
         records::{
             record::{Availability, Known, Mark, Snapshot},
             steps::Outcome,
+            trees::TreeRoot,
         },
+        resource::ResourceKey,
         tags::{bare_tags::Shown, told_dates::WriteEnd},
     },
     guard::request::Request,
@@ -51,6 +53,8 @@ struct OtherMarks {
     destination: Option<Claim>,
     /// The marks on the resources that the write touches.
     touched: Vec<Claim>,
+    /// The mark in the record of trees, if the write changes any.
+    trees: Option<Claim>,
 }
 
 /// The right of a write to its own resource, and to its destination.
@@ -62,6 +66,7 @@ struct Marks {
     own: Option<Claim>,
     destination: Option<Claim>,
     touched: Vec<Claim>,
+    trees: Option<Claim>,
 }
 
 /// The result of an attempt to mark all resources of a write. Except for the first, nothing is marked.
@@ -108,7 +113,7 @@ impl Held {
         for other in &touched {
             own.bounded_by(other);
         }
-        let others = Some(Box::new(OtherMarks { only_reads_own: false, destination: None, touched }));
+        let others = Some(Box::new(OtherMarks { only_reads_own: false, destination: None, touched, trees: None }));
         Some(Self { own, others })
     }
 
@@ -116,6 +121,28 @@ impl Held {
     pub(crate) fn apart(self) -> impl Iterator<Item = Self> {
         let others = self.others.map(|others| others.touched).unwrap_or_default();
         [self.own].into_iter().chain(others).map(|own| Self { own, others: None })
+    }
+
+    /// Whether one of the marks is on this resource.
+    pub(crate) fn is_on(&self, key: &ResourceKey) -> bool {
+        self.marks().any(|mark| mark.key() == key)
+    }
+
+    /// The trees that the write changes, or copies.
+    pub(crate) fn tree_roots(&self) -> &[TreeRoot] {
+        let trees = self.trees().and_then(|mark| mark.marked().record.trees.as_deref());
+        trees.map_or(&[], |trees| &trees.roots)
+    }
+
+    /// The marks on resources.
+    pub(super) fn marks(&self) -> impl Iterator<Item = &Claim> {
+        let others = self.others.iter().flat_map(|others| others.destination.iter().chain(&others.touched));
+        [&self.own].into_iter().chain(others)
+    }
+
+    /// The mark in the record of trees, if the write changes any.
+    pub(super) fn trees(&self) -> Option<&Claim> {
+        self.others.as_ref()?.trees.as_ref()
     }
 
     /// Takes the mark on the destination out, to be settled on its own.
@@ -141,10 +168,9 @@ impl Held {
         let Self { own, others } = self;
         let outcome = match others {
             Some(others) => {
-                let OtherMarks { only_reads_own, destination, touched } = *others;
+                let OtherMarks { only_reads_own, destination, touched, trees } = *others;
                 // Boxed, so that the futures of other writes stay small.
-                Box::pin(settle_all(destination, outcome, end)).await;
-                Box::pin(settle_all(touched, outcome, end)).await;
+                Box::pin(settle_all(destination.into_iter().chain(touched).chain(trees), outcome, end)).await;
                 if only_reads_own { outcome.of_what_is_read() } else { outcome }
             }
             None => outcome,
@@ -161,17 +187,24 @@ impl Claims {
         request: &Request,
         places: &mut Places,
         seen: &Sighting,
-        kind: MarkKind,
+        kind: MarkKind<'_>,
         standings: Standings,
     ) -> Result<Holding, StoreError> {
-        if places.is_single() {
-            return Ok(match self.mark(request, seen, kind, standings.0).await? {
+        let holding = if places.is_single() {
+            match self.mark(request, seen, kind, standings.0).await? {
                 Marked::Done(own) => Holding::Done(Held { own, others: None }),
                 Marked::Conflict(current) => Holding::Conflict(current),
                 Marked::Full => Holding::Full,
-            });
+            }
+        } else {
+            Box::pin(self.hold_all(request, places, seen, kind, standings)).await?
+        };
+        match holding {
+            Holding::Done(held) if self.records.trees_around(&request.key).is_some() => {
+                Box::pin(self.give_way_to_trees(held)).await
+            }
+            holding => Ok(holding),
         }
-        Box::pin(self.hold_all(request, places, seen, kind, standings)).await
     }
 
     /// Claims the resource of each of these writes, which are one: by its record, and in this order. Returns `None`, with
@@ -190,7 +223,11 @@ impl Claims {
                 }
             }
         }
-        Ok(Held::of_each(claims))
+        let Some(held) = Held::of_each(claims) else { return Ok(None) };
+        Ok(match self.give_way_to_trees(held).await? {
+            Holding::Done(held) => Some(held),
+            Holding::Conflict(_) | Holding::Full | Holding::Taken => None,
+        })
     }
 
     async fn hold_all(
@@ -198,23 +235,23 @@ impl Claims {
         request: &Request,
         places: &mut Places,
         seen: &Sighting,
-        kind: MarkKind,
+        kind: MarkKind<'_>,
         standings: Standings,
     ) -> Result<Holding, StoreError> {
         let mut marks = Marks::default();
         let held = self.mark_in_order(request, places, (seen, kind, standings), &mut marks).await;
-        let Marks { own, destination, touched } = marks;
+        let Marks { own, destination, touched, trees } = marks;
         match (held, own) {
             (Ok(None), Some(mut own)) => {
-                for mark in touched.iter().chain(&destination) {
+                for mark in touched.iter().chain(&destination).chain(&trees) {
                     own.bounded_by(mark);
                 }
                 let only_reads_own = request.only_reads_target();
-                let others = Some(Box::new(OtherMarks { only_reads_own, destination, touched }));
+                let others = Some(Box::new(OtherMarks { only_reads_own, destination, touched, trees }));
                 Ok(Holding::Done(Held { own, others }))
             }
             (held, own) => {
-                let own = own.into_iter().chain(destination);
+                let own = own.into_iter().chain(destination).chain(trees);
                 settle_all(touched.into_iter().chain(own), Outcome::NotApplied, None).await;
                 held.map(|why| why.unwrap_or(Holding::Taken))
             }
@@ -226,7 +263,7 @@ impl Claims {
         &self,
         request: &Request,
         places: &mut Places,
-        (seen, kind, (standing, at_destination)): (&Sighting, MarkKind, Standings),
+        (seen, kind, (standing, at_destination)): (&Sighting, MarkKind<'_>, Standings),
         marks: &mut Marks,
     ) -> Result<Option<Holding>, StoreError> {
         let why_not = |touching| match touching {
@@ -234,7 +271,8 @@ impl Claims {
             Touching::Full => Some(Holding::Full),
             Touching::Taken => Some(Holding::Taken),
         };
-        let before = self.touch_all((request, at_destination), &mut places.before, marks).await?;
+        let Places { before, after, trees, .. } = places;
+        let before = self.touch_all((request, at_destination, trees), before, marks).await?;
         if let Some(why) = why_not(before) {
             return Ok(Some(why));
         }
@@ -243,18 +281,18 @@ impl Claims {
             Marked::Conflict(current) => return Ok(Some(Holding::Conflict(current))),
             Marked::Full => return Ok(Some(Holding::Full)),
         }
-        self.touch_all((request, at_destination), &mut places.after, marks).await.map(why_not)
+        self.touch_all((request, at_destination, trees), after, marks).await.map(why_not)
     }
 
     async fn touch_all(
         &self,
-        (request, at_destination): (&Request, Option<Standing>),
+        (request, at_destination, trees): (&Request, Option<Standing>, &[TreeRoot]),
         places: &mut [TouchedPlace],
         marks: &mut Marks,
     ) -> Result<Touching, StoreError> {
         for touched in places {
             let Some(mut seen) = touched.seen.take() else { return Ok(Touching::Taken) };
-            if touched.is_destination {
+            if touched.role == Role::Destination {
                 // It was judged by this very record.
                 match self.mark_destination(request, &seen, at_destination).await? {
                     Some(mark) => marks.destination = Some(mark),
@@ -264,7 +302,12 @@ impl Claims {
             }
             loop {
                 let marking = Instant::now();
-                match self.mark_touched(request, touched.place.key(), &seen).await? {
+                let kind = if touched.role == Role::Trees { MarkKind::Trees(trees) } else { MarkKind::Touch };
+                match self.mark_other(request, touched.place.key(), &seen, kind).await? {
+                    Marked::Done(mark) if touched.role == Role::Trees => {
+                        marks.trees = Some(mark);
+                        break;
+                    }
                     Marked::Done(mark) => {
                         marks.touched.push(mark);
                         break;
@@ -273,7 +316,7 @@ impl Claims {
                     Marked::Conflict(current) => seen = Sighting { snapshot: *current, since: marking },
                 }
                 let snapshot = &seen.snapshot;
-                if touched.place.is_behind(snapshot) || snapshot.availability_to_touch() != Availability::Free {
+                if touched.place.is_behind(snapshot) || touched.availability(snapshot) != Availability::Free {
                     return Ok(Touching::Taken);
                 }
             }

@@ -17,6 +17,8 @@ use crate::{
             first_attempt::SentWrite,
             record::{Availability, Known, Mark, Snapshot},
             steps::{Outcome, Settlement, add_touch, add_unclaimed, claim, settle},
+            trees::TreeRoot,
+            under_trees::claim_trees,
         },
         resource::ResourceKey,
         tags::{bare_tags::Shown, told_dates::WriteEnd},
@@ -36,7 +38,7 @@ pub(crate) struct Marker {
 
 /// The kind of mark that a write makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MarkKind {
+pub(crate) enum MarkKind<'a> {
     /// The claim: the mark of the one write in flight.
     Claim,
     /// The mark of one of several unclaimed writes.
@@ -45,13 +47,15 @@ pub(crate) enum MarkKind {
     Touch,
     /// The claim in the record of a write that came with an idempotency key, which counts for this long after its end.
     Attempt(SentWrite, Duration),
+    /// The claim in the record of trees, for a write that changes these.
+    Trees(&'a [TreeRoot]),
 }
 
 /// The properties of a write that its mark and its settlement depend on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MarkIntent {
+pub(crate) struct MarkIntent<'a> {
     /// The kind of the mark.
-    pub(crate) kind: MarkKind,
+    pub(crate) kind: MarkKind<'a>,
     /// A moment before the record was read, by this process's own clock.
     pub(crate) since: Instant,
     /// The time from which the owner of the mark counts as dead.
@@ -117,7 +121,7 @@ impl Marker {
         &self,
         key: &ResourceKey,
         snapshot: &Snapshot,
-        intent: MarkIntent,
+        intent: MarkIntent<'_>,
     ) -> Result<Marked, StoreError> {
         let MarkIntent { kind, since, deadline, leaves_lease, removes, late_write_window } = intent;
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
@@ -127,10 +131,11 @@ impl Marker {
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
             MarkKind::Touch => add_touch(snapshot, mark),
             MarkKind::Attempt(sent, remembered_for) => attempt_steps::begin(snapshot, mark, sent, remembered_for),
+            MarkKind::Trees(roots) => claim_trees(snapshot, mark, roots),
         };
         let Some(next) = next else {
             let is_full = match kind {
-                MarkKind::Claim | MarkKind::Attempt(..) => false,
+                MarkKind::Claim | MarkKind::Attempt(..) | MarkKind::Trees(_) => false,
                 MarkKind::Unclaimed => true,
                 MarkKind::Touch => snapshot.availability_to_touch() == Availability::Free,
             };
@@ -160,6 +165,16 @@ impl Marker {
 }
 
 impl Claim {
+    /// The resource.
+    pub(crate) const fn key(&self) -> &ResourceKey {
+        &self.key
+    }
+
+    /// The record with the mark.
+    pub(crate) fn marked(&self) -> &Snapshot {
+        &self.marked
+    }
+
     /// Whether at least `needed` is left before others may take the owner of this mark for dead. The caller checks this
     /// directly before the first byte of the write (rule 7).
     ///

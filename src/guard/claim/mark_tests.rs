@@ -40,7 +40,7 @@ impl Fixture {
         Self { store, marker }
     }
 
-    async fn mark(&self, kind: MarkKind) -> Marked {
+    async fn mark(&self, kind: MarkKind<'_>) -> Marked {
         let since = Instant::now();
         let snapshot = self.store.look(&key()).await;
         let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));

@@ -31,6 +31,7 @@ use mark::Marker;
 use queue::Queues;
 use turn::PlaceInFront;
 
+mod beside_trees;
 pub(crate) mod held;
 pub(crate) mod mark;
 pub(crate) mod pending_mark;
@@ -106,7 +107,7 @@ impl Claims {
         &self,
         request: &Request,
         seen: &Sighting,
-        kind: MarkKind,
+        kind: MarkKind<'_>,
         standing: Standing,
     ) -> Result<Marked, StoreError> {
         let intent = MarkIntent {
@@ -134,14 +135,15 @@ impl Claims {
         }
     }
 
-    /// Marks a resource that a write touches besides its own.
-    pub(crate) async fn mark_touched(
+    /// Marks a resource that a write touches besides its own, or the record of the trees that it changes.
+    pub(crate) async fn mark_other(
         &self,
         request: &Request,
         key: &ResourceKey,
         seen: &Sighting,
+        kind: MarkKind<'_>,
     ) -> Result<Marked, StoreError> {
-        self.marker.mark(key, &seen.snapshot, intent(request, MarkKind::Touch, seen)).await
+        self.marker.mark(key, &seen.snapshot, intent(request, kind, seen)).await
     }
 
     /// Marks the record of a write that came with an idempotency key. Its deadline is after that of the mark that the
@@ -169,7 +171,7 @@ impl Claims {
         standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<(), Refusal> {
-        if take_over(snapshot).is_some() {
+        if snapshot.availability() == Availability::Orphaned {
             let taken = self.take_over_dead(&request.key, Some(snapshot.clone())).await;
             return taken.map(drop).map_err(|error| refusals::of_store(&error));
         }
@@ -183,6 +185,18 @@ impl Claims {
         key: &ResourceKey,
         snapshot: Option<Snapshot>,
     ) -> Result<Snapshot, StoreError> {
+        let snapshot = self.take_over_alone(key, snapshot).await?;
+        let of_tree = snapshot.above.filter(|above| above.availability == Availability::Orphaned);
+        match self.records.trees_around(key).filter(|_| of_tree.is_some()) {
+            Some(around) => {
+                self.take_over_alone(&around, None).await?;
+                self.records.read(key).await
+            }
+            None => Ok(snapshot),
+        }
+    }
+
+    async fn take_over_alone(&self, key: &ResourceKey, snapshot: Option<Snapshot>) -> Result<Snapshot, StoreError> {
         let Updated { snapshot, is_changed } = self.records.update(key, snapshot, take_over).await?;
         if is_changed {
             tracing::warn!(key = ?key, "the owner of a write in flight is gone, so the write is in doubt");
@@ -195,13 +209,16 @@ impl Claims {
 }
 
 /// Returns the intent of a mark on a resource that is not the writer's own: an ended lease on it belongs to others.
-fn intent(request: &Request, kind: MarkKind, seen: &Sighting) -> MarkIntent {
+fn intent<'a>(request: &Request, kind: MarkKind<'a>, seen: &Sighting) -> MarkIntent<'a> {
     let upstream = request.upstream();
     let (now, late_write_window) = (seen.snapshot.now, upstream.late_write_window);
     let deadline = deadline(now, upstream, request.rules());
     // The probes of the destination, for its verdict and its new state.
     let probes = request.destination().map_or(Duration::ZERO, |other| other.rules().probe.timeout);
     let deadline = deadline.plus(probes.saturating_mul(2));
+    // The writes below its trees.
+    let members = if request.may_change_tree() { request.rules().claim.max_wait } else { Duration::ZERO };
+    let deadline = deadline.plus(members);
     MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, removes: None, late_write_window }
 }
 

@@ -29,6 +29,7 @@ use crate::{
         records::{
             record::{Availability, Snapshot},
             steps::UNCLAIMED_MARKS_MAX,
+            trees::TreeRoot,
         },
         refusal::Refusal,
         resource::ResourceKey,
@@ -44,6 +45,8 @@ pub(crate) struct Places {
     /// The place in the line of the write's own resource.
     pub(crate) own: PlaceInFront,
     pub(super) after: Vec<TouchedPlace>,
+    /// The trees that the write changes.
+    pub(crate) trees: Vec<TreeRoot>,
 }
 
 /// A place in front of the line of a resource that the write touches, or of its destination.
@@ -51,8 +54,18 @@ pub(super) struct TouchedPlace {
     pub(super) place: PlaceInFront,
     /// The record as it was found free.
     pub(super) seen: Option<Sighting>,
-    /// Whether the write claims the resource, because it is its destination.
-    pub(super) is_destination: bool,
+    pub(super) role: Role,
+}
+
+/// What a resource is to a write that has another one as its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The write touches it.
+    Touched,
+    /// The write claims it, because it is its destination.
+    Destination,
+    /// The write claims it, because it is the record of the trees that the write changes.
+    Trees,
 }
 
 /// What a look at the other resources of a write has found.
@@ -68,7 +81,10 @@ pub(crate) enum Others {
 impl TouchedPlace {
     /// What the write finds here by this record.
     pub(super) fn availability(&self, snapshot: &Snapshot) -> Availability {
-        if self.is_destination { snapshot.availability() } else { snapshot.availability_to_touch() }
+        match self.role {
+            Role::Touched => snapshot.availability_to_touch(),
+            Role::Destination | Role::Trees => snapshot.availability(),
+        }
     }
 }
 
@@ -102,7 +118,7 @@ impl Places {
 
     /// The record of the destination as it was found free.
     pub(crate) fn destination(&self) -> Option<&Sighting> {
-        self.before.iter().chain(&self.after).find(|other| other.is_destination)?.seen.as_ref()
+        self.before.iter().chain(&self.after).find(|other| other.role == Role::Destination)?.seen.as_ref()
     }
 
     const fn part(&mut self, part: TouchedPart) -> &mut Vec<TouchedPlace> {
@@ -141,11 +157,12 @@ impl Claims {
     pub(crate) async fn stand_to_claim(
         &self,
         request: &Request,
-        touched: &[ResourceKey],
+        (touched, trees): (&[ResourceKey], Vec<TreeRoot>),
         end: Instant,
     ) -> Result<Places, Refusal> {
         let line_max = request.rules().claim.max_waiters;
-        self.stand_at_all(request, touched, (Member::Claim, line_max), end).await.map_err(refusals::of_turn)
+        let places = self.stand_at_all(request, (touched, trees), (Member::Claim, line_max), end);
+        places.await.map_err(refusals::of_turn)
     }
 
     /// Like [`stand_to_claim`](Self::stand_to_claim), but for an unclaimed write.
@@ -155,41 +172,41 @@ impl Claims {
         touched: &[ResourceKey],
         end: Instant,
     ) -> Result<Places, Refusal> {
-        let places = self.stand_at_all(request, touched, (Member::Passing, UNCLAIMED_MARKS_MAX), end);
+        let places = self.stand_at_all(request, (touched, Vec::new()), (Member::Passing, UNCLAIMED_MARKS_MAX), end);
         places.await.map_err(refusals::of_turn)
     }
 
     async fn stand_at_all(
         &self,
         request: &Request,
-        touched: &[ResourceKey],
+        (touched, trees): (&[ResourceKey], Vec<TreeRoot>),
         (member, line_max): (Member, usize),
         end: Instant,
     ) -> Result<Places, NoTurn> {
         let (own, client) = (&request.key, request.line_client());
-        let (before, after) = touched.split_at(touched.partition_point(|key| key > own));
+        let mut others: Vec<_> = touched.iter().cloned().map(|key| (key, Role::Touched, UNCLAIMED_MARKS_MAX)).collect();
         let destination = request.destination();
-        let (earlier, later) =
-            (destination.filter(|other| other.key > *own), destination.filter(|other| other.key < *own));
-        let before = self.stand_to_touch((before, earlier), client, end).await?;
+        others.extend(destination.map(|other| (other.key.clone(), Role::Destination, other.place.line_max())));
+        let around = self.records.trees_around(own).filter(|_| !trees.is_empty());
+        others.extend(around.map(|key| (key, Role::Trees, line_max)));
+        others.sort_unstable_by(|(one, ..), (other, ..)| other.cmp(one));
+        let (before, after) = others.split_at(others.partition_point(|(key, ..)| key > own));
+        let before = self.stand_at_others(before, client, end).await?;
         let own = self.stand(own, (member, client), line_max, end).await?;
-        Ok(Places { before, own, after: self.stand_to_touch((after, later), client, end).await? })
+        Ok(Places { before, own, after: self.stand_at_others(after, client, end).await?, trees })
     }
 
-    async fn stand_to_touch(
+    async fn stand_at_others(
         &self,
-        (touched, destination): (&[ResourceKey], Option<&Request>),
+        others: &[(ResourceKey, Role, usize)],
         client: LineClient,
         end: Instant,
     ) -> Result<Vec<TouchedPlace>, NoTurn> {
         let mut places = Vec::new();
-        let mut keys: Vec<_> = touched.iter().map(|key| (key, Member::Touch, UNCLAIMED_MARKS_MAX)).collect();
-        if let Some(Request { key, place, .. }) = destination {
-            keys.insert(keys.partition_point(|(other, ..)| *other > key), (key, Member::Claim, place.line_max()));
-        }
-        for (key, member, line_max) in keys {
-            let place = Box::pin(self.stand(key, (member, client), line_max, end)).await?;
-            places.push(TouchedPlace { place, seen: None, is_destination: member == Member::Claim });
+        for (key, role, line_max) in others {
+            let member = if *role == Role::Touched { Member::Touch } else { Member::Claim };
+            let place = Box::pin(self.stand(key, (member, client), *line_max, end)).await?;
+            places.push(TouchedPlace { place, seen: None, role: *role });
         }
         Ok(places)
     }
@@ -222,7 +239,9 @@ impl Claims {
             let snapshot = self.take_over_dead(touched.place.key(), None).await;
             let snapshot = snapshot.map_err(|error| refusals::of_store(&error))?;
             let availability = touched.availability(&snapshot);
-            if touched.is_destination && (touched.place.is_behind(&snapshot) || availability != Availability::Free) {
+            if touched.role == Role::Destination
+                && (touched.place.is_behind(&snapshot) || availability != Availability::Free)
+            {
                 return Ok(Others::DestinationBusy(Box::new(snapshot)));
             }
             if let Availability::InDoubt { until } = availability {
@@ -254,7 +273,9 @@ impl Claims {
     ) -> Result<(), Refusal> {
         self.may_write(snapshot)?;
         for part in [TouchedPart::Before, TouchedPart::After] {
-            let Some(index) = places.part(part).iter().position(|other| other.is_destination) else { continue };
+            let Some(index) = places.part(part).iter().position(|other| other.role == Role::Destination) else {
+                continue;
+            };
             let taken_down = places.take_down_after(part, index).await;
             taken_down.map_err(|error| refusals::of_store(&error))?;
             if let Some(other) = places.part(part).get_mut(index) {

@@ -80,7 +80,7 @@ impl Claims {
     }
 
     async fn wait_for_change(&self, request: &Request, snapshot: &Snapshot, wait: Duration) {
-        let change = timeout(wait, self.records.changed(&request.key, snapshot.revision));
+        let change = timeout(wait, self.records.changed(&request.key, snapshot, snapshot.revision));
         let _ = stream_info::waiting(change).await;
     }
 }

@@ -186,7 +186,7 @@ impl Claims {
         let ends = busy.into_iter().chain(snapshot.goes_before(standing.sign.owner));
         let wait = ends.min().map_or(Duration::ZERO, |until| snapshot.now.until(until));
         let wait = wait.min(left).min(SIGN_PAUSE);
-        let change = timeout(wait, self.records.changed(&standing.sign.key, revision));
+        let change = timeout(wait, self.records.changed(&standing.sign.key, snapshot, revision));
         let _ = stream_info::waiting(change).await;
         Ok(())
     }

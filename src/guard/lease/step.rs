@@ -9,7 +9,9 @@ use crate::{
     body::Client,
     core::{
         cause::Reason,
-        lease::{Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, step},
+        lease::{
+            Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, step, take_back,
+        },
         policy::{LeaseRules, TagSource},
         records::{
             record::{Record, Snapshot},
@@ -126,6 +128,7 @@ impl Leases {
                     let _place = self.reserve_place(request, rules, &snapshot, done)?;
                     let put = self.put_step(request, &snapshot, &action, record, done).await;
                     let (swapped, untold) = put.map_err(|error| refusals::of_lease_store(&error))?;
+                    let swapped = self.give_way_to_trees(request, &snapshot, (done, swapped)).await?;
                     if let Swapped::Done(snapshot) = swapped {
                         if let Some(standing) = &mut standing {
                             standing.step_aside();
@@ -180,7 +183,7 @@ impl Leases {
                 revision = signed.revision;
             }
         }
-        let _ = timeout(wait, records.changed(&request.key, revision)).await;
+        let _ = timeout(wait, records.changed(&request.key, snapshot, revision)).await;
         Ok(())
     }
 
@@ -203,6 +206,30 @@ impl Leases {
         let attempt = PendingMark::new(&self.knowledge.records, &request.key, tried, snapshot);
         let (swapped, made) = attempt.make(record).await?;
         Ok((swapped, (!grant.is_known).then(|| UntoldGrant::new(made))))
+    }
+
+    /// Takes a new lease back if a tree around its resource has changed since the step was judged, or is about to. Its client
+    /// steps again then.
+    async fn give_way_to_trees(
+        &self,
+        request: &Request,
+        before: &Snapshot,
+        (done, swapped): (Done, Swapped),
+    ) -> Result<Swapped, Halt> {
+        let (Done::Acquired { id, is_new: true, .. }, Swapped::Done(granted)) = (done, &swapped) else {
+            return Ok(swapped);
+        };
+        let is_clear = self.claims.is_clear_of_trees(&request.key, granted).await;
+        if is_clear == Ok(true) {
+            return Ok(swapped);
+        }
+        let grant = LostGrant { id, is_known: false };
+        let taken =
+            self.knowledge.records.update(&request.key, None, |current| take_back(grant, before, current)).await;
+        is_clear
+            .and(taken)
+            .map(|taken| Swapped::Conflict(taken.snapshot))
+            .map_err(|error| refusals::of_lease_store(&error).into())
     }
 
     /// Judges the preconditions of a lease operation, which demand that the resource has not changed.

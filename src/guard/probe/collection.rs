@@ -28,6 +28,7 @@ use crate::{
         },
         lease::Usage,
         policy::Collections,
+        records::trees::{TreeRoot, is_below},
         refusal::{Code, Refusal},
     },
     guard::{Halt, refusals, request::Request},
@@ -70,27 +71,39 @@ fn name(route: &Route) -> (String, String) {
 }
 
 impl Probes {
-    /// Refuses a request that could change resources below those that it names. Nothing of it was sent.
-    pub(crate) async fn refuse_change_of_members(&self, request: &Request) -> Result<(), Halt> {
-        let Some(destination) = request.destination() else { return self.refuse_removal_of_members(request).await };
+    /// Returns the collections that a request would change, or copy, with all below them. Refuses a request that would
+    /// change one where nothing keeps others away from the resources in it. Nothing of it was sent.
+    pub(crate) async fn changed_trees(&self, request: &Request) -> Result<Vec<TreeRoot>, Halt> {
+        let Some(destination) = request.destination() else {
+            let is_removed = self.removes_members(request).await?;
+            return if is_removed { as_trees(request, &[(request, false)], members_too) } else { Ok(Vec::new()) };
+        };
         let has_members = |request: &Request| request.route().may_hold_members && !request.rules().quirks.is_flat;
+        let both = [(request, request.only_reads_target()), (destination, false)];
         // The members of a collection arrive below the destination.
         if (has_members(request) || has_members(destination)) && self.is_collection(request).await? {
-            return Err(second_tree("it").into());
+            return as_trees(request, &both, || second_tree("it"));
         }
         if has_members(destination) && self.is_collection(destination).await? {
-            return Err(second_tree("its destination").into());
+            let [_, at_destination] = both;
+            return as_trees(request, &[at_destination], || second_tree("its destination"));
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
-    /// Refuses a request that could remove resources below its target. Nothing of it was sent.
+    /// Refuses a request that could remove resources below its target, where it may not. Nothing of it was sent.
     pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Halt> {
+        let may_be_removed = request.route().has_trees && request.rules().changes_trees();
+        if !may_be_removed && self.removes_members(request).await? { Err(members_too().into()) } else { Ok(()) }
+    }
+
+    /// Whether a request would remove resources below its target.
+    async fn removes_members(&self, request: &Request) -> Result<bool, Halt> {
         let may_remove = request.place.usages.contains(Usage::Delete)
             && request.route().may_hold_members
             && !request.rules().quirks.is_flat
             && !request.place.removes_tree;
-        if may_remove && self.is_collection(request).await? { Err(members_too().into()) } else { Ok(()) }
+        if may_remove { self.is_collection(request).await } else { Ok(false) }
     }
 
     /// Whether the target of a request is a collection.
@@ -227,11 +240,31 @@ impl Probes {
     }
 }
 
+/// The trees with these roots, each with whether it is only read.
+fn as_trees(
+    request: &Request,
+    roots: &[(&Request, bool)],
+    not_supported: impl Fn() -> Refusal,
+) -> Result<Vec<TreeRoot>, Halt> {
+    let changes_trees = |request: &Request| request.route().has_trees && request.rules().changes_trees();
+    if !roots.iter().all(|(root, _)| changes_trees(root)) {
+        return Err(not_supported().into());
+    }
+    if let Some(destination) = request.destination() {
+        let (source, destination) = (request.key.as_str(), destination.key.as_str());
+        if is_below(source, destination) || is_below(destination, source) {
+            return Err(into_itself().into());
+        }
+    }
+    let root = |(root, is_read): &(&Request, bool)| TreeRoot { key: root.key.as_str().into(), is_read: *is_read };
+    Ok(roots.iter().map(root).collect())
+}
+
 /// The refusal of a removal that would take other resources with it.
 fn members_too() -> Refusal {
     let detail = "the target is a collection, and its removal would also remove the resources in it, which no one has \
-                  judged: delete them one by one. An empty collection can be removed at the backend, or through a \
-                  route with policy = \"last-writer-wins\"";
+                  judged: delete them one by one. With collections = \"webdav\" on its route, this is one write of all of \
+                  them";
     Refusal::new(Code::NotSupported, detail)
 }
 
@@ -239,9 +272,15 @@ fn members_too() -> Refusal {
 fn second_tree(what: &str) -> Refusal {
     let detail = format!(
         "{what} is a collection, and the request would also change the resources in it, which no one has judged: copy or \
-         move them one by one"
+         move them one by one. With collections = \"webdav\" on its route, this is one write of all of them"
     );
     Refusal::new(Code::NotSupported, detail)
+}
+
+/// The refusal of a COPY or MOVE of a collection into itself, or onto one that it is in (RFC 4918 section 9.8.5).
+fn into_itself() -> Refusal {
+    let detail = "one of source and destination is a collection that holds the other: choose another name";
+    Refusal::new(Code::DestinationIsSource, detail)
 }
 
 /// The refusal if the backend does not show whether its resource is a collection.

@@ -15,9 +15,13 @@ use tokio::{
     sync::{Mutex, MutexGuard},
 };
 
-use super::{Asked, Fault, FaultyStore, When, message::read_request, transport::NotingTransport};
+use super::{
+    Asked, Fault, FaultyStore, When,
+    message::{head, read_request, type_of},
+    transport::NotingTransport,
+};
 use crate::{
-    config::Config,
+    config::{Config, Route},
     core::{
         http::{client_address::ClientAddress, readings::method::MethodReadings},
         policy::{GuardRules, TagSource},
@@ -61,6 +65,10 @@ impl Backend {
             let status = self.refusal.load(Ordering::Relaxed);
             if status != 0 && !head.contains("authorization: owner") {
                 stream.write_all(refused(status, head.starts_with("head ")).as_bytes()).await.unwrap();
+                continue;
+            }
+            if head.starts_with("propfind ") {
+                stream.write_all(type_of(&head).as_bytes()).await.unwrap();
                 continue;
             }
             let mut content = self.content.lock().await;
@@ -165,7 +173,9 @@ impl Fixture {
             answer_read: Mutex::default(),
             refusal: AtomicU16::new(0),
         });
+        let has_trees = guard.changes_trees();
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
+        let route = Route { may_hold_members: has_trees, has_trees, ..route };
         let mut config = config(vec![route]);
         config.store.timeout = Duration::from_millis(20);
         let serving = Arc::clone(&backend);
@@ -387,9 +397,4 @@ impl Fixture {
     pub(crate) async fn content(&self) -> String {
         String::from_utf8(self.backend.content.lock().await.clone()).unwrap()
     }
-}
-
-/// Returns the head of a request with these fields, and with content of this length.
-pub(super) fn head(path: &str, method: &Method, fields: &str, length: usize) -> Vec<u8> {
-    format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n").into_bytes()
 }

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::fixture::{Fixture, head};
+use super::{fixture::Fixture, message::head};
 use crate::{
     core::resource::ResourceKey,
     guard::{

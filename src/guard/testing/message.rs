@@ -1,5 +1,6 @@
 //! Requests, as the backend of the fixture reads them.
 
+use http::Method;
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
 /// Returns the head of the next request in lower case, and its body. Returns `None` at the end of the connection.
@@ -13,4 +14,16 @@ pub(super) async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
     Some((head, body))
+}
+
+/// The answer to a question for the type of a resource. What is named `folder` is a collection.
+pub(super) fn type_of(head: &str) -> String {
+    let is_folder = head.split(' ').nth(1).is_some_and(|target| target.ends_with("folder"));
+    let content = if is_folder { "<resourcetype><collection/></resourcetype>" } else { "<resourcetype/>" };
+    format!("HTTP/1.1 207 Multi-Status\r\nContent-Length: {}\r\n\r\n{content}", content.len())
+}
+
+/// Returns the head of a request with these fields, and with content of this length.
+pub(super) fn head(path: &str, method: &Method, fields: &str, length: usize) -> Vec<u8> {
+    format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n").into_bytes()
 }

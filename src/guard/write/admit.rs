@@ -7,10 +7,7 @@ use crate::{
     core::{
         cause::Reason,
         lease::Standing,
-        records::{
-            record::{Availability, Revision, Snapshot},
-            steps::Outcome,
-        },
+        records::record::{Availability, Revision, Snapshot},
         tags::coarse_tag::Spelling,
     },
     guard::{
@@ -110,7 +107,7 @@ impl Writes {
             let (judged, right) = match self.judge(request, snapshot, self.probes.judge(request, snapshot)).await {
                 Err(refused) if is_early => {
                     let current = self.read_for(request).await?;
-                    if current.snapshot.revision == snapshot.revision {
+                    if current.snapshot.is_that_of(snapshot) {
                         return Err(refused);
                     }
                     last = Some(current);
@@ -176,18 +173,6 @@ impl Writes {
             Others::Changed => Ok(false),
             Others::DestinationBusy(snapshot) => {
                 Box::pin(self.wait_for_destination(request, &snapshot, places, end)).await.map(|()| false)
-            }
-        }
-    }
-
-    /// Gives the claim back if the request would remove resources below its target.
-    pub(super) async fn spare_members(&self, request: &Request, claim: Held) -> Result<Held, Halt> {
-        // Boxed, so that the futures of other writes stay small.
-        match Box::pin(self.probes.refuse_change_of_members(request)).await {
-            Ok(()) => Ok(claim),
-            Err(refused) => {
-                claim.settle(Outcome::NotApplied, None).await;
-                Err(refused)
             }
         }
     }

@@ -6,9 +6,14 @@ use tokio::time::Instant;
 
 use super::{Writes, admit::Basis, send::end_of};
 use crate::{
-    core::records::{record::Snapshot, steps::Outcome},
+    core::{
+        records::{record::Snapshot, steps::Outcome},
+        refusal::{Code, Refusal},
+        tags::precondition::TagCondition,
+        verdict::excluded,
+    },
     guard::{
-        Halt,
+        Halt, TypeSeen,
         claim::{Held, places::Places},
         destination::refused_at_destination,
         refusals,
@@ -22,7 +27,24 @@ impl Writes {
     pub(super) async fn judge_destination(&self, destination: &Request, places: &Places) -> Result<Box<Basis>, Halt> {
         let snapshot = &places.destination().ok_or_else(refusals::unknown_state)?.snapshot;
         let judged = self.judge(destination, snapshot, self.probes.judge(destination, snapshot)).await;
+        let judged = match judged {
+            Err(Halt::Refused(refusal)) if refusal.code == Code::ValidatorUnavailable => {
+                Err(self.refused_by_collection(destination).await.unwrap_or(refusal).into())
+            }
+            judged => judged,
+        };
         Ok(Box::new(self.basis(destination, snapshot, judged.map_err(refused_at_destination)?)))
+    }
+
+    /// Returns the refusal of a destination that must not be replaced, if a collection is there. Few servers answer a GET
+    /// of one.
+    async fn refused_by_collection(&self, destination: &Request) -> Option<Refusal> {
+        let is_kept = destination.conditions.if_none_match == Some(TagCondition::Any);
+        if !is_kept || !destination.route().has_trees {
+            return None;
+        }
+        let seen = Box::pin(self.probes.type_of(destination)).await.ok()?;
+        (seen == Some(TypeSeen::Collection)).then(|| excluded(&destination.conditions))
     }
 
     /// Waits until the destination may be free. A client without rights does not learn that it is not.

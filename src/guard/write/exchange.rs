@@ -67,6 +67,9 @@ impl Writes {
             // Boxed, so that the futures of other writes stay small.
             Box::pin(self.settle_destination(destination, (claim, basis), (outcome, exchange.head()))).await;
         }
+        if outcome == Outcome::Applied && !claim.tree_roots().is_empty() {
+            Box::pin(self.end_leases_below(claim.tree_roots())).await;
+        }
         let Ok(whole) = whole else {
             claim.settle_shown(outcome, None, None, end).await;
             let (status, late_write_window) = (exchange.head().status.as_u16(), request.upstream().late_write_window);
@@ -87,7 +90,6 @@ impl Writes {
         attempt: &mut KeyedWrite,
     ) -> Result<Sent, Halt> {
         attempt.bound(&mut claim);
-        let claim = self.spare_members(request, claim).await?;
         let claim = self.complete(request, claim, &mut parts).await?;
         forward_conditions(&mut parts.main, request, basis)?;
         // What is written is the destination, if there is one.

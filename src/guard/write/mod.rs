@@ -20,6 +20,7 @@ use crate::{
 };
 use admit::Admission;
 use idempotency::{Beginning, KeyedWrite, Replays, WriteKey, key_of_write};
+use members::FoundBelow;
 use parts::Parts;
 use repeated::may_be_done;
 use touches::Related;
@@ -32,6 +33,7 @@ mod destination;
 mod exchange;
 pub(crate) mod idempotency;
 mod judge;
+mod members;
 pub(crate) mod method_in_form;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
@@ -163,25 +165,35 @@ impl Writes {
         let end = Instant::now() + request.rules().claim.max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
-        self.must_know_of_line(request, early.as_ref(), &touched).await?;
-        let mut places = self.claims.stand_to_claim(request, &touched, end).await?;
-        // A write that had its turn meanwhile has changed the record.
-        let early = early.filter(|_| !places.came_after_others());
-        // Taken only after the wait in line: a reload waits for all writes with a pass, but not for those in line.
-        let pass = request.pass().await?;
-        let admitted = match self.admit(request, early, &mut places, end).await {
-            Ok(Admission::Admitted(admitted)) => admitted,
-            Ok(Admission::Deferred(answer)) => return Ok(answer),
-            Err(refused) if may_be_done(request, &refused) => {
-                // Boxed, so that the futures of other writes stay small.
-                return Box::pin(self.answer_if_done(request, body, refused)).await;
-            }
-            Err(refused) => return Err(refused),
-        };
-        places.step_aside();
-        drop(step);
-        let answer = self.exchange_under_claim(request, *admitted, (parts, body), attempt).await;
-        drop((pass, places));
-        answer
+        let (mut early, mut trees) = (early, Vec::new());
+        loop {
+            self.must_know_of_line(request, early.as_ref(), &touched).await?;
+            let mut places = self.claims.stand_to_claim(request, (&touched, trees), end).await?;
+            // A write that had its turn meanwhile has changed the record.
+            let known = early.take().filter(|_| !places.came_after_others());
+            // Taken only after the wait in line: a reload waits for all writes with a pass, but not for those in line.
+            let pass = request.pass().await?;
+            let mut admitted = match self.admit(request, known, &mut places, end).await {
+                Ok(Admission::Admitted(admitted)) => admitted,
+                Ok(Admission::Deferred(answer)) => return Ok(answer),
+                Err(refused) if may_be_done(request, &refused) => {
+                    // Boxed, so that the futures of other writes stay small.
+                    return Box::pin(self.answer_if_done(request, body, refused)).await;
+                }
+                Err(refused) => return Err(refused),
+            };
+            places.step_aside();
+            admitted.claim = match self.hold_members(request, admitted.claim, &places.trees, end).await? {
+                FoundBelow::Held(claim) => claim,
+                FoundBelow::Of(found) => {
+                    trees = found;
+                    continue;
+                }
+            };
+            drop(step);
+            let answer = self.exchange_under_claim(request, *admitted, (parts, body), attempt).await;
+            drop((pass, places));
+            return answer;
+        }
     }
 }

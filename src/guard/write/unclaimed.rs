@@ -92,7 +92,11 @@ impl Writes {
             let since = Instant::now();
             let seen = Sighting { snapshot: self.knowledge.record(request).await?, since };
             let snapshot = &seen.snapshot;
-            if places.own.is_behind(snapshot) || snapshot.availability() == Availability::Orphaned {
+            if snapshot.above.is_some() {
+                self.claims.may_write(snapshot)?;
+            }
+            let must_wait = snapshot.above.is_some() || snapshot.availability() == Availability::Orphaned;
+            if places.own.is_behind(snapshot) || must_wait {
                 self.claims.wait_for_own(request, snapshot, places, end).await?;
                 continue;
             }

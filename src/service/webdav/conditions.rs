@@ -35,6 +35,7 @@ impl Service<'_> {
             return Err(false_condition().into());
         }
         submit(&mut dav.request, &own, &submitted);
+        dav.request.sender.lease_ids.clone_from(&submitted);
         if let (Some(destination), Some((_, there))) = (dav.request.destination_mut(), &there) {
             submit(destination, there, &submitted);
         }

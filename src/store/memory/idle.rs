@@ -164,10 +164,12 @@ pub(super) fn is_plain(record: &Record) -> bool {
         pending_delete,
         waiting,
         attempt,
+        tree_change,
+        trees,
     } = record;
     let is_unmarked = claim.is_none() && unclaimed.is_empty() && doubt.is_none() && waiting.is_empty();
     let is_unleased = leases.is_empty() && exclusive_awaited_until.is_none() && pending_delete.is_none();
-    let is_unlisted = recent_tags.is_none();
+    let is_unlisted = recent_tags.is_none() && trees.is_none() && *tree_change == Revision(0);
     is_unmarked && is_unleased && is_unlisted && attempt.is_none() && !matches!(bare_tags, BareTags::One(_))
 }
 

@@ -49,6 +49,7 @@ use crate::{
         records::{
             owed::Owed,
             record::{Record, Revision, Snapshot, Stamp},
+            trees::TreeRoot,
         },
         resource::ResourceKey,
         time::StoreTime,
@@ -291,6 +292,14 @@ impl<J: Journal> Store for MemoryStore<J> {
             if found.len() == limit {
                 break;
             }
+        }
+        Ok(found)
+    }
+
+    async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            found.extend(self.ended(shard).pinned_below(roots, limit - found.len(), self.clock.now()));
         }
         Ok(found)
     }

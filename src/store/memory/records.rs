@@ -17,7 +17,10 @@ use super::{
     room::RecordPlaces,
 };
 use crate::core::{
-    records::record::{Floor, Record, Revision, Snapshot},
+    records::{
+        record::{Floor, Record, Revision, Snapshot},
+        trees::TreeRoot,
+    },
     resource::ResourceKey,
     time::StoreTime,
 };
@@ -157,6 +160,12 @@ impl<J: Journal> RecordTable<J> {
             busy.or_else(|| self.idle.peek(key).map(|entry| entry.snapshot(now)))
         };
         page.into_iter().take(limit).filter_map(|key| Some((key.clone(), snapshot(key)?))).collect()
+    }
+
+    /// Returns records below these collections that are pinned.
+    pub(super) fn pinned_below(&self, roots: &[TreeRoot], limit: usize, now: StoreTime) -> Scanned {
+        let below = self.busy.iter().filter(|(key, _)| roots.iter().any(|root| root.is_above(key)));
+        below.take(limit).map(|(key, entry)| (key.clone(), entry.snapshot(now))).collect()
     }
 
     /// Puts a record in its place. A record that says no more than its absence is forgotten in the same step: its

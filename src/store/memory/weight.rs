@@ -12,6 +12,7 @@ use crate::core::{
         first_attempt::{FirstAttempt, KeptAnswer},
         pending_delete::{Condition, PendingDelete},
         record::{Known, Mark, Record, Revision, WaitingSign},
+        trees::{TreeChange, TreeRoot, Trees},
     },
     resource::ResourceKey,
     tags::{
@@ -51,6 +52,10 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     let delete = |delete: &PendingDelete| {
         size_of::<PendingDelete>() + delete.conditions.len() * size_of::<Condition>() + delete.bytes()
     };
+    let trees = |trees: &Trees| {
+        let (roots, changes) = (trees.roots.len(), trees.changes.len());
+        size_of::<Trees>() + roots * size_of::<TreeRoot>() + changes * size_of::<TreeChange>() + trees.bytes()
+    };
     let lists = [
         record.unclaimed.len() * size_of::<Mark>(),
         record.waiting.len() * size_of::<WaitingSign>(),
@@ -60,6 +65,7 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         record.leases.iter().map(lease).sum(),
         record.attempt.as_deref().map_or(0, attempt),
         record.pending_delete.as_deref().map_or(0, delete),
+        record.trees.as_deref().map_or(0, trees),
     ];
     let place = match is_plain(record) {
         true if has_other_known(record) => PLAIN_PLACE_BYTES + size_of::<IdleEntry>() + size_of::<Known>(),
@@ -119,7 +125,7 @@ mod tests {
         let weigh = |length: usize, record: &Record| weight(&ResourceKey::from_text(&"k".repeat(length)), record);
         let (plain, whole) = (Record::absent(Revision(0)), in_doubt());
         assert!((200..=224).contains(&weigh(24, &plain)), "{}: measure it again", weigh(24, &plain));
-        assert!((580..=664).contains(&weigh(24, &whole)), "{}: measure it again", weigh(24, &whole));
+        assert!((596..=680).contains(&weigh(24, &whole)), "{}: measure it again", weigh(24, &whole));
         assert_eq!(weigh(60_000, &plain) - weigh(0, &plain), 60_000);
     }
 
@@ -147,6 +153,13 @@ mod tests {
         let conditions = [("if-match".into(), (*b"1").into())].into();
         let delete = PendingDelete { host: (*b"docs.test").into(), target, name: TARGET, conditions };
         let pending_bytes = size_of::<PendingDelete>() + size_of::<Condition>() + 1_018;
+        let root = || "u:/a".into();
+        let trees = Trees {
+            roots: vec![TreeRoot { key: root(), is_read: false }],
+            changes: vec![TreeChange { root: root(), at: Stamp::Itself }],
+            ..Trees::default()
+        };
+        let trees_bytes = size_of::<Trees>() + size_of::<TreeRoot>() + size_of::<TreeChange>() + 8;
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
@@ -155,6 +168,7 @@ mod tests {
             (Record { attempt: Some(Box::new(attempt)), ..plain.clone() }, size_of::<FirstAttempt>() + 1_000),
             (Record { leases: shared.snapshot.draft().leases, ..plain.clone() }, 2 * size_of::<Lease>()),
             (Record { pending_delete: Some(Box::new(delete)), ..plain.clone() }, pending_bytes),
+            (Record { trees: Some(Box::new(trees)), ..plain.clone() }, trees_bytes),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {
             assert_eq!(weight(&key, &heavier) - plain_bytes, bytes as u64, "{heavier:?}");

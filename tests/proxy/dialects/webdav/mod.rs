@@ -1,6 +1,7 @@
 //! `WebDAV` clients in front of a server without locks.
 
 mod conditions;
+mod folders;
 mod litmus;
 mod locks;
 mod programs;

@@ -1,0 +1,112 @@
+//! The trees of an upstream: collections, each with all resources below it, and their last changes
+//! ([`under_trees`](super::under_trees)).
+
+use super::{
+    availability::Availability,
+    revision::{Revision, Stamp},
+};
+use crate::core::resource::ResourceKey;
+
+/// The maximum number of changes that are told apart. Each is compared with each resource that is read. The ones before
+/// count for all resources.
+pub const CHANGES_MAX: usize = 64;
+
+/// The maximum length of their roots together: every swap of the record copies them.
+pub const CHANGES_BYTES_MAX: usize = 16 * 1024;
+
+/// A collection with all below it, which a write changes or copies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TreeRoot {
+    /// The key of the collection.
+    pub key: Box<str>,
+    /// Whether the tree stays as it is: it is the source of a COPY.
+    pub is_read: bool,
+}
+
+/// The end of a write that has changed a tree, or may have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TreeChange {
+    /// The key of the collection.
+    pub root: Box<str>,
+    /// The moment.
+    pub at: Stamp,
+}
+
+/// What the store keeps of the trees of an upstream, in a record of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Trees {
+    /// The trees of the write whose claim or doubt is in the record.
+    pub roots: Vec<TreeRoot>,
+    /// The last changes, in their order.
+    pub changes: Vec<TreeChange>,
+    /// The last one of all changes before, which count for all resources. Zero if there was none.
+    pub changed_before: Stamp,
+}
+
+/// The write of a tree that is in the way of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeInTheWay {
+    /// What a write of the resource finds.
+    pub availability: Availability,
+    /// The revision of the record of trees.
+    pub seen: Revision,
+}
+
+impl TreeRoot {
+    /// Whether this resource is below the collection.
+    pub fn is_above(&self, key: &ResourceKey) -> bool {
+        is_below(key.as_str(), &self.key)
+    }
+}
+
+/// Whether a resource is below a collection. Both are named by their keys.
+pub fn is_below(key: &str, root: &str) -> bool {
+    let root = root.strip_suffix('/').unwrap_or(root);
+    key.strip_prefix(root).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
+}
+
+impl Default for Trees {
+    fn default() -> Self {
+        Self { roots: Vec::new(), changes: Vec::new(), changed_before: Stamp::At(Revision(0)) }
+    }
+}
+
+impl Trees {
+    /// Writes the record's own revision into it.
+    pub fn resolve(&mut self, own: Revision) {
+        let listed = self.changes.iter_mut().map(|change| &mut change.at);
+        for stamp in listed.chain([&mut self.changed_before]) {
+            *stamp = Stamp::At(stamp.resolve(own));
+        }
+    }
+
+    /// The bytes of the roots.
+    pub fn bytes(&self) -> usize {
+        let roots = self.roots.iter().map(|root| root.key.len());
+        roots.sum::<usize>() + self.changes_bytes()
+    }
+
+    /// Ends the write whose trees are in the record: those that it did not only read have changed at this moment.
+    pub(super) fn end(&mut self, at: Stamp) {
+        for TreeRoot { key, .. } in std::mem::take(&mut self.roots).into_iter().filter(|root| !root.is_read) {
+            // A later change of the same tree, or of one around it, says all that an earlier one does.
+            self.changes.retain(|change| change.root != key && !is_below(&change.root, &key));
+            self.changes.push(TreeChange { root: key, at });
+        }
+        while self.changes.len() > CHANGES_MAX || self.changes_bytes() > CHANGES_BYTES_MAX {
+            self.changed_before = self.changes.remove(0).at;
+        }
+    }
+
+    fn changes_bytes(&self) -> usize {
+        self.changes.iter().map(|change| change.root.len()).sum()
+    }
+
+    pub(super) fn covers(&self, key: &str) -> bool {
+        self.roots.iter().any(|root| is_below(key, &root.key))
+    }
+
+    pub(super) fn changes_below(&self, key: &str) -> bool {
+        self.roots.iter().any(|root| !root.is_read && is_below(key, &root.key))
+    }
+}

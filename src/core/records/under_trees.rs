@@ -1,0 +1,87 @@
+//! The writes of trees: each changes a collection together with all resources below it (DESIGN, section 3, rule 1).
+//!
+//! # Design
+//!
+//! *Why one record for all trees of an upstream?* Nobody can claim each resource below a collection: there may be a
+//! million of them, and new ones may come. So a write of a tree claims its own resource and one record that all writes
+//! below the same upstream look at. Two writes of trees there exclude each other.
+//!
+//! *How do a tree and its members exclude each other?* Each side publishes, then checks. The write of a tree claims the
+//! record of trees, and then looks for marks, doubts and leases below its roots. A write of a member makes its mark, and
+//! then looks at the record of trees again. Of two at the same time, one at least sees the other, and the member gives way.
+//!
+//! *How do members learn of a change?* The record lists the roots of the last changes. A resource below one of them counts
+//! as changed at that moment, whatever its own record says ([`under_trees`]). Its record notes the change with its next
+//! step, so that no step brings back what was known before.
+//!
+//! *Why are there two numbers in a member's record?* `touched` is also the end of steps that knew nothing of a change, such
+//! as that of a mark that gave way. `tree_change` is the last change that the record takes into account.
+
+use super::{
+    record::{Availability, Mark, Record, Revision, Snapshot, Stamp},
+    steps::{claim, withdraw_if_conditional},
+    trees::{TreeInTheWay, TreeRoot, is_below},
+};
+use crate::core::{tags::told_dates::FirstDate, time::StoreTime};
+
+/// What the record of trees tells of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// The last change of a tree around the resource. Zero if there was none.
+    pub change: Revision,
+    /// What a write of the resource finds, as far as trees are concerned.
+    pub availability: Availability,
+}
+
+/// Claims the record of trees for a write of these.
+pub fn claim_trees(snapshot: &Snapshot, mark: Mark, roots: &[TreeRoot]) -> Option<Record> {
+    let mut record = claim(snapshot, mark)?;
+    record.trees.get_or_insert_default().roots = roots.to_vec();
+    Some(record)
+}
+
+/// Returns what the record of trees tells of the resource with this key.
+pub fn cover(trees: &Snapshot, key: &str) -> Cover {
+    let free = Cover { change: Revision(0), availability: Availability::Free };
+    let Some(kept) = &trees.record.trees else { return free };
+    let listed = kept.changes.iter().filter(|change| is_below(key, &change.root)).map(|change| change.at);
+    // A write whose doubt is over counts as one that has ended then.
+    let doubt = trees.record.doubt.filter(|doubt| doubt.until <= trees.now && kept.changes_below(key));
+    let changes = listed.chain([kept.changed_before]).chain(doubt.map(|doubt| doubt.version));
+    Cover {
+        change: changes.map(|at| at.resolve(trees.revision)).max().unwrap_or_default(),
+        availability: if kept.covers(key) { trees.availability() } else { Availability::Free },
+    }
+}
+
+/// Returns a resource as it is under the trees around it, by their record. It counts as changed by the last change of one.
+#[must_use]
+pub fn under_trees(own: Snapshot, key: &str, trees: &Snapshot) -> Snapshot {
+    let Cover { change, availability } = cover(trees, key);
+    let in_the_way = TreeInTheWay { availability, seen: trees.revision };
+    let above = Some(in_the_way).filter(|above| above.availability != Availability::Free);
+    if change <= own.record.tree_change {
+        return Snapshot { above, ..own };
+    }
+    let mut record = own.draft();
+    take_change(&mut record, change, own.now);
+    Snapshot { record: record.into(), above, ..own }
+}
+
+/// Lets a record count as that of a resource whose last write has ended at this moment, and has told nothing.
+fn take_change(record: &mut Record, change: Revision, now: StoreTime) {
+    record.tree_change = change;
+    record.known = None;
+    record.bare_tags = std::mem::take(&mut record.bare_tags).changed(None);
+    record.first_date = FirstDate::NONE;
+    record.leases.retain(|lease| lease.state(now).is_held());
+    withdraw_if_conditional(record, None);
+    let doubt = record.doubt.as_mut().map(|doubt| &mut doubt.version);
+    for stamp in [&mut record.version, &mut record.touched].into_iter().chain(doubt) {
+        *stamp = Stamp::At(stamp.resolve(change).max(change));
+    }
+}
+
+#[cfg(test)]
+#[path = "under_trees_tests.rs"]
+mod tests;

@@ -1,0 +1,205 @@
+//! Writes of trees: what a DELETE, COPY or MOVE of a collection does at the backend, what is wrong with one that was
+//! applied, and settings about them.
+//!
+//! None names a state, so none can lose an update by itself. But no write of a member may act while a tree around it is
+//! under way, or replace what the tree has brought by the tag of what was there before (DESIGN, section 3, rules 1 and 2).
+
+use fastrand::Rng;
+use http::Method;
+use tokio::time::Instant;
+
+use crate::{
+    backend::{Backend, Change, Kind, Tags, resource_of, response},
+    generate::{options, remembers},
+    operation::{Manner, Operation},
+    options::{Guards, Options, Source},
+    process::Keeping,
+    run::{Setting, Step, config},
+    schedule::Faults,
+    world::{Inner, Response, Sent},
+};
+
+/// The two collections.
+const ROOTS: [&str; 2] = ["/tree", "/other"];
+
+/// The names of their members.
+const MEMBERS: [&str; 2] = ["1", "2"];
+
+/// Whether a target is one of the collections.
+pub fn is_root(target: &str) -> bool {
+    ROOTS.contains(&target)
+}
+
+/// The collection that a COPY or MOVE of this one leads to.
+pub fn other_root(target: &str) -> &'static str {
+    ROOTS[usize::from(target == ROOTS[0])]
+}
+
+/// Whether a resource is a member of the collection that this resource stands for.
+pub fn is_member(resource: &str, collection: &str) -> bool {
+    collection.ends_with(' ') && resource.starts_with(collection)
+}
+
+/// The answer to a question for the type of a target.
+pub fn type_of(target: &str) -> Response {
+    let collection = if is_root(target) { "<collection/>" } else { "" };
+    Response { body: format!("<resourcetype>{collection}</resourcetype>"), ..response(207) }
+}
+
+impl Sent {
+    /// Whether the request changes a whole collection.
+    pub fn changes_tree(&self) -> bool {
+        is_root(&self.target) && (self.method == Method::DELETE || self.destination.is_some())
+    }
+}
+
+impl Backend {
+    /// Acts on the write of a tree. Returns the members that it has changed.
+    fn change_tree(&mut self, sent: &Sent, second: u64) -> Vec<String> {
+        let member = |root: &str, name: &str| resource_of(&format!("{root}/{name}"));
+        let (by, kind, mut changed) = (sent.request, Kind::Replaced, Vec::new());
+        let mut put = |backend: &mut Self, name: String, (content, second): (Option<u32>, u64)| {
+            if content.is_some() || backend.resource(&name).content().is_some() {
+                backend.change(&name, Change { by, kind, content, metadata: None, second });
+                changed.push(name);
+            }
+        };
+        for name in MEMBERS {
+            let source = member(&sent.target, name);
+            let from = self.resource(&source);
+            if let Some(destination) = &sent.destination {
+                // What is moved keeps its modification time.
+                let moved = from.changes.last().map(|change| change.second).filter(|_| sent.method.as_str() == "MOVE");
+                put(self, member(destination, name), (from.content(), moved.unwrap_or(second)));
+            }
+            if sent.method.as_str() != "COPY" {
+                put(self, source, (None, second));
+            }
+        }
+        changed
+    }
+}
+
+impl Inner {
+    /// Lets the backend act on the write of a tree.
+    pub fn act_on_tree(&mut self, sent: &Sent, now: Instant, second: u64) -> Response {
+        let changed = self.backend.change_tree(sent, second);
+        let Some(number) = sent.request else { return response(204) };
+        self.ledger.requests[number].arrived = true;
+        self.ledger.requests[number].applied += 1;
+        let entry = self.ledger.requests[number].clone();
+        let is_leased = |name: &&String| {
+            let guards = self.ledger.guards_writes || self.ledger.guards_deletes;
+            let mut held = self.ledger.grants.iter().filter(|grant| grant.resource == **name && grant.is_held(now));
+            guards && held.any(|grant| grant.answered < entry.invoked)
+        };
+        let how = match changed.iter().find(is_leased) {
+            _ if entry.applied > 1 => Some(format!("request {number} was applied twice")),
+            Some(name) => Some(format!("request {number} changes {name}, which is leased")),
+            None => changed.iter().find_map(|name| self.acts_beside(name, number)),
+        };
+        if let Some(how) = how {
+            self.ledger.breaks(how);
+        }
+        response(204)
+    }
+}
+
+/// What clients do beside writing trees and using leases.
+const OPERATIONS: [Operation; 6] =
+    [Operation::Read, Operation::Put, Operation::Put, Operation::Create, Operation::Delete, Operation::Unless];
+
+const OF_TREES: [Operation; 4] = [Operation::Move, Operation::Move, Operation::Copy, Operation::Delete];
+
+/// Builds a setting from a seed: writes of two collections, beside writes, reads and leases of their members.
+pub fn setting(random: &mut Rng) -> Setting {
+    let keeping = match random.u32(..8) {
+        0 => Keeping::Disk,
+        1 | 2 => Keeping::Memory,
+        _ => Keeping::Shared,
+    };
+    let drawn = options(random, keeping);
+    let has_leases = random.u32(..3) == 0;
+    let source = [Source::Version, Source::Version, Source::Upstream, Source::Content][random.usize(..4)];
+    let exclusive = source == Source::Version || random.bool();
+    let options = Options {
+        source,
+        exclusive,
+        guards: Guards::Write,
+        leased: (has_leases, has_leases),
+        require: if random.bool() { "never" } else { "existing" },
+        judges: false,
+        idempotent: false,
+        shared: false,
+        required: false,
+        delete_pending: false,
+        item_touches_document: false,
+        document_touches_item: false,
+        tags: [Tags::Precise, Tags::Seconds, Tags::Alternating][random.usize(..3)],
+        ..drawn
+    };
+    let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
+    let clients = random.usize(2..4);
+    let mut steps = vec![Vec::new(); clients];
+    for number in 0..random.usize(3..7) {
+        let client = if number < clients { number } else { random.usize(..clients) };
+        let step = step(random, has_leases);
+        if step.operation.needs_tag() && !is_root(&step.target) && random.u32(..4) > 0 {
+            steps[client].push(Step { operation: Operation::Read, ..step.clone() });
+        }
+        steps[client].push(step);
+    }
+    let targets = ["/tree/1", "/other/1", "/tree/2"];
+    let read = |target: &str| Step { operation: Operation::Read, target: target.to_owned(), manner: Manner::default() };
+    let mut prologue: Vec<Vec<Step>> = vec![targets.map(read).to_vec(); clients];
+    for (place, target) in targets.into_iter().enumerate() {
+        if random.u32(..8) > 0 {
+            prologue[0].insert(place, Step { operation: Operation::Create, ..read(target) });
+        }
+    }
+    if has_leases && random.bool() {
+        let target = targets[random.usize(..targets.len())];
+        prologue[random.usize(..clients)].push(Step { operation: Operation::Acquire, ..read(target) });
+    }
+    Setting {
+        config: config(&options.text_of_trees()),
+        style: options.style(),
+        keeping,
+        remembers: remembers(random),
+        proxies,
+        successors: Vec::new(),
+        other: None,
+        reload_changes_tags: false,
+        prologue,
+        steps,
+        faults: Faults { left: random.u32(..4), kills: true, fails: true },
+        guards_reads: false,
+        guards_writes: true,
+        guards_deletes: true,
+        equal_content_is_one_state: options.source == Source::Content,
+        tags_are_versions: options.source == Source::Version,
+        has_metadata: false,
+        settled_reads: options.has_settled_reads(),
+        keeps_keys: false,
+        has_slow_owners: false,
+        have_leases_ended: false,
+    }
+}
+
+fn step(random: &mut Rng, has_leases: bool) -> Step {
+    let of_lease = [Operation::Acquire, Operation::Release];
+    let (operation, is_of_tree) = match random.u32(..6) {
+        0 if has_leases => (of_lease[random.usize(..2)], false),
+        0..3 => (OF_TREES[random.usize(..OF_TREES.len())], true),
+        _ => (OPERATIONS[random.usize(..OPERATIONS.len())], false),
+    };
+    let root = ROOTS[random.usize(..2)];
+    let target = if is_of_tree { root.to_owned() } else { format!("{root}/{}", MEMBERS[random.usize(..2)]) };
+    let manner = Manner {
+        is_conditional: random.bool(),
+        lasts: random.bool().then(|| random.u64(15..60)),
+        goes_elsewhere: random.u32(..4) == 0,
+        ..Manner::default()
+    };
+    Step { operation, target, manner }
+}
