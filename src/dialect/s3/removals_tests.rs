@@ -125,7 +125,7 @@ fn an_answer_tells_what_became_of_each_object() {
         outcomes(&list, StatusCode::OK, Some(result.as_bytes()))
     };
     let (a, version) = (named("a"), Removal { version: Some("1".into()), ..named("a") });
-    let one = |is_quiet, elements: &str| told(is_quiet, &[a.clone()], elements)[0];
+    let one = |is_quiet, elements: &str| told(is_quiet, std::slice::from_ref(&a), elements)[0];
     assert_eq!(one(false, "<Deleted><Key>a</Key></Deleted>"), Outcome::Applied);
     assert_eq!(one(false, "<Deleted><Key>a</Key><DeleteMarker>true</DeleteMarker></Deleted>"), Outcome::Applied);
     assert_eq!((one(false, ""), one(true, "")), (Outcome::Unclear, Outcome::Applied));

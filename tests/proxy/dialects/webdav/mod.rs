@@ -4,6 +4,7 @@ mod conditions;
 mod folders;
 mod litmus;
 mod locks;
+mod mounts;
 mod programs;
 mod properties;
 mod sequences;
