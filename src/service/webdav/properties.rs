@@ -149,7 +149,7 @@ impl Teller {
             ListPiece::Element(element) => element,
         };
         let Some(response) = MultistatusResponse::read(root, element)? else {
-            return Ok(element.to_vec());
+            return Ok(element.clone());
         };
         let facts = self.facts(&response).await;
         Ok(response.with(self.question, &facts).into_bytes())
