@@ -26,7 +26,7 @@ pub(crate) const DEFAULT_PREFIX: &str = "/.leases";
 section! {
     fills LeaseRules of LeaseKeys given (defaults: Defaults) {
         /// The path below which the native dialect has the leases of resources.
-        prefix: String = Prefix(());
+        prefix: String = Prefix(DEFAULT_PREFIX);
         /// The operations that a lease keeps others from.
         guards: LeaseGuards = GuardedOperations(());
         /// Whose credentials decide who may lease a resource.
@@ -71,21 +71,20 @@ section! {
     }
 }
 
-/// The path below which the leases lie: in normal form, and never the root.
+/// The path below which the leases lie, or the watches: in normal form, and never the root.
 pub(super) struct Prefix;
 
 impl ValueKind<String> for Prefix {
     type Written = Option<Text>;
-    type Terms = ();
+    type Terms = &'static str;
 
-    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> String {
-        const HINT: &str = "write lease.prefix = \"/.leases\"";
-        let Some(value) = written else { return DEFAULT_PREFIX.to_owned() };
-        let text = value.get_ref();
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, default: &'static str) -> String {
+        let Some(value) = written else { return default.to_owned() };
+        let (text, hint) = (value.get_ref(), || format!("write {key} = {default:?}"));
         match normalize(text.as_bytes(), KeptInNames::NOTHING) {
-            Err(ambiguous) => check.hinted(value.span(), format!("{key} is {text:?}: {ambiguous}"), HINT),
+            Err(ambiguous) => check.hinted(value.span(), format!("{key} is {text:?}: {ambiguous}"), hint()),
             Ok(normal) if normal.as_str() == "/" => {
-                check.hinted(value.span(), format!("{key} is \"/\", where the resources themselves are"), HINT);
+                check.hinted(value.span(), format!("{key} is \"/\", where the resources themselves are"), hint());
             }
             Ok(normal) if normal.as_str() != text => {
                 let message = format!("{key} is {text:?}, which is not how ifmatch spells that path");
@@ -93,7 +92,7 @@ impl ValueKind<String> for Prefix {
             }
             Ok(_) => return text.clone(),
         }
-        DEFAULT_PREFIX.to_owned()
+        default.to_owned()
     }
 }
 

@@ -6,6 +6,7 @@ use http::{HeaderName, Method, header};
 
 use super::{
     kinds::{Count, Flag, List, OneOf, PlainName, Size, Table, Time},
+    lease::Prefix,
     lease_rules::LeaseTable,
     route_kinds::{
         LockSuffix, Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter,
@@ -30,6 +31,9 @@ use crate::core::{
     route::TouchTemplate,
     tags::{json::JsonPointer, version_source::VersionSource},
 };
+
+/// The default prefix of the URLs by which clients watch the resources of a route.
+const DEFAULT_WATCH_PREFIX: &str = "/.watch";
 
 /// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
 pub(super) const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
@@ -158,6 +162,12 @@ section! {
         store_method: StoreMethod = OneOf(defaults_of(dialect).store_method);
         /// The end of the paths of locks, for clients that lock a state by POST and DELETE.
         lock_suffix: Option<Box<str>> = LockSuffix(());
+        /// Whether clients may watch the resources.
+        watch: bool = Flag(false);
+        /// The path below which clients watch the resources.
+        watch_prefix: String = Prefix(DEFAULT_WATCH_PREFIX);
+        /// The longest time that a client may wait for one change.
+        watch_max_wait: Duration = Time(seconds(60)) in ZERO..=hours(1);
         /// Whether writes are recognised by their idempotency keys.
         idempotency: Idempotency = OneOf(Idempotency::Off);
         /// How long a success is replayed to retries.

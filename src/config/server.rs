@@ -62,6 +62,11 @@ section! {
         max_connections: usize = Count(10_000) in 1..=1_000_000, restart;
         /// The largest number of connections from one address.
         max_connections_per_client: usize = Count(1_000) in 1..=1_000_000, restart;
+        /// The largest number of resources that all clients together watch. By default, half of the connections are left
+        /// for other requests.
+        max_watches: usize = Count(max_connections / 2) in 0..=1_000_000;
+        /// The largest number of resources that the clients at one address watch.
+        max_watches_per_client: usize = Count(100) in 1..=1_000_000;
         /// The time limit for requests in flight after SIGTERM, and for writes that a reload waits for.
         shutdown_timeout: Duration = Time(seconds(10)) in ZERO..=hours(1);
         /// The socket on which `ifmatch reload` requests a reload.

@@ -21,4 +21,5 @@ pub mod shares;
 pub mod tags;
 pub mod time;
 pub mod verdict;
+pub mod watch;
 pub mod wire;

@@ -355,6 +355,12 @@ pub struct GuardRules {
     pub store_method: StoreMethod,
     /// The end of the paths of locks (`lock_suffix`), if they have paths of their own.
     pub lock_suffix: Option<Box<str>>,
+    /// Whether clients may watch the resources (`watch`).
+    pub watch: bool,
+    /// The path below which they do so: a normal path without a trailing slash.
+    pub watch_prefix: String,
+    /// The longest time that a client may wait for one change of a resource, if it asks for no stream.
+    pub watch_max_wait: Duration,
     /// The dialect of the route's clients.
     pub dialect: Dialect,
     /// The differences between that dialect and plain HTTP.

@@ -8,11 +8,11 @@ use pingora::{
     http::{RequestHeader, ResponseHeader},
 };
 
-use super::{local_answer::LocalAnswer, respond, session::ClientSession, unread, upload::ClientUpload};
+use super::{local_answer::LocalAnswer, respond, session::ClientSession, stream::stream, unread, upload::ClientUpload};
 use crate::{
     body::content_length,
     core::{policy::Dialect, records::idempotency::REPLAYED, refusal::Refusal},
-    guard::{Answer, Relayed, UntoldGrant},
+    guard::{Answer, Pieces, Relayed, UntoldGrant},
     telemetry::{Decision, access::AccessEntry},
     upstream::{
         Exchange, Failure,
@@ -24,6 +24,8 @@ use crate::{
 pub(crate) enum Outgoing {
     /// One that this proxy makes.
     Local(LocalAnswer),
+    /// One that this proxy makes piece by piece.
+    Lasting(Box<ResponseHeader>, Box<dyn Pieces>),
     /// One of the upstream.
     Relayed(Box<Relayed>),
     /// One of the upstream to an unguarded request, of which the rest may still come.
@@ -47,6 +49,10 @@ impl Outgoing {
                 entry.verdict = Some(Decision::Answered);
                 LocalAnswer::new(request, head, body)?
             }
+            Ok(Answer::Lasting(head, pieces)) => {
+                entry.verdict = Some(Decision::Answered);
+                return Ok(Self::Lasting(head, pieces));
+            }
             Ok(Answer::NotModified(head)) => {
                 entry.verdict = Some(Decision::NotModified);
                 LocalAnswer::new(request, head, None)?
@@ -64,6 +70,7 @@ impl Outgoing {
     pub(crate) async fn send(self, session: &mut ClientSession) -> pingora::Result<()> {
         match self {
             Self::Local(answer) => respond::respond(session, answer).await,
+            Self::Lasting(head, pieces) => stream(session, head, pieces).await,
             Self::Relayed(relayed) => relay(session, *relayed, false).await,
             Self::Forwarded(relayed) => relay(session, *relayed, true).await,
         }

@@ -83,15 +83,19 @@ impl Live {
         self.serving.load_full()
     }
 
-    /// Handles all requests that begin from now on with another generation.
+    /// Handles all requests that begin from now on with another generation. Answers that last end with theirs.
     pub fn replace(&self, serving: Serving) {
-        self.serving.store(Arc::new(serving));
+        let before = self.serving.swap(Arc::new(serving));
+        before.guards.end().come();
     }
 
-    /// Marks the process as ending: clients that wait for a lease are answered, and no connection is kept.
+    /// Marks the process as ending: clients that wait for a lease are answered, answers that last end, and no
+    /// connection is kept.
     pub fn end(&self) {
         self.ends.store(true, Ordering::SeqCst);
-        self.serving().guards.gates().iter().for_each(|gate| gate.cancel_waiters());
+        let serving = self.serving();
+        serving.guards.gates().iter().for_each(|gate| gate.cancel_waiters());
+        serving.guards.end().come();
     }
 
     /// Whether the process is ending.

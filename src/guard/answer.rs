@@ -6,6 +6,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use crate::{
     body::Client,
+    box_future::BoxFuture,
     config::Route,
     core::{
         policy::{GuardRules, TagSource},
@@ -26,10 +27,18 @@ pub enum Answer {
     Local(Box<ResponseHeader>, Option<Bytes>),
     /// A 304: the client's copy is current.
     NotModified(Box<ResponseHeader>),
+    /// An answer of ifmatch that lasts: its content is made piece by piece.
+    Lasting(Box<ResponseHeader>, Box<dyn Pieces>),
     /// The upstream's response or a part of it. Its head may have changed.
     Relayed(Box<Relayed>),
     /// A refusal whose client gets the current representation in place of a document.
     Current(Box<Refusal>, Box<Relayed>),
+}
+
+/// Content that is made while its client waits for it.
+pub trait Pieces: Send {
+    /// Waits for the next piece. `None` is the end. May be dropped and called again: no piece is lost.
+    fn next(&mut self) -> BoxFuture<'_, Option<Bytes>>;
 }
 
 /// Why a request is not carried out.
@@ -70,6 +79,11 @@ impl Answer {
         Self::Local(head_of(response.status, response.fields), response.body.map(Into::into))
     }
 
+    /// A response of ifmatch whose content is made piece by piece.
+    pub(crate) fn lasting(fields: HeaderMap, pieces: Box<dyn Pieces>) -> Self {
+        Self::Lasting(head_of(StatusCode::OK, fields), pieces)
+    }
+
     /// A response whose body was read up to some point ([`Relayed::read_so_far`]).
     pub(crate) async fn read_so_far(
         head: Box<ResponseHeader>,
@@ -84,7 +98,7 @@ impl Answer {
         let Some(mirror) = &rules.mirror_header else { return Ok(()) };
         match self {
             Self::Relayed(relayed) | Self::Current(_, relayed) => mirror_tag(&mut relayed.head, mirror),
-            Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
+            Self::Local(head, _) | Self::Lasting(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
         }
     }
 
@@ -93,7 +107,7 @@ impl Answer {
         match self {
             Self::Relayed(relayed) | Self::Current(_, relayed) => rewrite_references(&mut relayed.head, route, client),
             Self::NotModified(head) => rewrite_references(head, route, client),
-            Self::Local(..) => Ok(()),
+            Self::Local(..) | Self::Lasting(..) => Ok(()),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::{
         refusal::Refusal,
         tags::parts_hash::PartsHasher,
     },
-    routing::GuardedRequest,
+    routing::{Facet, GuardedRequest},
     upstream::{
         BufferedBody, Choice, Exchange, Transport, WantedPlace,
         fields::{request_head, response_head},
@@ -116,7 +116,7 @@ impl Cors {
                 self.origins.learn(&guarded.route, &request.headers, head);
                 expose(head, with_leases)?;
             }
-            Ok(Answer::Local(head, _)) => {
+            Ok(Answer::Local(head, _) | Answer::Lasting(head, _)) => {
                 let grant = self.grant(request, guarded, rules, true).await;
                 for (name, value) in &cors::own_answer(&grant, with_leases) {
                     head.insert_header(name.clone(), value.clone())?;
@@ -162,7 +162,7 @@ impl Cors {
         for name in [header::HOST, header::ORIGIN] {
             head.insert_header(name.clone(), request.headers.get(name)?.clone()).ok()?;
         }
-        let method = if guarded.is_lease { &Method::GET } else { &request.method };
+        let method = if guarded.facet != Facet::Resource { &Method::GET } else { &request.method };
         head.insert_header(header::ACCESS_CONTROL_REQUEST_METHOD, method.as_str()).ok()?;
         let head = request_head(&head, 0).ok()?;
         let upstream = &guarded.route.upstream;

@@ -131,7 +131,7 @@ impl Guard {
         }
         let door = self.writes.door(&Method::DELETE, &head, request.sender.address);
         let Door::Guarded(guarded) = door else { return Err(leads_elsewhere().into()) };
-        let rules = guarded.route.guard.as_ref().filter(|_| guarded.key == request.key && !guarded.is_lease);
+        let rules = guarded.route.guard.as_ref().filter(|_| guarded.key == request.key && !guarded.is_lease());
         let rules = rules.ok_or_else(leads_elsewhere)?;
         let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, false)?;
         let rules = GuardRules { require: Require::Never, idempotency: Idempotency::Off, ..GuardRules::clone(rules) };

@@ -16,7 +16,7 @@ use crate::{
     config::{self, Config},
     core::{policy::GuardRules, refusal::Refusal, time::StoreTime},
     dialect::Call,
-    drain::{Gates, new_gates},
+    drain::{End, Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
     store::{Records, Store},
     telemetry::{activity::Activity, metrics::watch},
@@ -41,9 +41,11 @@ mod services;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod viewer;
+mod watch_places;
+mod watcher;
 mod write;
 
-pub use answer::{Answer, Relayed};
+pub use answer::{Answer, Pieces, Relayed};
 pub(crate) use answer::{Halt, not_modified_head, remove_validators, while_client_waits};
 pub(crate) use knowledge::member_lines::PlaceInLine;
 pub(crate) use knowledge::responses::not_modified_fields;
@@ -60,6 +62,8 @@ pub(crate) use read::{
 pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
 pub(crate) use request::{Request, incoming, name_resource, remove_conditions, show_tags};
+pub(crate) use watch_places::WatchPlaces;
+pub(crate) use watcher::Watcher;
 pub(crate) use write::several::WrittenMembers;
 pub(crate) use write::touches::host;
 pub(crate) use write::{WriteContent, WrittenContent, checksums::check as check_checksums};
@@ -70,6 +74,8 @@ use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
 use probe::Probes;
 use read::Reads;
+use watch_places::{WatchCounts, WatchLimits};
+use watcher::WatchRooms;
 use write::{Writes, method_in_form::may_name_method};
 
 /// What the guard does for a request.
@@ -97,6 +103,10 @@ pub struct Guard {
     cors: Cors,
     exchanger: Arc<Exchanger>,
     gates: Gates,
+    watch_rooms: Arc<WatchRooms>,
+    watches: Arc<WatchCounts>,
+    watch_limits: WatchLimits,
+    end: End,
 }
 
 impl Guard {
@@ -135,7 +145,13 @@ impl Guard {
         let cors = Cors::new(Arc::clone(&exchanger), Arc::clone(&probes.origins), bodies.clone());
         let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.max_claim_waiters);
         let leases = Arc::new(leases);
+        let (knowledge_of_all, probes, claims_of_all) = leases.rooms();
+        let watch_rooms = WatchRooms { knowledge: knowledge_of_all, probes, claims: claims_of_all };
         Self {
+            watch_rooms: Arc::new(watch_rooms),
+            watches: Arc::default(),
+            watch_limits: WatchLimits::of(server),
+            end: End::default(),
             knowledge,
             claims,
             writes: Writes::new(Arc::clone(&leases), Arc::clone(&exchanger), table, bodies.clone()),
@@ -163,6 +179,10 @@ impl Guard {
             reads: self.reads.renewed(bodies),
             exchanger: Arc::clone(&self.exchanger),
             gates,
+            watch_rooms: Arc::clone(&self.watch_rooms),
+            watches: Arc::clone(&self.watches),
+            watch_limits: WatchLimits::of(&config.server),
+            end: End::default(),
         }
     }
 

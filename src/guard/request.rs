@@ -30,7 +30,7 @@ use crate::{
     },
     dialect::{Call, ForwardedHead, Grammar, Incoming, Intent, description::DescriptionUse, s3::Signature},
     drain::Gate,
-    routing::GuardedRequest,
+    routing::{Facet, GuardedRequest},
     upstream::{WantedPlace, fields::FieldsOfHead as _},
 };
 
@@ -314,12 +314,17 @@ pub(crate) fn incoming<'a>(head: &'a RequestHeader, guarded: &'a GuardedRequest)
     }
 }
 
-/// Sets the target by which the upstream knows the resource: without the prefix of leases, and with the route's path
+/// Sets the target by which the upstream knows the resource: without the prefix of leases or watches, and with the route's path
 /// mapping.
 pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
-    let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
-    if let (Some(rules), true) = (rules, guarded.is_lease) {
-        let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
+    let rules = guarded.route.guard.as_ref();
+    let prefix = rules.and_then(|rules| match guarded.facet {
+        Facet::Resource => None,
+        Facet::Lease => rules.lease.as_ref().map(|rules| &rules.prefix),
+        Facet::Watch => Some(&rules.watch_prefix),
+    });
+    if let Some(prefix) = prefix {
+        let target = head.raw_path().get(prefix.len()..).unwrap_or_default();
         let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
         head.set_raw_path(&target)?;
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Method, Version, header};
 
 use super::{
-    GuardedRequest,
+    Facet, GuardedRequest,
     table::{RoutingTable, TablePlace},
 };
 use crate::{
@@ -37,10 +37,11 @@ use crate::{
             },
             request_target::{KeptInNames, NormalPath, normalize, split_query},
         },
-        policy::{GuardRules, LeaseRules, MethodClass},
+        policy::{GuardRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::RouteMatch,
+        watch::names_in_query,
     },
 };
 
@@ -143,6 +144,16 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
             };
         }
     };
+    if path == normal.as_str().as_bytes()
+        && table.is_watch_prefix(&normal)
+        && let Some(first) = names_in_query(head.target).next()
+    {
+        // Each name is judged on its own, and the first one finds the route.
+        return match first {
+            Ok(name) => decide(table, &Head { target: &[path, &name].concat(), ..*head }),
+            Err(refusal) => refuse(None, refusal),
+        };
+    }
     let no_route = || match table.route_without_leases(head.host, &normal) {
         Some(route) => {
             let detail = format!("route {:?} offers no leases: they need policy = \"pessimistic\"", route.name);
@@ -151,9 +162,10 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
         None => Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches"),
     };
     let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
-    let (route_index, route, lease) = match table.place(found.index) {
+    let (route_index, route, prefix) = match table.place(found.index) {
         TablePlace::Resource(index, route) => (index, route, None),
-        TablePlace::Lease(index, route, rules) => (index, route, Some(rules)),
+        TablePlace::Lease(index, route, rules) => (index, route, Some((Facet::Lease, rules.prefix.as_str()))),
+        TablePlace::Watch(index, route, rules) => (index, route, Some((Facet::Watch, rules.watch_prefix.as_str()))),
         TablePlace::Nothing => return refuse(None, no_route()),
     };
     // A path in normal form is spelled like the route that it takes.
@@ -166,7 +178,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     if route.is_protected() && names_path(head.headers) {
         return refuse(Some(route_index), second_path());
     }
-    if lease.is_none() && !route.mapping.agrees(path, &normal) {
+    if prefix.is_none() && !route.mapping.agrees(path, &normal) {
         return refuse(Some(route_index), not_below(route));
     }
     if route.is_protected()
@@ -178,8 +190,8 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = TakenRoute { route_index, route, found: &found };
     let judged = check_kept(path, route.kept).and_then(|()| check_own_fields(guard, route, head));
-    let judged = judged.and_then(|()| match lease {
-        Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
+    let judged = judged.and_then(|()| match prefix {
+        Some(prefix) => judge_below_prefix(guard, prefix, &taken, &normal, head),
         None => judge(table, guard, &taken, &normal, head),
     });
     match judged {
@@ -230,19 +242,19 @@ fn judge(
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::TwoResources => {
             let (_, query) = split_query(head.target);
-            let mut request = taken.request((normal, query), methods, false, head)?;
+            let mut request = taken.request((normal, query), methods, Facet::Resource, head)?;
             request.destination = Some(destination::of_request(table, &request, head)?);
             return Ok(Door::Guarded(request));
         }
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // An operation that is on no list does not pass.
-        _ if guard.quirks.is_closed_list => return taken.guarded(normal, methods, false, head),
+        _ if guard.quirks.is_closed_list => return taken.guarded(normal, methods, Facet::Resource, head),
         // Its answer tells of the locks of this proxy.
         MethodClass::Unjudged if guard.quirks.has_locks && !guard.observe => {
-            return taken.guarded(normal, methods, false, head);
+            return taken.guarded(normal, methods, Facet::Resource, head);
         }
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
-            return taken.guarded(normal, methods, false, head);
+            return taken.guarded(normal, methods, Facet::Resource, head);
         }
         MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
         MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
@@ -250,37 +262,42 @@ fn judge(
     if guard.observe && head.headers.contains_key(header::UPGRADE) {
         return Ok(Door::Pass { route_index, upgrade: true });
     }
-    match taken.guarded(normal, methods, false, head)? {
+    match taken.guarded(normal, methods, Facet::Resource, head)? {
         Door::Guarded(request) if guard.websocket && is_websocket(head) => Ok(Door::Handshake(request)),
         door => Ok(door),
     }
 }
 
-/// Decides where a request for the lease of a resource goes: its path without the prefix is that of the resource.
-fn judge_lease(
+/// Decides where a request for the lease of a resource goes, or one to watch it: its path without the prefix is that of
+/// the resource.
+fn judge_below_prefix(
     guard: &GuardRules,
-    rules: &LeaseRules,
+    (facet, prefix): (Facet, &str),
     taken: &TakenRoute<'_>,
     normal: &NormalPath,
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
     let methods = MethodReadings::of(guard, head.method, head.headers, head.target)?;
-    let misspelled = || Refusal::new(Code::AmbiguousTarget, format!("spell the path's beginning as {}", rules.prefix));
+    let is_asked_about = *head.method == Method::OPTIONS && is_preflight(head.headers);
+    if facet == Facet::Watch && methods.judged != Method::GET && !is_asked_about {
+        return Err(Refusal::new(Code::MethodNotAllowed, "watch a resource with GET"));
+    }
+    let misspelled = || Refusal::new(Code::AmbiguousTarget, format!("spell the path's beginning as {prefix}"));
     let is_prefix = |beginning: &[u8]| {
-        let ignore_case = taken.route.upstream.ignore_case && beginning.eq_ignore_ascii_case(rules.prefix.as_bytes());
-        ignore_case || beginning == rules.prefix.as_bytes()
+        let ignore_case = taken.route.upstream.ignore_case && beginning.eq_ignore_ascii_case(prefix.as_bytes());
+        ignore_case || beginning == prefix.as_bytes()
     };
-    if !head.target.get(..rules.prefix.len()).is_some_and(is_prefix) {
+    if !head.target.get(..prefix.len()).is_some_and(is_prefix) {
         return Err(misspelled());
     }
-    let resource = normal.as_str().get(rules.prefix.len()..).filter(|path| !path.is_empty()).unwrap_or("/");
+    let resource = normal.as_str().get(prefix.len()..).filter(|path| !path.is_empty()).unwrap_or("/");
     let resource = normalize(resource.as_bytes(), KeptInNames::ALL).map_err(|_cause| misspelled())?;
-    let (path, _) = split_query(head.target.get(rules.prefix.len()..).unwrap_or_default());
+    let (path, _) = split_query(head.target.get(prefix.len()..).unwrap_or_default());
     let path = if path.is_empty() { b"/" } else { path };
     if !taken.route.mapping.agrees(path, &resource) {
         return Err(not_below(taken.route));
     }
-    taken.guarded(&resource, methods, true, head)
+    taken.guarded(&resource, methods, facet, head)
 }
 
 /// The route that a request took.
@@ -296,11 +313,11 @@ impl TakenRoute<'_> {
         &self,
         resource: &NormalPath,
         methods: MethodReadings,
-        is_lease: bool,
+        facet: Facet,
         head: &Head<'_>,
     ) -> Result<Door, Refusal> {
         let (_, query) = split_query(head.target);
-        self.request((resource, query), methods, is_lease, head).map(Door::Guarded)
+        self.request((resource, query), methods, facet, head).map(Door::Guarded)
     }
 
     /// The same for a resource of this path and query, without a destination.
@@ -308,7 +325,7 @@ impl TakenRoute<'_> {
         &self,
         (resource, query): (&NormalPath, Option<&[u8]>),
         methods: MethodReadings,
-        is_lease: bool,
+        facet: Facet,
         head: &Head<'_>,
     ) -> Result<GuardedRequest, Refusal> {
         let captures = &self.found.captures;
@@ -322,7 +339,7 @@ impl TakenRoute<'_> {
             .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
         let (client, forwarded_target, destination) = (head.client, None, None);
-        Ok(GuardedRequest { route, route_index, key, methods, forwarded_target, client, is_lease, destination })
+        Ok(GuardedRequest { route, route_index, key, methods, forwarded_target, client, facet, destination })
     }
 }
 

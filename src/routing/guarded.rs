@@ -21,6 +21,17 @@ pub struct GuardedDestination {
     pub target: Box<[u8]>,
 }
 
+/// One of the URLs of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Facet {
+    /// That of the resource itself.
+    Resource,
+    /// That of its lease, below `lease.prefix`.
+    Lease,
+    /// That by which clients watch it, below `watch_prefix`.
+    Watch,
+}
+
 /// A request on a guarded route.
 #[derive(Clone, Debug)]
 pub struct GuardedRequest {
@@ -36,17 +47,22 @@ pub struct GuardedRequest {
     pub forwarded_target: Option<Arc<[u8]>>,
     /// The address of the client, as far as a trusted proxy reports it.
     pub client: ClientAddress,
-    /// Whether the request is an operation on the lease of that resource, on the lease's own path.
-    pub is_lease: bool,
+    /// Which of the URLs of that resource the request has.
+    pub facet: Facet,
     /// The second resource that it changes, if it is a COPY or MOVE.
     pub destination: Option<Box<GuardedDestination>>,
 }
 
 impl GuardedRequest {
+    /// Whether the request is an operation on the lease of its resource, on the lease's own path.
+    pub fn is_lease(&self) -> bool {
+        self.facet == Facet::Lease
+    }
+
     /// The path of the resource that the body may name, if the request is a write in some reading. Servers give the bodies
     /// of unknown methods, and of DELETE, the meaning of a POST's.
     pub fn writes_to(&self) -> Option<&WritesTo> {
-        let is_write = !self.is_lease && self.methods.usages.changes();
+        let is_write = self.facet == Facet::Resource && self.methods.usages.changes();
         self.route.writes_to.as_ref().filter(|_| is_write)
     }
 }

@@ -8,4 +8,4 @@ mod guarded;
 mod query_name_tests;
 pub mod table;
 
-pub use guarded::{GuardedDestination, GuardedRequest, Tunnel};
+pub use guarded::{Facet, GuardedDestination, GuardedRequest, Tunnel};

@@ -1,12 +1,13 @@
-//! The table in which the door looks up requests: each route, and beside it the leases of its resources.
+//! The table in which the door looks up requests: each route, and beside it the leases and the watches of its resources.
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::guarded::Facet;
 use crate::{
     config::{DEFAULT_LEASE_PREFIX, Route},
     core::{
         http::request_target::{KeptInNames, NormalPath, normalize},
-        policy::LeaseRules,
+        policy::{GuardRules, LeaseRules},
         route::{HostPattern, PathPattern, RouteMatch, RouteTable},
     },
 };
@@ -18,8 +19,10 @@ pub enum TablePlace<'a> {
     Resource(usize, &'a Arc<Route>),
     /// The lease of a resource of a route, in the native dialect.
     Lease(usize, &'a Arc<Route>, &'a LeaseRules),
-    /// A path below the prefix of leases that names no lease. It must not reach anything behind the proxy: a client
-    /// that mistypes the lease of a resource would write to another one.
+    /// A resource of a route, to be watched.
+    Watch(usize, &'a Arc<Route>, &'a GuardRules),
+    /// A path below the prefix of leases or watches that names neither. It must not reach anything behind the proxy: a
+    /// client that mistypes the lease of a resource would write to another one.
     Nothing,
 }
 
@@ -28,8 +31,8 @@ pub enum TablePlace<'a> {
 pub struct RoutingTable {
     patterns: RouteTable,
     routes: Vec<Arc<Route>>,
-    /// The routes whose leases have their own paths, in the order of these paths among the patterns.
-    leased: Vec<usize>,
+    /// The routes whose leases or watches have paths of their own, in the order of these paths among the patterns.
+    prefixed: Vec<(usize, Facet)>,
 }
 
 impl RoutingTable {
@@ -37,12 +40,12 @@ impl RoutingTable {
     pub fn new(routes: &[Arc<Route>]) -> Self {
         let mut patterns: Vec<(HostPattern, PathPattern)> =
             routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
-        let (mut leased, mut prefixes) = (Vec::new(), BTreeMap::new());
+        let (mut prefixed, mut prefixes) = (Vec::new(), BTreeMap::new());
         for (index, route) in routes.iter().enumerate() {
-            // The configuration accepts only a prefix in normal form.
-            let prefix = lease_rules(route).and_then(|rules| normal_prefix(&rules.prefix));
-            if let Some(prefix) = prefix {
-                leased.push(index);
+            for (facet, prefix) in prefixes_of(route) {
+                // The configuration accepts only a prefix in normal form.
+                let Some(prefix) = normal_prefix(prefix) else { continue };
+                prefixed.push((index, facet));
                 patterns.push((route.host.clone(), route.path.under(&prefix)));
                 let place = (route.host.to_string(), prefix.as_str().to_owned());
                 let (_, _, in_any_case) = prefixes.entry(place).or_insert((route.host.clone(), prefix, false));
@@ -55,7 +58,7 @@ impl RoutingTable {
                 (host, if ignores_case { &in_any_case } else { &anything }.under(&prefix))
             }));
         }
-        Self { patterns: RouteTable::new(patterns), routes: routes.to_vec(), leased }
+        Self { patterns: RouteTable::new(patterns), routes: routes.to_vec(), prefixed }
     }
 
     /// Returns the routes, in the order of the file.
@@ -78,24 +81,34 @@ impl RoutingTable {
         if let Some(route) = self.routes.get(index) {
             return TablePlace::Resource(index, route);
         }
-        let leased = self.leased.get(index - self.routes.len()).and_then(|&route_index| {
+        let prefixed = self.prefixed.get(index - self.routes.len()).and_then(|&(route_index, facet)| {
             let route = self.routes.get(route_index)?;
-            Some(TablePlace::Lease(route_index, route, lease_rules(route)?))
+            Some(match facet {
+                Facet::Resource => TablePlace::Resource(route_index, route),
+                Facet::Lease => TablePlace::Lease(route_index, route, lease_rules(route)?),
+                Facet::Watch => TablePlace::Watch(route_index, route, route.guard.as_ref()?),
+            })
         });
-        leased.unwrap_or(TablePlace::Nothing)
+        prefixed.unwrap_or(TablePlace::Nothing)
+    }
+
+    /// Whether a path is a prefix of watches, under which a query can name several resources.
+    pub fn is_watch_prefix(&self, path: &NormalPath) -> bool {
+        let mut routes = self.prefixed.iter().filter_map(|&(index, _)| self.routes.get(index));
+        routes.any(|route| watch_rules(route).is_some_and(|rules| rules.watch_prefix == path.as_str()))
     }
 
     /// Returns the route of the resource that a lease target names, if it offers no leases. `path` takes no route
     /// itself.
     pub fn route_without_leases(&self, host: &str, path: &NormalPath) -> Option<&Route> {
-        let rules = self.leased.iter().filter_map(|&index| lease_rules(self.routes.get(index)?));
+        let rules = self.prefixed.iter().filter_map(|&(index, _)| lease_rules(self.routes.get(index)?));
         let mut prefixes = rules.map(|rules| rules.prefix.as_str()).chain([DEFAULT_LEASE_PREFIX]);
         let resource =
             prefixes.find_map(|prefix| path.as_str().strip_prefix(prefix).filter(|rest| rest.starts_with('/')))?;
         let resource = normal_prefix(resource)?;
         match self.place(self.find(host, &resource)?.index) {
             TablePlace::Resource(_, route) => Some(&**route).filter(|route| !offers_leases(route)),
-            TablePlace::Lease(..) | TablePlace::Nothing => None,
+            TablePlace::Lease(..) | TablePlace::Watch(..) | TablePlace::Nothing => None,
         }
     }
 }
@@ -107,6 +120,18 @@ fn offers_leases(route: &Route) -> bool {
 /// The rules of the leases of a route, if these have their own paths.
 fn lease_rules(route: &Route) -> Option<&LeaseRules> {
     route.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?.lease.as_ref()
+}
+
+/// The rules of a route whose resources can be watched.
+fn watch_rules(route: &Route) -> Option<&GuardRules> {
+    route.guard.as_deref().filter(|guard| guard.watch)
+}
+
+/// The prefixes of a route, each with what lies below it.
+fn prefixes_of(route: &Route) -> impl Iterator<Item = (Facet, &str)> {
+    let leases = lease_rules(route).map(|rules| (Facet::Lease, rules.prefix.as_str()));
+    let watches = watch_rules(route).map(|rules| (Facet::Watch, rules.watch_prefix.as_str()));
+    leases.into_iter().chain(watches)
 }
 
 fn normal_prefix(prefix: &str) -> Option<NormalPath> {

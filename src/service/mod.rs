@@ -4,6 +4,7 @@
 //! their own, and each takes one verb or several. The dialect of the route names its service
 //! ([`ServiceKind`]), and each service is a folder here.
 
+use http::Method;
 use pingora::http::RequestHeader;
 
 use crate::{
@@ -12,11 +13,12 @@ use crate::{
     core::{quirks::ServiceKind, refusal::Refusal},
     dialect::Intent,
     guard::{Answer, Guard, Halt, Verb, incoming, rules_of},
-    routing::GuardedRequest,
+    routing::{Facet, GuardedRequest},
 };
 
 mod azure_blob;
 mod current_state;
+mod head_alone;
 mod next_member;
 mod operation;
 mod restated;
@@ -24,6 +26,7 @@ mod s3;
 mod terraform;
 #[cfg(test)]
 mod toy;
+mod watch;
 mod webdav;
 
 use next_member::takes_member;
@@ -79,6 +82,9 @@ impl Service<'_> {
     }
 
     async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
+        if guarded.facet == Facet::Watch && guarded.methods.judged == Method::GET {
+            return Box::pin(self.answer_watch(client, guarded)).await;
+        }
         if restated::may_be_needed(&client.head().headers, guarded, rules_of(guarded)?) {
             // Boxed, so that the futures of other requests stay small.
             return Box::pin(self.answer_restated(client, guarded)).await;
@@ -88,10 +94,10 @@ impl Service<'_> {
 
     async fn answer_as_stated(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         let rules = rules_of(guarded)?;
-        let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, guarded.is_lease)?;
+        let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, guarded.is_lease())?;
         match rules.quirks.service {
             ServiceKind::Plain => {
-                let verb = verb(call.intent, guarded.is_lease);
+                let verb = verb(call.intent, guarded.is_lease());
                 let request = self.guard.request(client, guarded, rules, call)?;
                 match self.guard.serve(client, &request, verb).await {
                     Err(Halt::Refused(refusal)) if current_state::is_wanted(client, guarded, &refusal) => {

@@ -51,6 +51,7 @@ impl Service<'_> {
                 insert(&mut head, &fields)?;
                 Ok(Answer::Local(head, body))
             }
+            Ok(lasting @ Answer::Lasting(..)) => Ok(lasting),
             // A refusal gets its form when it is written.
             refused => refused,
         }
@@ -79,7 +80,7 @@ impl Service<'_> {
                 let blocks = JoinedBlocks { service: self, content: &call.content };
                 self.guard.serve(client, request, Verb::Write(Some(&blocks))).await
             }
-            intent => self.guard.serve(client, request, verb(intent, guarded.is_lease)).await,
+            intent => self.guard.serve(client, request, verb(intent, guarded.is_lease())).await,
         }
     }
 

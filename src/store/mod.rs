@@ -32,6 +32,7 @@ use crate::{
 pub mod census;
 pub mod disk;
 pub mod encoding;
+mod followed;
 pub mod memory;
 mod open;
 mod recent;
@@ -42,6 +43,7 @@ mod shared;
 #[path = "without_shared.rs"]
 mod shared;
 
+pub use followed::Follower;
 pub use open::{OpenError, Opened, PASSWORD_VARIABLE, open, owed};
 pub use recent::Sighting;
 pub use records::{Records, Updated};

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     Incarnation, Scanned, Store, StoreError, Swapped,
+    followed::Followed,
     recent::{Recent, Sighting},
 };
 use crate::{
@@ -51,6 +52,8 @@ pub struct Records {
     trees: Arc<ArcSwap<Vec<UpstreamTrees>>>,
     /// The greatest revision that was seen. Revisions grow through the whole store.
     newest: Arc<AtomicU64>,
+    /// The records that callers follow.
+    pub(super) followed: Arc<Followed>,
 }
 
 /// An upstream whose collections can be changed with all below them.
@@ -82,7 +85,7 @@ impl Records {
     /// Creates a client of a store whose operations take at most `timeout`.
     pub fn new(store: Arc<dyn Store>, timeout: Duration) -> Self {
         let recent = store.is_shared().then(|| Arc::new(Recent::new()));
-        Self { store, timeout, recent, trees: Arc::default(), newest: Arc::default() }
+        Self { store, timeout, recent, trees: Arc::default(), newest: Arc::default(), followed: Arc::default() }
     }
 
     /// Returns the number that distinguishes the versions of this store from those of any other.

@@ -22,4 +22,5 @@ mod stores;
 mod support;
 mod support_works;
 mod tls;
+mod watches;
 mod writes;

@@ -59,7 +59,7 @@ fn incoming<'a>(guarded: &'a GuardedRequest, request: &'a ExplainedRequest) -> I
 /// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
 fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let incoming = incoming(guarded, request);
-    let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
+    let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease()) {
         Ok(call) => call,
         Err(refusal) => return vec![("outcome", refused_in(guard, incoming, &refusal))],
     };
@@ -85,7 +85,7 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
 
 fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let (class, incoming) = (guard.class_of(&guarded.methods.judged), incoming(guarded, request));
-    let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease).ok();
+    let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease()).ok();
     if let Some(Call { intent: Intent::Lease, operation: Some(name), .. }) = call {
         return vec![("operation", name.to_owned()), ("outcome", LEASE_DECIDES.to_owned())];
     }
@@ -137,7 +137,7 @@ type RefusedWith = Box<(Refusal, &'static str)>;
 /// preconditions.
 fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>) -> Result<String, RefusedWith> {
     let plain = |refusal| Box::new((refusal, ""));
-    let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease).map_err(plain)?;
+    let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease()).map_err(plain)?;
     if call.intent == Intent::Lease {
         return Ok(LEASE_DECIDES.to_owned());
     }

@@ -1,6 +1,8 @@
 //! The keys of a guarded route.
 
-use super::{check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, states, tags};
+use super::{
+    check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, states, tags, watch,
+};
 use crate::{
     config::{Word, raw::Texts, route::CHANGING_METHODS, table::Section as _, written::Written},
     core::policy::{Dialect, GuardRules, Policy},
@@ -24,6 +26,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     tags::go_together(check, keys, &guard);
     metadata::suits_route(check, keys, &guard);
     states::suit_dialect(check, keys, &guard);
+    watch::refuse_unaskable(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     guard
 }

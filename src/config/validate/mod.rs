@@ -26,6 +26,7 @@ mod tls;
 mod touches;
 mod unseen;
 mod upstreams;
+mod watch;
 mod writes_to;
 
 use super::{
@@ -56,7 +57,7 @@ pub(super) fn validate(
     let routes = routes::routes(&mut check, file, &upstreams);
     let table = overlap::table(&routes);
     overlap::refuse(&mut check, &routes, &table);
-    overlap::refuse_taken_leases(&mut check, &routes, &table);
+    overlap::refuse_taken_prefixes(&mut check, &routes, &table);
     touches::refuse_unguarded(&mut check, &routes);
     writes_to::check(&mut check, &routes);
     members::check(&mut check, &routes);

@@ -49,48 +49,57 @@ fn refuse_pair(check: &mut Check<'_>, later: &Placed, earlier: &Placed, same: bo
     check.hinted(later.span.clone(), message, hint);
 }
 
-/// Reports routes whose lease requests, below their lease prefix, another route or its leases could take.
-pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed], table: &RouteTable) {
-    let leases = routes.iter().filter_map(LeasePrefix::of).collect::<Vec<_>>();
-    let of_leases = table_of(leases.iter().map(|lease| (&lease.route.host, &lease.path)));
-    for (index, lease) in leases.iter().enumerate() {
-        let overlapping = table.overlapping(&lease.route.host, &lease.path).into_iter();
-        for route in overlapping.filter_map(|other| routes.get(other)).filter(|route| lease.loses_to(route)) {
-            refuse_taken(check, lease, &format!("route {:?}", route.name), &route.path, route.span.start);
+/// Reports routes whose requests for leases, or to watch, another route or its leases or watches could take.
+pub(super) fn refuse_taken_prefixes(check: &mut Check<'_>, routes: &[Placed], table: &RouteTable) {
+    let prefixes = routes.iter().flat_map(Prefixed::all_of).collect::<Vec<_>>();
+    let of_prefixes = table_of(prefixes.iter().map(|prefixed| (&prefixed.route.host, &prefixed.path)));
+    for (index, prefixed) in prefixes.iter().enumerate() {
+        let overlapping = table.overlapping(&prefixed.route.host, &prefixed.path).into_iter();
+        for route in overlapping.filter_map(|other| routes.get(other)).filter(|route| prefixed.loses_to(route)) {
+            refuse_taken(check, prefixed, &format!("route {:?}", route.name), &route.path, route.span.start);
         }
-        let overlapping = of_leases.overlapping(&lease.route.host, &lease.path).into_iter();
-        let earlier = overlapping.take_while(|&other| other < index).filter_map(|other| leases.get(other));
-        for earlier in earlier.filter(|earlier| lease.could_be(earlier)) {
-            let other = format!("the leases of route {:?}", earlier.route.name);
-            refuse_taken(check, lease, &other, &earlier.path, earlier.route.span.start);
+        let overlapping = of_prefixes.overlapping(&prefixed.route.host, &prefixed.path).into_iter();
+        let earlier = overlapping.take_while(|&other| other < index).filter_map(|other| prefixes.get(other));
+        for earlier in earlier.filter(|earlier| prefixed.could_be(earlier)) {
+            let other = format!("the {} of route {:?}", earlier.what, earlier.route.name);
+            refuse_taken(check, prefixed, &other, &earlier.path, earlier.route.span.start);
         }
     }
 }
 
-fn refuse_taken(check: &mut Check<'_>, lease: &LeasePrefix<'_>, other: &str, path: &PathPattern, start: usize) {
-    let (name, line) = (&lease.route.name, check.source.line(start));
-    let message = format!("the leases of route {name:?} and {other} (line {line}) match common requests");
-    let hint = format!("they are {} and {path}; set another lease.prefix", lease.path);
-    check.hinted(lease.route.span.clone(), message, hint);
+fn refuse_taken(check: &mut Check<'_>, prefixed: &Prefixed<'_>, other: &str, path: &PathPattern, start: usize) {
+    let Prefixed { route, what, key, .. } = prefixed;
+    let (name, line) = (&route.name, check.source.line(start));
+    let message = format!("the {what} of route {name:?} and {other} (line {line}) match common requests");
+    let hint = format!("they are {} and {path}; set another {key}", prefixed.path);
+    check.hinted(route.span.clone(), message, hint);
 }
 
-/// The lease paths of a route whose leases have paths.
-struct LeasePrefix<'a> {
+/// The paths of the leases of a route, or of its watches.
+struct Prefixed<'a> {
     route: &'a Placed,
+    what: &'static str,
+    /// The key that sets the prefix.
+    key: &'static str,
     prefix: &'a str,
     path: PathPattern,
 }
 
-impl<'a> LeasePrefix<'a> {
-    fn of(route: &'a Placed) -> Option<Self> {
-        let guard = route.route.as_ref()?.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?;
-        let rules = guard.lease.as_ref()?;
-        let prefix = normalize(rules.prefix.as_bytes(), KeptInNames::NOTHING).ok()?;
-        Some(Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
+impl<'a> Prefixed<'a> {
+    fn all_of(route: &'a Placed) -> impl Iterator<Item = Self> {
+        let guard = || route.route.as_ref()?.guard.as_ref();
+        let leases = guard().filter(|guard| guard.quirks.leases_have_paths).and_then(|guard| guard.lease.as_ref());
+        let leases = leases.map(|rules| ("leases", "lease.prefix", rules.prefix.as_str()));
+        let watches = guard().filter(|guard| guard.watch);
+        let watches = watches.map(|guard| ("watches", "watch_prefix", guard.watch_prefix.as_str()));
+        leases.into_iter().chain(watches).filter_map(move |(what, key, prefix)| {
+            let normal = normalize(prefix.as_bytes(), KeptInNames::NOTHING).ok()?;
+            Some(Self { route, what, key, prefix, path: route.path.under(&normal) })
+        })
     }
 
-    /// Returns whether a route, possibly the leases' own, is not clearly wider than the lease paths. A route that takes
-    /// the resources themselves under a narrower host does not count: no leases are left there.
+    /// Returns whether a route, possibly the own one, is not clearly wider than these paths. A route that takes the
+    /// resources themselves under a narrower host does not count: nothing is left there.
     fn loses_to(&self, other: &Placed) -> bool {
         let (host, any) = (&self.route.host, &HostPattern::Any);
         let lost = !matches!(
@@ -102,10 +111,11 @@ impl<'a> LeasePrefix<'a> {
         lost && !takes_resources
     }
 
-    /// Returns whether one request could be meant for both. Under one prefix, leases differ as their routes do.
+    /// Returns whether one request could be meant for both. Under one prefix, leases differ as their routes do, and so do
+    /// watches.
     fn could_be(&self, other: &Self) -> bool {
         let lie = relation((&self.route.host, &self.path), (&other.route.host, &other.path));
-        self.prefix != other.prefix && lie != Relation::Disjoint
+        (self.prefix, self.what) != (other.prefix, other.what) && lie != Relation::Disjoint
     }
 }
 

@@ -39,6 +39,7 @@ mod step;
 mod take_back;
 mod target;
 mod usage;
+mod view;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -52,6 +53,7 @@ pub use step::{await_exclusive, break_leases, step};
 pub use take_back::{LostGrant, take_back};
 pub use target::TargetName;
 pub use usage::{Standing, Usage, Usages, UseDenied, judge_use};
+pub use view::{LeaseView, rounded_up};
 
 /// The name of a principal: a hash of its credentials.
 pub type PrincipalName = [u8; 16];

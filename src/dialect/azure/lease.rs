@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     core::{
-        lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, LeaseMode},
+        lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, LeaseMode, rounded_up},
         policy::LeaseRules,
         refusal::{Code, Refusal},
     },
-    dialect::native::{id_value, rounded_up},
+    dialect::native::id_value,
 };
 
 /// The longest time that a break can leave to the holder.

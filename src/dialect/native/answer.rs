@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use serde::Serialize;
 
 use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_STATE, LEASE_TIME};
 use crate::core::{
     http::preferences::PREFERENCE_APPLIED,
-    lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseMode, UseDenied},
+    lease::{Denied, Done, LeaseDuration, LeaseId, LeaseView, UseDenied, rounded_up},
     records::record::Snapshot,
     refusal::{Code, Refusal},
 };
@@ -44,9 +43,14 @@ pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {
         }
     };
     if waited {
-        fields.insert(PREFERENCE_APPLIED, HeaderValue::from_static("wait"));
+        fields.extend([applied_wait()]);
     }
     Response { status, fields, body: None }
+}
+
+/// Returns the field that tells a client that its preference to wait was applied.
+pub fn applied_wait() -> (HeaderName, HeaderValue) {
+    (PREFERENCE_APPLIED, HeaderValue::from_static("wait"))
 }
 
 /// Returns the fields that tell a client of its grant.
@@ -72,44 +76,13 @@ pub(in crate::dialect) fn id_value(id: LeaseId) -> HeaderValue {
     value
 }
 
-pub(in crate::dialect) fn rounded_up(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
-}
-
-/// The public view of a lease. It never contains the id.
-#[derive(Serialize)]
-struct View<'a> {
-    state: &'static str,
-    /// The number of clients that share the lease.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared_by: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remaining: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fence: Option<u64>,
-}
-
 /// Returns the answer to `GET`: of several leases, the one that lasts longest.
 pub fn show(snapshot: &Snapshot) -> Response {
-    let (state, lease) = (snapshot.lease_state(), snapshot.lease());
-    let held = lease.filter(|_| state.is_held());
-    let view = View {
-        state: state.word(),
-        shared_by: held.filter(|lease| lease.mode == LeaseMode::Shared).map(|_| snapshot.held_leases().count()),
-        duration: held.map(|lease| if lease.duration == LeaseDuration::Infinite { "infinite" } else { "fixed" }),
-        remaining: held.and_then(|lease| lease.remaining(snapshot.now)).map(rounded_up),
-        holder: held.and_then(|lease| lease.holder.as_ref()).map(HolderLabel::as_str),
-        fence: lease.map(|_| snapshot.fence().0),
-    };
     let mut fields = HeaderMap::new();
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // Serialising words and numbers cannot fail.
-    let body = serde_json::to_string(&view).unwrap_or_default();
+    let body = serde_json::to_string(&LeaseView::of(snapshot)).unwrap_or_default();
     Response { status: StatusCode::OK, fields, body: Some(body) }
 }
 

@@ -17,8 +17,8 @@ mod answer;
 mod call;
 mod read;
 
-pub use answer::{done, grant_fields, refuse, refuse_use, show, state_fields};
-pub(super) use answer::{id_value, rounded_up};
+pub(super) use answer::id_value;
+pub use answer::{applied_wait, done, grant_fields, refuse, refuse_use, show, state_fields};
 pub use call::{FACTS, Native, at_destination, call, problem};
 pub use read::{presented_id, presented_id_at_destination, read, read_on_get, wait};
 

@@ -21,7 +21,7 @@ use crate::{
         records::record::Snapshot,
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
-        tags::head_answer::Aim,
+        tags::{head_answer::Aim, validators::Representation},
     },
     guard::{Halt, request::Request},
     upstream::Exchange,
@@ -46,6 +46,18 @@ impl Probes {
                 Ok(())
             }
             Probed::Answer(exchange) => Err(self.upstreams_own(request, *exchange).await),
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Asks the upstream what the sender of a request may read. If it shows the sender nothing, fails with its own answer,
+    /// which is the same for what is not there.
+    pub(crate) async fn show(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Result<Representation, Halt> {
+        match self.probe(request, snapshot, aim).await {
+            Probed::Answer(exchange) | Probed::Current { missing: Some(exchange), .. } => {
+                Err(self.upstreams_own(request, *exchange).await)
+            }
+            Probed::Current { representation, .. } => Ok(representation),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
     }

@@ -179,7 +179,7 @@ impl Reads {
                 relayed.discard().await;
                 Ok(())
             }
-            Ok(Answer::NotModified(_) | Answer::Local(..) | Answer::Current(..)) => Ok(()),
+            Ok(Answer::NotModified(_) | Answer::Local(..) | Answer::Current(..) | Answer::Lasting(..)) => Ok(()),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::{
     },
     drain::{Gate, new_gates},
     guard::Guard,
-    routing::{GuardedDestination, GuardedRequest, table::RoutingTable},
+    routing::{Facet, GuardedDestination, GuardedRequest, table::RoutingTable},
     store::Store as _,
     telemetry::metrics::Gauged as _,
     testing::{self, config, guard, route},
@@ -41,6 +41,9 @@ pub(crate) const OWNER: &str = "Authorization: owner\r\n";
 
 /// The path of the lease operations on `/doc`.
 const LEASE: &str = "/.leases/doc";
+
+/// The path by which `/doc` is watched.
+const WATCH: &str = "/.watch/doc";
 
 /// Returns the whole answer to a read with this head, which is in lower case.
 type AnswerRead = fn(&str) -> String;
@@ -352,7 +355,11 @@ impl Fixture {
             key: ResourceKey::from_text(resource),
             forwarded_target: None,
             client: ClientAddress::Local,
-            is_lease: path.starts_with(LEASE),
+            facet: match path {
+                _ if path.starts_with(LEASE) => Facet::Lease,
+                _ if path.starts_with(WATCH) => Facet::Watch,
+                _ => Facet::Resource,
+            },
             destination: None,
         }
     }

@@ -22,7 +22,7 @@ use crate::{
 
 /// Whether the body of a request may name its method. Frameworks look for it in the form of a POST.
 pub(crate) fn may_name_method(client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
-    !guarded.is_lease
+    !guarded.is_lease()
         && guarded.methods.may_be(&[Method::POST])
         && may_be_form(&client.head().headers)
         && client.has_content()

@@ -68,7 +68,7 @@ impl Writes {
         let keeps = [Method::PUT, Method::PATCH].contains(&methods.judged) && !methods.may_be(&[Method::POST]);
         let method = if keeps { &methods.judged } else { &Method::PUT };
         match self.door(method, head, guarded.client) {
-            Door::Guarded(request) if !request.is_lease => {
+            Door::Guarded(request) if !request.is_lease() => {
                 Ok(Some(GuardedRequest { methods: request.methods.clone().joined(methods), ..request }))
             }
             Door::Refuse { refusal, .. } => Err(refusal),

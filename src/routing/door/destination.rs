@@ -26,7 +26,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     routing::{
-        GuardedDestination, GuardedRequest,
+        Facet, GuardedDestination, GuardedRequest,
         table::{RoutingTable, TablePlace},
     },
 };
@@ -59,7 +59,7 @@ pub(super) fn of_request(
     check_own_fields(guard, route, head)?;
     let methods = MethodReadings { judged: Method::PUT, others: Vec::new(), usages: Usage::Write.into() };
     let taken = TakenRoute { route_index, route, found: &found };
-    let request = taken.request((&normal, None), methods, false, head)?;
+    let request = taken.request((&normal, None), methods, Facet::Resource, head)?;
     if request.key == source.key {
         let detail = "Destination names the resource itself: choose another name";
         return Err(Refusal::new(Code::DestinationIsSource, detail));

@@ -15,54 +15,6 @@ use crate::{
     upstream::{Exchange, Failure},
 };
 
-/// A request without content whose client waits elsewhere.
-pub(crate) struct HeadAlone {
-    head: RequestHeader,
-    certificate: Option<Vec<u8>>,
-}
-
-impl HeadAlone {
-    /// Returns the request of a client, without its content.
-    pub(crate) fn of(client: &dyn Client) -> Self {
-        Self { head: client.head().clone(), certificate: client.certificate().map(<[u8]>::to_vec) }
-    }
-
-    /// Returns another request of the same client.
-    pub(crate) fn with(&self, head: RequestHeader) -> Self {
-        Self { head, certificate: self.certificate.clone() }
-    }
-}
-
-impl Client for HeadAlone {
-    fn head(&self) -> &RequestHeader {
-        &self.head
-    }
-
-    fn has_content(&mut self) -> bool {
-        false
-    }
-
-    fn certificate(&self) -> Option<&[u8]> {
-        self.certificate.as_deref()
-    }
-
-    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
-        Box::pin(std::future::pending())
-    }
-
-    fn has_gone(&mut self) -> bool {
-        false
-    }
-}
-
 /// The content of a response that is on its way.
 pub(crate) struct CopiedContent {
     /// A request that announces it.

@@ -17,7 +17,7 @@ use http::{Method, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::Instant;
 
-use super::copied_content::{CopiedContent, HeadAlone};
+use super::{super::head_alone::HeadAlone, copied_content::CopiedContent};
 use crate::{
     body::{Body, BoxFuture, Client},
     core::{
@@ -86,7 +86,7 @@ impl<'a> Copied<'a> {
         if guarded.route.upstream != target.route.upstream {
             return Err(copies.not_here(ELSEWHERE).into());
         }
-        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease)?;
+        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease())?;
         if call.intent != Intent::Read || !call.cuts_parts {
             return Err(copies.not_here(NO_BLOB).into());
         }
@@ -147,7 +147,7 @@ impl<'a> Copied<'a> {
         for (name, value) in described {
             head.insert_header(name, value)?;
         }
-        let mut call = rules.dialect.grammar().read(incoming(&head, target), rules, target.is_lease)?;
+        let mut call = rules.dialect.grammar().read(incoming(&head, target), rules, target.is_lease())?;
         if read.is_target {
             bind_to(&mut call, &read.head, copies)?;
         }
@@ -169,7 +169,9 @@ fn bind_to(call: &mut Call, read: &ResponseHeader, copies: &dyn CopyGrammar) -> 
 async fn shown(copies: &dyn CopyGrammar, answer: Answer) -> Result<Relayed, Halt> {
     let relayed = match answer {
         Answer::Relayed(relayed) => relayed,
-        Answer::NotModified(_) | Answer::Local(..) | Answer::Current(..) => return Err(copies.source_differs().into()),
+        Answer::NotModified(_) | Answer::Local(..) | Answer::Lasting(..) | Answer::Current(..) => {
+            return Err(copies.source_differs().into());
+        }
     };
     let refusal = match relayed.head.status {
         StatusCode::OK => return Ok(*relayed),

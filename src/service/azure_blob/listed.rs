@@ -78,7 +78,7 @@ impl Service<'_> {
         let Some(rules) = guarded.route.guard.as_ref().filter(|_| guarded.route.upstream == list.route.upstream) else {
             return Ok(Read::Hidden);
         };
-        let Ok(call) = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease) else {
+        let Ok(call) = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease()) else {
             return Ok(Read::Hidden);
         };
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };

@@ -46,7 +46,7 @@ impl Service<'_> {
             SentContent::Removals => return self.remove_listed(client, guarded, (rules, call)).await,
             _ => {}
         }
-        let verb = verb(call.intent, guarded.is_lease);
+        let verb = verb(call.intent, guarded.is_lease());
         let request = self.guard.request(client, guarded, rules, call)?;
         self.guard.serve(client, &request, verb).await
     }
@@ -66,7 +66,7 @@ impl Service<'_> {
             _ => return Err(not_judged().into()),
         };
         let rules = rules_of(&guarded)?;
-        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease)?;
+        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease())?;
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         let request = self.guard.request(&mut client, &guarded, rules, call)?;
         self.guard.may_be_read(&mut client, &request).await

@@ -98,7 +98,7 @@ impl Service<'_> {
                 Ok(false)
             }
             Ok(Answer::Relayed(relayed)) => Err(Halt::Denied(relayed)),
-            Ok(Answer::Local(..) | Answer::NotModified(_) | Answer::Current(..)) => Ok(false),
+            Ok(Answer::Local(..) | Answer::NotModified(_) | Answer::Lasting(..) | Answer::Current(..)) => Ok(false),
             Err(Halt::Refused(refusal)) if refusal.code == Code::PreconditionFailed => Ok(false),
             Err(halt) => Err(halt),
         }

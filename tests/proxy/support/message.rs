@@ -164,6 +164,19 @@ impl Reader {
         Ok(Headers::default())
     }
 
+    /// The next chunk of a body in the chunked coding; `None` at its end.
+    pub async fn read_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let size = self.chunk_size().await?;
+        if size == 0 {
+            self.trailers().await?;
+            return Ok(None);
+        }
+        let mut chunk = Vec::new();
+        self.pass_on(size, &mut |piece: &[u8]| chunk.extend(piece)).await?;
+        self.line().await?;
+        Ok(Some(chunk))
+    }
+
     async fn pass_on(&mut self, mut missing: usize, piece: &mut impl FnMut(&[u8])) -> io::Result<()> {
         while missing > 0 {
             if self.buffer.is_empty() && !self.fill().await? {

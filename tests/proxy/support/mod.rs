@@ -46,6 +46,7 @@ pub mod document;
 pub mod documents;
 #[path = "../../engines/mod.rs"]
 pub mod engines;
+pub mod events;
 pub mod frames;
 pub mod gate;
 pub mod h2c;

@@ -1,0 +1,136 @@
+//! What an observer of a resource sees: its state, and what has changed since (DESIGN, section 8, "Watch").
+//!
+//! # Design
+//!
+//! *What is a change of the content?* A new version of the resource. Every settled write makes one, and so does a doubt
+//! that is over. A write in flight makes none: it may still be refused. So an observer sees no state that is taken back.
+//! A version that came without a write, because an idle record was forgotten, is told too. It costs the client one read.
+//!
+//! *Why does an observer compare leases by their fences?* No other lease of the resource has the same one, and everybody
+//! may see it. The id is a secret.
+//!
+//! *Why is a renewal not part of the state?* Nothing but the remaining time differs, which changes all the time. An
+//! observer is told of a renewal, but one that comes back later need not be.
+
+mod leases;
+mod names;
+mod text;
+
+use std::time::Duration;
+
+use crate::core::{
+    records::record::{Revision, Snapshot},
+    tags::{entity_tag::EntityTag, parts_hash::PartsHasher},
+};
+
+pub use leases::LeaseChange;
+use leases::SeenLease;
+pub use names::{NAMES_MAX, names_in_query};
+pub use text::{
+    StateId, changed_event, denied_event, denied_json, lease_event, retry_text, state_event, state_json, state_tag,
+};
+
+/// What is known of the content of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// There is some, without a tag that a read would answer for certain.
+    Unknown,
+    /// A read would answer this tag.
+    Tagged(EntityTag),
+}
+
+impl Content {
+    /// The content with this tag, if it is known.
+    pub fn of(tag: Option<EntityTag>) -> Self {
+        tag.map_or(Self::Unknown, Self::Tagged)
+    }
+
+    /// The tag that a read would answer.
+    pub const fn tag(&self) -> Option<&EntityTag> {
+        match self {
+            Self::Tagged(tag) => Some(tag),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// What changed between two looks at a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Whether the content changed, or may have.
+    pub content: bool,
+    /// The steps of the leases, in the order of their fences.
+    pub leases: Vec<LeaseChange>,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        !self.content && self.leases.is_empty()
+    }
+}
+
+/// The state of a resource as its observer has seen it last.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    version: Revision,
+    /// The record that was looked at last.
+    revision: Revision,
+    content: Content,
+    leases: Vec<SeenLease>,
+}
+
+impl Observer {
+    /// An observer that sees this state first.
+    pub fn new(snapshot: &Snapshot, content: Content) -> Self {
+        let leases = leases::seen(snapshot);
+        Self { version: snapshot.version(), revision: snapshot.revision, content, leases }
+    }
+
+    /// Looks at the resource again, and returns what changed since the last look. A look at an older record changes
+    /// nothing.
+    pub fn look(&mut self, snapshot: &Snapshot, content: Content) -> Changes {
+        if snapshot.revision < self.revision {
+            return Changes::default();
+        }
+        let before = std::mem::replace(self, Self::new(snapshot, content));
+        let is_new = self.version != before.version;
+        if !is_new && self.content == Content::Unknown {
+            self.content = before.content.clone();
+        }
+        // Without a new version, only the tag that others have changed shows a change.
+        let has_new_tag = before.content != Content::Unknown && self.content != before.content;
+        Changes { content: is_new || has_new_tag, leases: leases::changes(&before.leases, &self.leases, snapshot) }
+    }
+
+    /// What is known of the content.
+    pub const fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Adds what tells this state from others. `by_tag`: whether the content can change without a new version.
+    fn add_to(&self, hasher: &mut PartsHasher, by_tag: bool) {
+        hasher.add(&self.version.0.to_le_bytes());
+        let tag = self.content.tag().filter(|_| by_tag).map(EntityTag::to_header_value);
+        hasher.add(tag.as_ref().map_or(b"", |tag| tag.as_bytes()));
+        for lease in &self.leases {
+            hasher.add(&lease.fence.0.to_le_bytes()).add(lease.state.word().as_bytes());
+        }
+    }
+}
+
+/// Returns the time after which a resource looks different without any change of its record.
+pub fn next_change(snapshot: &Snapshot) -> Option<Duration> {
+    let ends = snapshot.leases().flat_map(|lease| [lease.end(), lease.forgotten_from()]).flatten();
+    let moments = ends.chain(snapshot.record.doubt.map(|doubt| doubt.until));
+    moments.filter(|&moment| moment > snapshot.now).min().map(|moment| snapshot.now.until(moment))
+}
+
+/// Whether two looks at a record show every observer the same.
+pub fn looks_same(one: &Snapshot, other: &Snapshot) -> bool {
+    one.version() == other.version() && leases::seen(one) == leases::seen(other)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

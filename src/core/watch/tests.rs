@@ -1,0 +1,214 @@
+//! What observers see, over a model of a store with one record.
+
+use http::StatusCode;
+
+use super::{leases::LeaseChange::*, *};
+use crate::core::{
+    lease::{
+        Action, Standing, break_leases,
+        testing::{Resource, acquire, fixed, id, share},
+    },
+    records::steps::Outcome,
+};
+
+fn tagged(tag: &str) -> Content {
+    Content::of(EntityTag::strong(tag).ok())
+}
+
+/// A resource and its observer.
+struct Scene {
+    resource: Resource,
+    observer: Observer,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let resource = Resource::new();
+        let observer = Observer::new(&resource.snapshot, tagged("one"));
+        Self { resource, observer }
+    }
+
+    fn sees(&mut self, content: bool, leases: &[LeaseChange]) {
+        self.sees_with(Content::Unknown, content, leases);
+    }
+
+    #[track_caller]
+    fn sees_with(&mut self, of_record: Content, content: bool, leases: &[LeaseChange]) {
+        let changes = self.observer.look(&self.resource.snapshot, of_record);
+        assert_eq!(changes, Changes { content, leases: leases.to_vec() });
+    }
+
+    fn write(&mut self, outcome: Outcome) {
+        let write = self.resource.begin(Standing::Free);
+        // A write in flight may still be refused.
+        self.sees(false, &[]);
+        self.resource.end(write, outcome, false);
+    }
+
+    fn id(&self) -> StateId {
+        StateId::of(1, [(&b"/doc"[..], &self.observer, false)].into_iter())
+    }
+}
+
+/// An observer sees no state that is taken back.
+#[test]
+fn a_write_is_told_once_it_is_applied() {
+    let mut scene = Scene::new();
+    for refused in [Outcome::NotApplied, Outcome::NotAppliedAsKnown] {
+        scene.write(refused);
+        scene.sees(false, &[]);
+        assert_eq!(scene.observer.content(), &tagged("one"));
+    }
+    scene.write(Outcome::Applied);
+    scene.sees_with(tagged("two"), true, &[]);
+    scene.sees_with(tagged("two"), false, &[]);
+    scene.write(Outcome::Applied);
+    scene.sees(true, &[]);
+    assert_eq!(scene.observer.content(), &Content::Unknown, "the earlier tag is not told again");
+}
+
+#[test]
+fn a_write_in_doubt_is_told_when_the_doubt_is_over() {
+    let mut scene = Scene::new();
+    scene.write(Outcome::Doubt);
+    scene.sees(false, &[]);
+    assert_eq!(next_change(&scene.resource.snapshot), Some(Duration::from_secs(1)));
+    scene.resource.pass_seconds(1);
+    scene.sees(true, &[]);
+    assert_eq!(next_change(&scene.resource.snapshot), None);
+}
+
+#[test]
+fn each_step_of_a_lease_is_told() {
+    let mut scene = Scene::new();
+    scene.resource.must(acquire(Some(id(1)), fixed(30)));
+    scene.sees(false, &[Acquired]);
+    assert_eq!(next_change(&scene.resource.snapshot), Some(Duration::from_secs(30)));
+    scene.resource.pass_seconds(10);
+    scene.sees(false, &[]);
+    scene.resource.must(Action::Renew { id: id(1), duration: None });
+    scene.sees(false, &[Renewed]);
+    scene.resource.must(Action::Change { id: id(1), proposed: id(2) });
+    scene.sees(false, &[]);
+    scene.resource.must(Action::Release { id: id(2) });
+    scene.sees(false, &[Released]);
+    scene.resource.must(acquire(Some(id(3)), fixed(30)));
+    scene.sees(false, &[Acquired]);
+    scene.resource.pass_seconds(30);
+    scene.sees(false, &[Expired]);
+    scene.resource.must(Action::Renew { id: id(3), duration: None });
+    scene.sees(false, &[Acquired]);
+    let broken = break_leases(&scene.resource.snapshot, Duration::from_secs(5), None).expect("it is held");
+    scene.resource.swap(broken);
+    scene.sees(false, &[Breaking]);
+    scene.resource.pass_seconds(5);
+    scene.sees(false, &[Broken]);
+    scene.resource.pass_seconds(3_600);
+    scene.sees(false, &[]);
+}
+
+/// Whoever was busy finds the newest state, and how it came about as far as the record tells.
+#[test]
+fn steps_that_were_missed_are_told_by_their_ends() {
+    let mut scene = Scene::new();
+    scene.resource.must(acquire(Some(id(1)), fixed(30)));
+    scene.sees(false, &[Acquired]);
+    scene.resource.pass_seconds(31);
+    scene.resource.must(acquire(Some(id(2)), fixed(30)));
+    scene.sees(false, &[Expired, Acquired]);
+    scene.resource.must(Action::Release { id: id(2) });
+    scene.resource.must(acquire(Some(id(3)), fixed(30)));
+    scene.sees(false, &[Released, Acquired]);
+    scene.resource.must(Action::Release { id: id(3) });
+    scene.resource.must(acquire(Some(id(4)), fixed(30)));
+    scene.resource.must(Action::Release { id: id(4) });
+    scene.sees(false, &[Released]);
+}
+
+#[test]
+fn the_holders_of_a_shared_lease_come_and_go_one_by_one() {
+    let mut scene = Scene::new();
+    scene.resource.must(share(id(1), fixed(30)));
+    scene.resource.must(share(id(2), fixed(60)));
+    scene.sees(false, &[Acquired, Acquired]);
+    scene.resource.must(Action::Release { id: id(2) });
+    scene.sees(false, &[Released]);
+    scene.resource.pass_seconds(30);
+    scene.sees(false, &[Expired]);
+}
+
+/// A look at a record that is older than the last one.
+#[test]
+fn time_does_not_run_backwards() {
+    let mut scene = Scene::new();
+    let before = scene.resource.snapshot.clone();
+    scene.write(Outcome::Applied);
+    scene.sees(true, &[]);
+    let id = scene.id();
+    assert_eq!(scene.observer.look(&before, tagged("one")), Changes::default());
+    assert_eq!(scene.id(), id);
+}
+
+/// Others may write without a new version. Only a tag shows it.
+#[test]
+fn another_tag_of_the_same_version_is_a_change() {
+    let mut scene = Scene::new();
+    scene.sees_with(tagged("one"), false, &[]);
+    scene.sees_with(tagged("two"), true, &[]);
+    scene.sees(false, &[]);
+}
+
+#[test]
+fn states_have_names_that_change_with_what_is_seen() {
+    let mut scene = Scene::new();
+    let first = scene.id();
+    scene.write(Outcome::NotApplied);
+    scene.sees(false, &[]);
+    assert_eq!(scene.id(), first, "nothing is different");
+    let mut names = vec![first];
+    scene.write(Outcome::Applied);
+    scene.sees(true, &[]);
+    names.push(scene.id());
+    scene.resource.must(acquire(Some(id(1)), fixed(30)));
+    scene.sees(false, &[Acquired]);
+    names.push(scene.id());
+    scene.resource.pass_seconds(10);
+    scene.resource.must(Action::Renew { id: id(1), duration: None });
+    scene.sees(false, &[Renewed]);
+    assert_eq!(Some(&scene.id()), names.last(), "a renewal is no other state");
+    scene.resource.must(Action::Release { id: id(1) });
+    scene.sees(false, &[Released]);
+    assert_eq!(scene.id(), names[1], "the state before the lease");
+    names.push(StateId::of(2, [(&b"/doc"[..], &scene.observer, false)].into_iter()));
+    names.push(StateId::of(1, [(&b"/other"[..], &scene.observer, false)].into_iter()));
+    for (place, name) in names.iter().enumerate() {
+        assert!(!names[place + 1..].contains(name), "{place}");
+    }
+}
+
+/// Rule 11: no text has the id of a lease.
+#[test]
+fn events_tell_what_everybody_may_see() {
+    let mut scene = Scene::new();
+    scene.resource.must(acquire(Some(id(1)), fixed(30)));
+    scene.sees(false, &[Acquired]);
+    let (snapshot, id) = (&scene.resource.snapshot, scene.id());
+    let fence = snapshot.fence().0;
+    let lease = format!("\"state\":\"leased\",\"duration\":\"fixed\",\"remaining\":30,\"fence\":{fence}");
+    assert_eq!(
+        state_event("/a\"b", &tagged("one"), snapshot, Some(&id)),
+        format!(
+            "event: state\nid: {}\ndata: {{\"path\":\"/a\\\"b\",\"etag\":\"\\\"one\\\"\",\"lease\":{{{lease}}}}}\n\n",
+            id.as_str()
+        )
+    );
+    assert_eq!(
+        lease_event("/doc", Acquired, snapshot, None),
+        format!("event: lease\ndata: {{\"path\":\"/doc\",\"change\":\"acquired\",{lease}}}\n\n")
+    );
+    assert_eq!(changed_event("/doc", &Content::Unknown, None), "event: changed\ndata: {\"path\":\"/doc\"}\n\n");
+    assert_eq!(
+        denied_event("/doc", StatusCode::NOT_FOUND),
+        "event: denied\ndata: {\"path\":\"/doc\",\"status\":404}\n\n"
+    );
+}

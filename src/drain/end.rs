@@ -1,0 +1,45 @@
+//! The end of a generation of the configuration, or of the process, for answers that would last.
+
+use tokio::sync::watch;
+
+/// An end that comes once. A clone tells of the same end.
+#[derive(Clone, Debug)]
+pub struct End(watch::Sender<bool>);
+
+impl Default for End {
+    fn default() -> Self {
+        Self(watch::Sender::new(false))
+    }
+}
+
+impl End {
+    /// Makes it come.
+    pub fn come(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until it comes, or has come.
+    pub async fn wait(&self) {
+        // The sender lives as long as this.
+        let _ = self.0.subscribe().wait_for(|has_come| *has_come).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_of_the_end_and_so_is_whoever_comes_later() {
+        let end = End::default();
+        let other = end.clone();
+        let waiting = other.wait();
+        tokio::pin!(waiting);
+        assert!(waiting.as_mut().now_or_never().is_none());
+        end.come();
+        waiting.await;
+        other.wait().await;
+    }
+}

@@ -1,0 +1,133 @@
+//! One client that watches one resource, for as long as the upstream lets it read the resource.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{Guard, Halt, Request, claim::Claims, knowledge::Knowledge, probe::Probes, watch_places::WatchPlaces};
+use crate::{
+    core::{
+        http::client_address::ClientAddress,
+        lease::Usage,
+        policy::TagSource,
+        records::record::Snapshot,
+        refusal::Refusal,
+        tags::{entity_tag::EntityTag, head_answer::Aim, validators::Representation},
+        watch::Content,
+    },
+    drain::End,
+    store::Follower,
+};
+
+/// The least time between two questions to the upstream about the right of one client, if `identity_ttl` is shorter.
+const RIGHT_LASTS_MIN: Duration = Duration::from_secs(1);
+
+/// A client that watches a resource.
+pub(crate) struct Watcher {
+    request: Request,
+    follower: Follower,
+    rooms: Arc<WatchRooms>,
+    /// When the upstream is asked about the right of the client again.
+    right_until: Instant,
+}
+
+/// The rooms that all who watch look into.
+pub(super) struct WatchRooms {
+    pub(super) knowledge: Arc<Knowledge>,
+    pub(super) claims: Arc<Claims>,
+    pub(super) probes: Arc<Probes>,
+}
+
+impl Guard {
+    /// Lets the client of a request watch its resource, and returns the state that the client sees first. If the
+    /// upstream does not let it read the resource, fails with the upstream's own answer.
+    pub(crate) async fn watch(&self, request: Request) -> Result<(Watcher, Snapshot, Content), Halt> {
+        let rooms = Arc::clone(&self.watch_rooms);
+        let before = rooms.knowledge.record(&request).await?;
+        let asked = Instant::now();
+        let tag = match rooms.probes.show(&request, &before, Aim::Tag).await? {
+            Representation::Present(validators) => validators.tag,
+            Representation::Absent | Representation::Unknown => None,
+        };
+        let current = rooms.knowledge.record(&request).await?;
+        let is_current = current.touched() == before.touched() && rooms.may_tell_tag(&current);
+        let content = Content::of(tag.filter(|_| is_current));
+        let follower = rooms.knowledge.records.follow(&request.key, &current);
+        let right_until = asked + right_lasts(&request);
+        Ok((Watcher { request, follower, rooms, right_until }, current, content))
+    }
+
+    /// Returns places for so many resources that a client is about to watch.
+    pub(crate) fn watch_places(&self, client: ClientAddress, resources: usize) -> Result<WatchPlaces, Refusal> {
+        self.watches.take(client, resources, self.watch_limits)
+    }
+
+    /// Returns the end of this generation, at which watches end.
+    pub(crate) const fn end(&self) -> &End {
+        &self.end
+    }
+}
+
+impl Watcher {
+    /// Waits until the resource may look different than at the last [`look`](Self::look). May be dropped and called again.
+    pub(crate) async fn changed(&mut self) {
+        self.follower.changed().await;
+    }
+
+    /// Looks at the resource: at its record, and at what this tells of the content.
+    pub(crate) fn look(&mut self) -> (Snapshot, Content) {
+        let snapshot = self.follower.latest();
+        let content = Content::of(self.rooms.tag(&self.request, &snapshot));
+        (snapshot, content)
+    }
+
+    /// When the right of the client is to be proved again.
+    pub(crate) const fn right_until(&self) -> Instant {
+        self.right_until
+    }
+
+    /// Asks the upstream whether the client may still read the resource. If not, fails with the upstream's own answer.
+    pub(crate) async fn prove_right(&mut self) -> Result<(), Halt> {
+        let asked = Instant::now();
+        let snapshot = self.rooms.knowledge.record(&self.request).await?;
+        // Boxed, so that a client that waits holds little memory.
+        Box::pin(self.rooms.probes.show(&self.request, &snapshot, Aim::Right)).await?;
+        self.right_until = asked + right_lasts(&self.request);
+        Ok(())
+    }
+
+    /// Whether the content can change without a new version of the resource.
+    pub(crate) fn has_other_writers(&self) -> bool {
+        self.request.rules().other_writers
+    }
+
+    /// The number that tells the versions of this store from those of others.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.rooms.knowledge.records.incarnation().0
+    }
+}
+
+impl WatchRooms {
+    /// Returns the tag that a read of this client would answer, as far as the record tells (rule 2).
+    fn tag(&self, request: &Request, snapshot: &Snapshot) -> Option<EntityTag> {
+        if request.rules().other_writers || !self.may_tell_tag(snapshot) {
+            return None;
+        }
+        if request.rules().etag == TagSource::Version {
+            return self.knowledge.version_tag(request, snapshot, &[]);
+        }
+        let known = snapshot.known().filter(|known| known.variant == request.variant())?;
+        let Representation::Present(validators) = &known.representation else { return None };
+        self.knowledge.spelling(request, Some(snapshot)).issued(validators.tag.as_ref()?)
+    }
+
+    /// Whether a read could answer with the tag of this state: no write is changing it, and no lease keeps readers away.
+    fn may_tell_tag(&self, snapshot: &Snapshot) -> bool {
+        let is_leased = snapshot.held_leases().any(|lease| lease.guards.covers(Usage::Read));
+        snapshot.has_no_pending_writes() && !is_leased && self.claims.may_begin(snapshot).is_ok()
+    }
+}
+
+fn right_lasts(request: &Request) -> Duration {
+    request.rules().identity_ttl.max(RIGHT_LASTS_MIN)
+}

@@ -1,0 +1,189 @@
+//! The stream of events of one client.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::select_all;
+use http::StatusCode;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Watched, fields_of_state, state_id};
+use crate::{
+    box_future::{BoxFuture, box_future},
+    core::{
+        records::record::Snapshot,
+        watch::{StateId, changed_event, denied_event, lease_event, retry_text, state_event},
+    },
+    drain::End,
+    guard::{Answer, Halt, Pieces, WatchPlaces},
+};
+
+/// How often a stream without events gets a comment. Intermediaries close a connection that is silent for a minute or
+/// half of it.
+const COMMENT_EACH: Duration = Duration::from_secs(15);
+
+/// When a client comes back after its stream has broken off, in milliseconds.
+const RETRY_MILLISECONDS: u64 = 1_000;
+
+/// The spread of that time when this proxy ends all streams at once, so that not all clients come back at once.
+const RETRY_SPREAD_MILLISECONDS: u64 = 4_000;
+
+/// A stream of the events of some resources.
+pub(super) struct EventStream {
+    watched: Vec<Watched>,
+    /// Whether the client has named several resources, so that one of them can be denied alone.
+    has_several: bool,
+    /// What is told before anything else.
+    first: Option<Bytes>,
+    comment_due: Instant,
+    is_over: bool,
+    /// Given back when the stream ends.
+    _places: WatchPlaces,
+    end: End,
+}
+
+/// Why a stream wakes up.
+enum Wake {
+    End,
+    Right,
+    Comment,
+    Change,
+}
+
+impl EventStream {
+    /// A stream whose client saw the states with the name `last_event` before.
+    pub(super) fn new(
+        watched: Vec<Watched>,
+        (snapshots, denied): (&[Snapshot], &[(String, StatusCode)]),
+        last_event: Option<&str>,
+        (places, end): (WatchPlaces, End),
+    ) -> Self {
+        let id = state_id(&watched);
+        let mut first = retry_text(RETRY_MILLISECONDS);
+        first.extend(denied.iter().map(|(name, status)| denied_event(name, *status)));
+        if last_event != Some(id.as_str()) {
+            let last = watched.len() - 1;
+            for (place, (one, snapshot)) in watched.iter().zip(snapshots).enumerate() {
+                let id = (place == last).then_some(&id);
+                first.push_str(&state_event(&one.name, one.observer.content(), snapshot, id));
+            }
+        }
+        Self {
+            has_several: watched.len() + denied.len() > 1,
+            watched,
+            first: Some(first.into()),
+            comment_due: Instant::now() + COMMENT_EACH,
+            is_over: false,
+            _places: places,
+            end,
+        }
+    }
+
+    /// The answer that sends the stream.
+    pub(super) fn into_answer(self) -> Answer {
+        let mut fields = fields_of_state(&state_id(&self.watched), "text/event-stream");
+        // The stream shows many states.
+        fields.remove(http::header::ETAG);
+        Answer::lasting(fields, Box::new(self))
+    }
+
+    async fn next_piece(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        while !self.is_over {
+            let right_until = self.watched.iter().map(|one| one.watcher.right_until()).min()?;
+            let end = self.end.clone();
+            let wake = tokio::select! {
+                biased;
+                () = end.wait() => Wake::End,
+                () = sleep_until(right_until) => Wake::Right,
+                _ = select_all(self.watched.iter_mut().map(|one| Box::pin(one.watcher.changed()))) => Wake::Change,
+                () = sleep_until(self.comment_due) => Wake::Comment,
+            };
+            let text = match wake {
+                Wake::End => self.farewell(),
+                Wake::Right => self.prove_rights().await,
+                Wake::Change => self.events(),
+                Wake::Comment => ":\n\n".to_owned(),
+            };
+            if !text.is_empty() {
+                self.comment_due = Instant::now() + COMMENT_EACH;
+                return Some(text.into());
+            }
+        }
+        None
+    }
+
+    /// Returns the last words of a stream that this proxy ends. The name of the state spreads the clients.
+    fn farewell(&mut self) -> String {
+        self.is_over = true;
+        let spread = std::ptr::from_ref(self).addr() as u64 / 64 % RETRY_SPREAD_MILLISECONDS;
+        retry_text(RETRY_MILLISECONDS + spread)
+    }
+
+    /// Asks for the rights that are due. A resource whose right has ended is told of no more.
+    async fn prove_rights(&mut self) -> String {
+        let mut text = String::new();
+        let now = Instant::now();
+        let mut place = 0;
+        while let Some(one) = self.watched.get_mut(place) {
+            if one.watcher.right_until() > now {
+                place += 1;
+                continue;
+            }
+            match one.watcher.prove_right().await {
+                Ok(()) => place += 1,
+                Err(Halt::Denied(relayed)) => {
+                    let status = relayed.head.status;
+                    relayed.discard().await;
+                    let lost = self.watched.remove(place);
+                    if self.has_several {
+                        text.push_str(&denied_event(&lost.name, status));
+                    }
+                }
+                // Without an answer nothing is told. The client comes back, and the upstream is asked then.
+                Err(_) => self.is_over = true,
+            }
+            if self.is_over {
+                break;
+            }
+        }
+        self.is_over |= self.watched.is_empty();
+        text
+    }
+
+    /// Returns what has changed.
+    fn events(&mut self) -> String {
+        let mut told = Vec::new();
+        for (place, one) in self.watched.iter_mut().enumerate() {
+            let (snapshot, content) = one.watcher.look();
+            let changes = one.observer.look(&snapshot, content);
+            if !changes.is_empty() {
+                told.push((place, changes, snapshot));
+            }
+        }
+        let Some((last, ..)) = told.last() else { return String::new() };
+        let (last, id) = (*last, state_id(&self.watched));
+        let mut text = String::new();
+        for (place, changes, snapshot) in &told {
+            let Some(one) = self.watched.get(*place) else { continue };
+            let is_last = *place == last;
+            let of = |is_end: bool| -> Option<&StateId> { (is_last && is_end).then_some(&id) };
+            if changes.content {
+                text.push_str(&changed_event(&one.name, one.observer.content(), of(changes.leases.is_empty())));
+            }
+            for (number, change) in changes.leases.iter().enumerate() {
+                let is_end = number + 1 == changes.leases.len();
+                text.push_str(&lease_event(&one.name, *change, snapshot, of(is_end)));
+            }
+        }
+        text
+    }
+}
+
+impl Pieces for EventStream {
+    fn next(&mut self) -> BoxFuture<'_, Option<Bytes>> {
+        box_future(|| self.next_piece())
+    }
+}

@@ -1,0 +1,88 @@
+//! The wait for one change, for clients that read no stream.
+
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use http::{HeaderMap, StatusCode, header};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Wanted, Watched, fields_of_state, state_id, states, told};
+use crate::{
+    body::Client,
+    core::{records::record::Snapshot, watch::denied_json},
+    dialect::native::applied_wait,
+    drain::End,
+    guard::Answer,
+    guard::Halt,
+};
+
+/// The resources whose next change a client waits for.
+pub(super) struct Wait {
+    pub(super) watched: Vec<Watched>,
+    /// The record of each.
+    pub(super) snapshots: Vec<Snapshot>,
+    /// The resources that the client may not read, with the upstream's answer.
+    pub(super) denied: Vec<(String, StatusCode)>,
+    pub(super) end: End,
+}
+
+impl Wait {
+    /// Answers with the state as soon as it is another than the client knows, else with 304.
+    pub(super) async fn answer(
+        mut self,
+        client: &mut dyn Client,
+        wanted: &Wanted,
+        max_wait: Duration,
+    ) -> Result<Answer, Halt> {
+        let begun = Instant::now();
+        let patience = begun + wanted.wait.unwrap_or_default().min(max_wait);
+        // Nothing is told for longer than the right to it lasts.
+        let until = self.watched.iter().map(|one| one.watcher.right_until()).fold(patience, Instant::min);
+        let end = self.end.clone();
+        let mut waited = false;
+        loop {
+            let id = state_id(&self.watched);
+            if !wanted.knows(&id) {
+                let mut response = told(self.body(), &id);
+                if waited {
+                    response.fields.extend([applied_wait()]);
+                }
+                return Ok(Answer::local(response));
+            }
+            waited = wanted.wait.is_some();
+            let changed = tokio::select! {
+                biased;
+                changed = timeout_at(until, self.changed()) => changed.is_ok(),
+                () = end.wait() => false,
+                gone = client.gone() => return Err(Halt::Broken(gone)),
+            };
+            if !changed {
+                let mut fields: HeaderMap = fields_of_state(&id, "application/json");
+                fields.remove(header::CONTENT_TYPE);
+                return Ok(Answer::not_modified(fields));
+            }
+        }
+    }
+
+    /// Waits until one of the resources may look different, and looks at all.
+    async fn changed(&mut self) {
+        select_all(self.watched.iter_mut().map(|one| Box::pin(one.watcher.changed()))).await;
+        for (one, snapshot) in self.watched.iter_mut().zip(&mut self.snapshots) {
+            let (latest, content) = one.watcher.look();
+            if latest.revision >= snapshot.revision {
+                one.observer.look(&latest, content);
+                *snapshot = latest;
+            }
+        }
+    }
+
+    fn body(&self) -> String {
+        let (states, is_one) = (states(&self.watched, &self.snapshots), self.watched.len() + self.denied.len() == 1);
+        if is_one || self.denied.is_empty() {
+            return states;
+        }
+        let denied = self.denied.iter().map(|(name, status)| denied_json(name, *status));
+        let states = states.strip_prefix('[').and_then(|states| states.strip_suffix(']')).unwrap_or(&states);
+        format!("[{}]", std::iter::once(states.to_owned()).chain(denied).collect::<Vec<_>>().join(","))
+    }
+}
