@@ -166,6 +166,8 @@ section! {
         watch: bool = Flag(false);
         /// The path below which clients watch the resources.
         watch_prefix: String = Prefix(DEFAULT_WATCH_PREFIX);
+        /// How often the backend is asked about a watched resource that others write too.
+        watch_probe: Option<Duration> = Time(Some(seconds(10))) in seconds(1)..=hours(24);
         /// The longest time that a client may wait for one change.
         watch_max_wait: Duration = Time(seconds(60)) in ZERO..=hours(1);
         /// Whether writes are recognised by their idempotency keys.

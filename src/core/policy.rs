@@ -359,6 +359,8 @@ pub struct GuardRules {
     pub watch: bool,
     /// The path below which they do so: a normal path without a trailing slash.
     pub watch_prefix: String,
+    /// How often the backend is asked about a watched resource that others write too; `None` if it is not.
+    pub watch_probe: Option<Duration>,
     /// The longest time that a client may wait for one change of a resource, if it asks for no stream.
     pub watch_max_wait: Duration,
     /// The dialect of the route's clients.

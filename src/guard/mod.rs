@@ -31,6 +31,7 @@ mod handshake;
 mod knowledge;
 mod late_delete;
 mod lease;
+mod looks;
 mod operator;
 mod probe;
 mod read;
@@ -72,6 +73,7 @@ use claim::Claims;
 use cors::Cors;
 use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
+use looks::SharedLooks;
 use probe::Probes;
 use read::Reads;
 use watch_places::{WatchCounts, WatchLimits};
@@ -146,7 +148,8 @@ impl Guard {
         let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.max_claim_waiters);
         let leases = Arc::new(leases);
         let (knowledge_of_all, probes, claims_of_all) = leases.rooms();
-        let watch_rooms = WatchRooms { knowledge: knowledge_of_all, probes, claims: claims_of_all };
+        let (knowledge_of_watches, looks) = (knowledge_of_all, SharedLooks::default());
+        let watch_rooms = WatchRooms { knowledge: knowledge_of_watches, probes, claims: claims_of_all, looks };
         Self {
             watch_rooms: Arc::new(watch_rooms),
             watches: Arc::default(),

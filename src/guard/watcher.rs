@@ -2,9 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
-use super::{Guard, Halt, Request, claim::Claims, knowledge::Knowledge, probe::Probes, watch_places::WatchPlaces};
+use super::{
+    Guard, Halt, Request,
+    claim::Claims,
+    knowledge::Knowledge,
+    looks::{SharedLook, SharedLooks},
+    probe::Probes,
+    watch_places::WatchPlaces,
+};
 use crate::{
     core::{
         http::client_address::ClientAddress,
@@ -13,7 +23,7 @@ use crate::{
         records::record::Snapshot,
         refusal::Refusal,
         tags::{entity_tag::EntityTag, head_answer::Aim, validators::Representation},
-        watch::Content,
+        watch::{Content, Sight},
     },
     drain::End,
     store::Follower,
@@ -29,6 +39,18 @@ pub(crate) struct Watcher {
     rooms: Arc<WatchRooms>,
     /// When the upstream is asked about the right of the client again.
     right_until: Instant,
+    /// The looks at the backend, where others write too.
+    backend: Option<BackendView>,
+}
+
+/// One client's part in the looks at the backend.
+struct BackendView {
+    look: Arc<SharedLook>,
+    changes: watch::Receiver<u64>,
+    interval: Duration,
+    due: Instant,
+    /// Tells the others when this client has gone.
+    looker: Arc<()>,
 }
 
 /// The rooms that all who watch look into.
@@ -36,12 +58,13 @@ pub(super) struct WatchRooms {
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) claims: Arc<Claims>,
     pub(super) probes: Arc<Probes>,
+    pub(super) looks: SharedLooks,
 }
 
 impl Guard {
     /// Lets the client of a request watch its resource, and returns the state that the client sees first. If the
     /// upstream does not let it read the resource, fails with the upstream's own answer.
-    pub(crate) async fn watch(&self, request: Request) -> Result<(Watcher, Snapshot, Content), Halt> {
+    pub(crate) async fn watch(&self, request: Request) -> Result<(Watcher, Snapshot, Sight), Halt> {
         let rooms = Arc::clone(&self.watch_rooms);
         let before = rooms.knowledge.record(&request).await?;
         let asked = Instant::now();
@@ -54,7 +77,13 @@ impl Guard {
         let content = Content::of(tag.filter(|_| is_current));
         let follower = rooms.knowledge.records.follow(&request.key, &current);
         let right_until = asked + right_lasts(&request);
-        Ok((Watcher { request, follower, rooms, right_until }, current, content))
+        let backend = BackendView::of(&rooms, &request, asked);
+        let sight = match &backend {
+            Some(backend) if is_current => backend.begin(&request, &current, content).await,
+            Some(backend) => Sight { content, changes: backend.look.changes() },
+            None => content.into(),
+        };
+        Ok((Watcher { request, follower, rooms, right_until, backend }, current, sight))
     }
 
     /// Returns places for so many resources that a client is about to watch.
@@ -71,14 +100,32 @@ impl Guard {
 impl Watcher {
     /// Waits until the resource may look different than at the last [`look`](Self::look). May be dropped and called again.
     pub(crate) async fn changed(&mut self) {
-        self.follower.changed().await;
+        let Some(backend) = &mut self.backend else { return self.follower.changed().await };
+        tokio::select! {
+            () = self.follower.changed() => {}
+            _ = backend.changes.changed() => {}
+            () = sleep_until(backend.due) => {}
+        }
     }
 
-    /// Looks at the resource: at its record, and at what this tells of the content.
-    pub(crate) fn look(&mut self) -> (Snapshot, Content) {
+    /// Looks at the resource: at its record, and where others write too, at the backend.
+    pub(crate) async fn look(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
-        let content = Content::of(self.rooms.tag(&self.request, &snapshot));
-        (snapshot, content)
+        let Some(backend) = &mut self.backend else {
+            let content = Content::of(self.rooms.tag(&self.request, &snapshot));
+            return (snapshot, content.into());
+        };
+        let sight = if self.rooms.may_tell_tag(&snapshot) {
+            // Boxed, so that a client that waits holds little memory.
+            let look =
+                backend.look.look(&self.rooms.probes, (&self.request, &backend.looker), &snapshot, backend.interval);
+            Box::pin(look).await
+        } else {
+            Sight { content: Content::Unknown, changes: backend.look.changes() }
+        };
+        backend.changes.mark_unchanged();
+        backend.due = Instant::now() + backend.interval;
+        (snapshot, sight)
     }
 
     /// When the right of the client is to be proved again.
@@ -104,6 +151,20 @@ impl Watcher {
     /// The number that tells the versions of this store from those of others.
     pub(crate) fn incarnation(&self) -> u64 {
         self.rooms.knowledge.records.incarnation().0
+    }
+}
+
+impl BackendView {
+    fn of(rooms: &WatchRooms, request: &Request, asked: Instant) -> Option<Self> {
+        let interval = request.rules().watch_probe.filter(|_| request.rules().other_writers)?;
+        let look = rooms.looks.of(&request.key);
+        Some(Self { changes: look.subscribe(), look, interval, due: asked + interval, looker: Arc::default() })
+    }
+
+    /// Shares what the first probe of a client has shown.
+    async fn begin(&self, request: &Request, snapshot: &Snapshot, content: Content) -> Sight {
+        self.look.note((request, &self.looker), snapshot, content.clone()).await;
+        Sight { content, changes: self.look.changes() }
     }
 }
 

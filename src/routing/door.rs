@@ -191,7 +191,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     let taken = TakenRoute { route_index, route, found: &found };
     let judged = check_kept(path, route.kept).and_then(|()| check_own_fields(guard, route, head));
     let judged = judged.and_then(|()| match prefix {
-        Some(prefix) => judge_below_prefix(guard, prefix, &taken, &normal, head),
+        Some(prefix) => judge_below_prefix(table, guard, (prefix, &taken), &normal, head),
         None => judge(table, guard, &taken, &normal, head),
     });
     match judged {
@@ -271,9 +271,9 @@ fn judge(
 /// Decides where a request for the lease of a resource goes, or one to watch it: its path without the prefix is that of
 /// the resource.
 fn judge_below_prefix(
+    table: &RoutingTable,
     guard: &GuardRules,
-    (facet, prefix): (Facet, &str),
-    taken: &TakenRoute<'_>,
+    ((facet, prefix), taken): ((Facet, &str), &TakenRoute<'_>),
     normal: &NormalPath,
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
@@ -296,6 +296,10 @@ fn judge_below_prefix(
     let path = if path.is_empty() { b"/" } else { path };
     if !taken.route.mapping.agrees(path, &resource) {
         return Err(not_below(taken.route));
+    }
+    // A wider route has no say in what another one serves.
+    if facet == Facet::Watch && table.find(head.host, &resource).map(|found| found.index) != Some(taken.route_index) {
+        return Err(Refusal::new(Code::NoRoute, "watch resources of routes with watch = true"));
     }
     taken.guarded(&resource, methods, facet, head)
 }

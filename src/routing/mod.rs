@@ -7,5 +7,7 @@ mod guarded;
 #[cfg(test)]
 mod query_name_tests;
 pub mod table;
+#[cfg(test)]
+mod watch_tests;
 
 pub use guarded::{Facet, GuardedDestination, GuardedRequest, Tunnel};

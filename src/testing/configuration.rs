@@ -89,6 +89,8 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             max_header_bytes: 32 << 10,
             max_header_memory_bytes: 1 << 20,
             max_connections: 1000,
+            max_watches: 100,
+            max_watches_per_client: 10,
             max_connections_per_client: 100,
             shutdown_timeout: Duration::from_secs(10),
             watch: false,

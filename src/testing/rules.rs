@@ -57,6 +57,7 @@ pub(crate) fn guard() -> GuardRules {
         lock_suffix: None,
         watch: false,
         watch_prefix: "/.watch".to_owned(),
+        watch_probe: None,
         watch_max_wait: Duration::from_secs(60),
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),

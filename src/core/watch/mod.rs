@@ -37,6 +37,8 @@ pub enum Content {
     Unknown,
     /// A read would answer this tag.
     Tagged(EntityTag),
+    /// There is none: the backend has just said so.
+    Deleted,
 }
 
 impl Content {
@@ -49,8 +51,23 @@ impl Content {
     pub const fn tag(&self) -> Option<&EntityTag> {
         match self {
             Self::Tagged(tag) => Some(tag),
-            Self::Unknown => None,
+            Self::Unknown | Self::Deleted => None,
         }
+    }
+}
+
+/// What one look has found of the content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// What is known of the content.
+    pub content: Content,
+    /// How many changes were found so far that made no new version: others write too.
+    pub changes: u64,
+}
+
+impl From<Content> for Sight {
+    fn from(content: Content) -> Self {
+        Self { content, changes: 0 }
     }
 }
 
@@ -76,43 +93,47 @@ pub struct Observer {
     version: Revision,
     /// The record that was looked at last.
     revision: Revision,
-    content: Content,
+    sight: Sight,
     leases: Vec<SeenLease>,
 }
 
 impl Observer {
     /// An observer that sees this state first.
-    pub fn new(snapshot: &Snapshot, content: Content) -> Self {
-        let leases = leases::seen(snapshot);
-        Self { version: snapshot.version(), revision: snapshot.revision, content, leases }
+    pub fn new(snapshot: &Snapshot, sight: impl Into<Sight>) -> Self {
+        let (leases, sight) = (leases::seen(snapshot), sight.into());
+        Self { version: snapshot.version(), revision: snapshot.revision, sight, leases }
     }
 
     /// Looks at the resource again, and returns what changed since the last look. A look at an older record changes
     /// nothing.
-    pub fn look(&mut self, snapshot: &Snapshot, content: Content) -> Changes {
+    pub fn look(&mut self, snapshot: &Snapshot, sight: impl Into<Sight>) -> Changes {
         if snapshot.revision < self.revision {
             return Changes::default();
         }
-        let before = std::mem::replace(self, Self::new(snapshot, content));
-        let is_new = self.version != before.version;
-        if !is_new && self.content == Content::Unknown {
-            self.content = before.content.clone();
+        let before = std::mem::replace(self, Self::new(snapshot, sight));
+        let is_new = self.version != before.version || self.sight.changes != before.sight.changes;
+        if !is_new && self.sight.content == Content::Unknown {
+            self.sight.content = before.sight.content.clone();
         }
-        // Without a new version, only the tag that others have changed shows a change.
-        let has_new_tag = before.content != Content::Unknown && self.content != before.content;
+        let has_new_tag = before.sight.content != Content::Unknown && self.sight.content != before.sight.content;
         Changes { content: is_new || has_new_tag, leases: leases::changes(&before.leases, &self.leases, snapshot) }
     }
 
     /// What is known of the content.
     pub const fn content(&self) -> &Content {
-        &self.content
+        &self.sight.content
     }
 
     /// Adds what tells this state from others. `by_tag`: whether the content can change without a new version.
     fn add_to(&self, hasher: &mut PartsHasher, by_tag: bool) {
         hasher.add(&self.version.0.to_le_bytes());
-        let tag = self.content.tag().filter(|_| by_tag).map(EntityTag::to_header_value);
-        hasher.add(tag.as_ref().map_or(b"", |tag| tag.as_bytes()));
+        if by_tag {
+            match &self.sight.content {
+                Content::Tagged(tag) => hasher.add(tag.to_header_value().as_bytes()),
+                Content::Deleted => hasher.add(b""),
+                Content::Unknown => hasher.add(&self.sight.changes.to_le_bytes()),
+            };
+        }
         for lease in &self.leases {
             hasher.add(&lease.fence.0.to_le_bytes()).add(lease.state.word().as_bytes());
         }

@@ -33,8 +33,8 @@ impl Scene {
     }
 
     #[track_caller]
-    fn sees_with(&mut self, of_record: Content, content: bool, leases: &[LeaseChange]) {
-        let changes = self.observer.look(&self.resource.snapshot, of_record);
+    fn sees_with(&mut self, found: impl Into<Sight>, content: bool, leases: &[LeaseChange]) {
+        let changes = self.observer.look(&self.resource.snapshot, found);
         assert_eq!(changes, Changes { content, leases: leases.to_vec() });
     }
 
@@ -149,13 +149,27 @@ fn time_does_not_run_backwards() {
     assert_eq!(scene.id(), id);
 }
 
-/// Others may write without a new version. Only a tag shows it.
+/// Others may write without a new version.
 #[test]
-fn another_tag_of_the_same_version_is_a_change() {
+fn what_others_have_changed_is_told() {
     let mut scene = Scene::new();
     scene.sees_with(tagged("one"), false, &[]);
-    scene.sees_with(tagged("two"), true, &[]);
-    scene.sees(false, &[]);
+    let found = |content: Content, changes: u64| Sight { content, changes };
+    scene.sees_with(found(tagged("two"), 1), true, &[]);
+    scene.sees_with(found(tagged("two"), 1), false, &[]);
+    let known = scene.id();
+    scene.sees_with(found(Content::Unknown, 2), true, &[]);
+    assert_eq!(scene.observer.content(), &Content::Unknown);
+    assert_eq!(scene.id(), known, "a name for the states of this store alone");
+    let by_tag = |scene: &Scene| StateId::of(1, [(&b"/doc"[..], &scene.observer, true)].into_iter());
+    let mut names = vec![by_tag(&scene)];
+    for sight in [found(Content::Unknown, 3), found(Content::Deleted, 4), found(tagged("three"), 5)] {
+        scene.sees_with(sight, true, &[]);
+        names.push(by_tag(&scene));
+    }
+    for (place, name) in names.iter().enumerate() {
+        assert!(!names[place + 1..].contains(name), "{place}");
+    }
 }
 
 #[test]
@@ -207,6 +221,10 @@ fn events_tell_what_everybody_may_see() {
         format!("event: lease\ndata: {{\"path\":\"/doc\",\"change\":\"acquired\",{lease}}}\n\n")
     );
     assert_eq!(changed_event("/doc", &Content::Unknown, None), "event: changed\ndata: {\"path\":\"/doc\"}\n\n");
+    assert_eq!(
+        changed_event("/doc", &Content::Deleted, None),
+        "event: changed\ndata: {\"path\":\"/doc\",\"deleted\":true}\n\n"
+    );
     assert_eq!(
         denied_event("/doc", StatusCode::NOT_FOUND),
         "event: denied\ndata: {\"path\":\"/doc\",\"status\":404}\n\n"

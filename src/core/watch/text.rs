@@ -66,6 +66,13 @@ struct LeaseStep<'a> {
 struct ContentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    deleted: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[derive(Serialize)]
@@ -77,7 +84,7 @@ struct Denied<'a> {
 impl ContentView {
     fn of(content: &Content) -> Self {
         let text = |tag: &EntityTag| String::from_utf8_lossy(tag.to_header_value().as_bytes()).into_owned();
-        Self { etag: content.tag().map(text) }
+        Self { etag: content.tag().map(text), deleted: *content == Content::Deleted }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
         tags::{head_answer::Aim, validators::Representation},
+        watch::Content,
     },
     guard::{Halt, request::Request},
     upstream::Exchange,
@@ -60,6 +61,23 @@ impl Probes {
             Probed::Current { representation, .. } => Ok(representation),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
+    }
+
+    /// Asks the upstream for the content of a resource, for all who watch it. `None` if the answer does not tell, or if a
+    /// write has come between.
+    pub(crate) async fn seen(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Option<Content> {
+        let content = match self.probe(request, snapshot, aim).await {
+            Probed::Current { representation: Representation::Present(validators), .. } => Content::of(validators.tag),
+            absent @ Probed::Current { representation: Representation::Absent, .. } => {
+                absent.discard().await;
+                Content::Deleted
+            }
+            other => {
+                other.discard().await;
+                return None;
+            }
+        };
+        self.knowledge.is_untouched(request, snapshot).await.then_some(content)
     }
 
     /// Lets a request go on to the refusal, or to the wait, that an obstacle demands. If its sender may not know of the

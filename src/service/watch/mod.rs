@@ -25,7 +25,7 @@ use crate::{
         records::record::Snapshot,
         refusal::{Code, Refusal},
         tags::precondition::{Preconditions, TagCondition},
-        watch::{Content, NAMES_MAX, Observer, StateId, names_in_query, state_json, state_tag},
+        watch::{NAMES_MAX, Observer, Sight, StateId, names_in_query, state_json, state_tag},
     },
     dialect::{Incoming, Response, native},
     guard::{Answer, Halt, Watcher, rules_of},
@@ -90,8 +90,8 @@ impl Service<'_> {
         let mut of_first_denied = None;
         for (name, begun) in begun {
             match begun {
-                Ok((watcher, snapshot, content)) => {
-                    let observer = Observer::new(&snapshot, content);
+                Ok((watcher, snapshot, sight)) => {
+                    let observer = Observer::new(&snapshot, sight);
                     watched.push(Watched { name, watcher, observer });
                     first.push(snapshot);
                 }
@@ -154,7 +154,7 @@ impl Service<'_> {
         &self,
         sender: &HeadAlone,
         (guarded, mut head): (GuardedRequest, RequestHeader),
-    ) -> (String, Result<(Watcher, Snapshot, Content), Halt>) {
+    ) -> (String, Result<(Watcher, Snapshot, Sight), Halt>) {
         let rules = match rules_of(&guarded) {
             Ok(rules) => rules,
             Err(error) => return (String::new(), Err(error.into())),

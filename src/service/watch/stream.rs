@@ -104,7 +104,7 @@ impl EventStream {
             let text = match wake {
                 Wake::End => self.farewell(),
                 Wake::Right => self.prove_rights().await,
-                Wake::Change => self.events(),
+                Wake::Change => self.events().await,
                 Wake::Comment => ":\n\n".to_owned(),
             };
             if !text.is_empty() {
@@ -154,11 +154,11 @@ impl EventStream {
     }
 
     /// Returns what has changed.
-    fn events(&mut self) -> String {
+    async fn events(&mut self) -> String {
         let mut told = Vec::new();
         for (place, one) in self.watched.iter_mut().enumerate() {
-            let (snapshot, content) = one.watcher.look();
-            let changes = one.observer.look(&snapshot, content);
+            let (snapshot, sight) = one.watcher.look().await;
+            let changes = one.observer.look(&snapshot, sight);
             if !changes.is_empty() {
                 told.push((place, changes, snapshot));
             }

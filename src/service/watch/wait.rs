@@ -68,9 +68,9 @@ impl Wait {
     async fn changed(&mut self) {
         select_all(self.watched.iter_mut().map(|one| Box::pin(one.watcher.changed()))).await;
         for (one, snapshot) in self.watched.iter_mut().zip(&mut self.snapshots) {
-            let (latest, content) = one.watcher.look();
+            let (latest, sight) = one.watcher.look().await;
             if latest.revision >= snapshot.revision {
-                one.observer.look(&latest, content);
+                one.observer.look(&latest, sight);
                 *snapshot = latest;
             }
         }

@@ -6,4 +6,5 @@ mod retries;
 mod shared_queue;
 pub mod shared_store;
 mod store_outage;
+mod watched;
 mod worker_locks;

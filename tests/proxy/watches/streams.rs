@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::{DOC, start};
 use crate::support::{
+    backend::{Answer, Backend},
     events::Events,
     h2c,
     leases::{IDS, acquire, lease, put_with, release},
+    proxy::Proxy,
     raw::{get, put, send},
 };
 
@@ -30,7 +32,7 @@ async fn an_observer_is_told_of_each_change_and_each_step_of_the_lease() {
     assert_eq!((&acquired.data["holder"], &acquired.data["remaining"]), (&"Ann".into(), &30.into()));
     assert!(!acquired.data.to_string().contains("11111111"), "{acquired:?}");
 
-    assert_eq!(put_with(addr, DOC, IDS[0], "two").await.status, 201);
+    assert_eq!(put_with(addr, DOC, IDS[0], "two").await.status, 204);
     let changed = events.expect("changed").await;
     let current = get(addr, DOC).await.header("etag").expect("a tag").to_owned();
     assert_eq!(changed.data["etag"], current);
@@ -150,4 +152,37 @@ async fn events_come_over_http_2_too() {
     let response = stream.response().await;
     let (status, text) = (response.status, String::from_utf8(response.body).expect("UTF-8"));
     assert!(status == 200 && text.contains("event: state\n"), "{text}");
+}
+
+/// What others write without this proxy is found by one probe for all who watch.
+#[tokio::test]
+async fn what_others_write_is_told_after_the_next_probe() {
+    let backend = Backend::start().await;
+    backend.put(DOC, "one");
+    let options = "policy = \"pessimistic\"\nwatch = true\nwatch_probe = \"1s\"";
+    let proxy = Proxy::to(backend.addr()).route(options).start().await;
+    let (mut first, mut second) =
+        (Events::open(proxy.addr(), "/.watch/doc", &[]).await, Events::open(proxy.addr(), "/.watch/doc", &[]).await);
+    let mut stranger = Events::open(proxy.addr(), "/.watch/doc", &[("Authorization", "Basic other")]).await;
+    for events in [&mut first, &mut second, &mut stranger] {
+        events.expect("state").await;
+    }
+    backend.put(DOC, "two");
+    let tag = get(proxy.addr(), DOC).await.header("etag").expect("a tag").to_owned();
+    let mut told = Vec::new();
+    for events in [&mut first, &mut second, &mut stranger] {
+        told.push(events.expect("changed").await.data["etag"].clone());
+    }
+    assert!(told.iter().filter(|etag| **etag == tag).count() >= 1, "{told:?}");
+    assert_eq!(told[0], told[1], "they read the same");
+    assert_eq!(put(proxy.addr(), DOC, &[("If-Match", &tag)], "three").await.status, 204);
+    let tag = get(proxy.addr(), DOC).await.header("etag").expect("a tag").to_owned();
+    let changed = first.expect("changed").await;
+    assert!(changed.data["etag"] == tag || changed.data["etag"].is_null(), "{changed:?}");
+    for method in ["GET", "HEAD"] {
+        backend.always(method, DOC, |_| Answer::status(404));
+    }
+    second.expect("changed").await;
+    let deleted = second.expect("changed").await;
+    assert!(deleted.data["etag"].is_null(), "{deleted:?}");
 }

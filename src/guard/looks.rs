@@ -1,0 +1,135 @@
+//! What the backend shows of resources that others write too, to all who watch them.
+//!
+//! # Design
+//!
+//! *Why one probe for all?* A thousand clients may watch one resource. The probe of one of them finds each change, and
+//! only its tag depends on the client: those who select another variant are told without a tag.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::watch, time::Instant};
+
+use super::{Request, probe::Probes};
+use crate::core::{
+    records::record::{Revision, Snapshot, VariantName},
+    resource::ResourceKey,
+    tags::head_answer::Aim,
+    watch::{Content, Sight},
+};
+
+/// The looks at all resources that are watched now.
+#[derive(Default)]
+pub(super) struct SharedLooks {
+    by_key: Mutex<HashMap<ResourceKey, Weak<SharedLook>>>,
+    /// The number that the changes of the next resource are counted from. No name of a state then comes back.
+    next: AtomicU64,
+}
+
+/// The looks at one resource.
+pub(super) struct SharedLook {
+    seen: tokio::sync::Mutex<Option<Seen>>,
+    /// How many changes were found.
+    changes: watch::Sender<u64>,
+}
+
+/// What the looks have found since the last write of this store.
+struct Seen {
+    at: Instant,
+    touched: Revision,
+    by_variant: HashMap<VariantName, Content>,
+    /// Lives as long as the client that has looked last.
+    looker: Weak<()>,
+}
+
+impl SharedLooks {
+    /// Returns the looks at a resource.
+    pub(super) fn of(&self, key: &ResourceKey) -> Arc<SharedLook> {
+        let mut by_key = self.by_key.lock();
+        if let Some(look) = by_key.get(key).and_then(Weak::upgrade) {
+            return look;
+        }
+        if by_key.len() == by_key.capacity() {
+            by_key.retain(|_, look| look.strong_count() > 0);
+        }
+        let first = self.next.fetch_add(1 << 32, Ordering::Relaxed);
+        let look = Arc::new(SharedLook { seen: tokio::sync::Mutex::default(), changes: watch::Sender::new(first) });
+        by_key.insert(key.clone(), Arc::downgrade(&look));
+        look
+    }
+}
+
+impl SharedLook {
+    /// Tells of each change that is found from now on.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The number of changes so far.
+    pub(super) fn changes(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// Notes what a probe for this request has shown, while the record was this one.
+    pub(super) async fn note(&self, asked: (&Request, &Arc<()>), snapshot: &Snapshot, content: Content) {
+        let mut seen = self.seen.lock().await;
+        self.update(&mut seen, asked, snapshot, content);
+    }
+
+    /// Looks at the resource, unless that was done of late. The record was read as `snapshot`.
+    pub(super) async fn look(
+        &self,
+        probes: &Probes,
+        asked: (&Request, &Arc<()>),
+        snapshot: &Snapshot,
+        max_age: Duration,
+    ) -> Sight {
+        let mut seen = self.seen.lock().await;
+        let is_fresh = |seen: &Seen| seen.touched == snapshot.touched() && seen.at.elapsed() < max_age;
+        if !seen.as_ref().is_some_and(is_fresh) {
+            match (probes.seen(asked.0, snapshot, Aim::Tag).await, &mut *seen) {
+                (Some(content), seen) => self.update(seen, asked, snapshot, content),
+                // The backend is not asked again at once.
+                (None, Some(seen)) => seen.at = Instant::now(),
+                (None, None) => {}
+            }
+        }
+        let current = seen.as_ref().filter(|seen| seen.touched == snapshot.touched());
+        let content = current.and_then(|seen| seen.by_variant.get(&asked.0.variant()).cloned());
+        Sight { content: content.unwrap_or(Content::Unknown), changes: self.changes() }
+    }
+
+    fn update(
+        &self,
+        seen: &mut Option<Seen>,
+        (request, looker): (&Request, &Arc<()>),
+        snapshot: &Snapshot,
+        content: Content,
+    ) {
+        let (at, touched, variant) = (Instant::now(), snapshot.touched(), request.variant());
+        let before = seen.take().filter(|seen| seen.touched == touched);
+        let mut by_variant = HashMap::new();
+        if let Some(before) = before {
+            let is_changed = match before.by_variant.get(&variant) {
+                Some(Content::Unknown) => false,
+                Some(known) => *known != content,
+                // A change since the last look of a client that has gone would be lost.
+                None => before.looker.strong_count() == 0,
+            };
+            if is_changed {
+                self.changes.send_modify(|changes| *changes += 1);
+            } else if before.by_variant.len() < 2 * self.changes.receiver_count() + 1 {
+                by_variant = before.by_variant;
+            }
+        }
+        by_variant.insert(variant, content);
+        *seen = Some(Seen { at, touched, by_variant, looker: Arc::downgrade(looker) });
+    }
+}
