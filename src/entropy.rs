@@ -17,6 +17,11 @@ pub fn number_of_answer() -> [u8; 16] {
     fastrand::u128(..).to_be_bytes()
 }
 
+/// Returns a number below this one. It spreads what would come at once, and protects nothing.
+pub fn number_below(bound: u64) -> u64 {
+    fastrand::u64(..bound.max(1))
+}
+
 /// Returns the number of a refused request, drawn like that of an answer.
 pub fn number_of_request() -> u64 {
     fastrand::u64(..)

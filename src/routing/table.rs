@@ -40,7 +40,7 @@ impl RoutingTable {
     pub fn new(routes: &[Arc<Route>]) -> Self {
         let mut patterns: Vec<(HostPattern, PathPattern)> =
             routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
-        let (mut prefixed, mut prefixes) = (Vec::new(), BTreeMap::new());
+        let (mut prefixed, mut by_prefix) = (Vec::new(), BTreeMap::new());
         for (index, route) in routes.iter().enumerate() {
             for (facet, prefix) in prefixes_of(route) {
                 // The configuration accepts only a prefix in normal form.
@@ -48,13 +48,13 @@ impl RoutingTable {
                 prefixed.push((index, facet));
                 patterns.push((route.host.clone(), route.path.under(&prefix)));
                 let place = (route.host.to_string(), prefix.as_str().to_owned());
-                let (_, _, in_any_case) = prefixes.entry(place).or_insert((route.host.clone(), prefix, false));
+                let (_, _, in_any_case) = by_prefix.entry(place).or_insert((route.host.clone(), prefix, false));
                 *in_any_case |= route.path.ignores_case();
             }
         }
         if let Ok(anything) = PathPattern::parse("/{*rest}") {
             let in_any_case = anything.ignoring_case();
-            patterns.extend(prefixes.into_values().map(|(host, prefix, ignores_case)| {
+            patterns.extend(by_prefix.into_values().map(|(host, prefix, ignores_case)| {
                 (host, if ignores_case { &in_any_case } else { &anything }.under(&prefix))
             }));
         }

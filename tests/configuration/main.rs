@@ -28,6 +28,7 @@ mod telemetry;
 mod tls;
 mod unseen;
 mod upstreams;
+mod watch;
 mod writes_to;
 
 /// Two upstreams and a route, to which a test adds what it is about.

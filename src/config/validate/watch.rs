@@ -18,6 +18,12 @@ pub(super) fn refuse_unaskable(check: &mut Check<'_>, keys: RouteLayers<'_>, gua
     );
     check.refuse(
         keys.get(|raw| &raw.watch),
+        guard.watch && guard.observe,
+        "watch and observe do not go together",
+        "leave one of them out: a route that only observes keeps no records that could be watched",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.watch),
         guard.watch && guard.probe_auth == ProbeAuth::SigV4,
         "watch and probe_auth = \"sigv4\" do not go together",
         "set probe_auth = \"client\": the backend must decide for each client whether it may read",

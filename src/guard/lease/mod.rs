@@ -32,6 +32,7 @@ use quota::LeaseQuota;
 use step::Stepped;
 use untold::{UntoldGrant, has_nobody_to_tell};
 
+mod end;
 mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
@@ -117,7 +118,11 @@ impl Leases {
         let always_labelled = request.rules().quirks.lease_answers_have_validators;
         let Operated { done, snapshot, waited, untold, validators } =
             self.operate(client, request, rules, operation).await?;
-        let Some(done) = done else { return Ok(Answer::local(grammar.lease_shown(&snapshot))) };
+        let Some(done) = done else {
+            // Boxed, so that the futures of other operations stay small.
+            let snapshot = Box::pin(self.after_end(client, request, rules, snapshot)).await?;
+            return Ok(Answer::local(grammar.lease_shown(&snapshot)));
+        };
         let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
         if let (true, Some(Validators { tag, modified })) =
             (always_labelled || matches!(done, Done::Acquired { .. }), validators)

@@ -262,7 +262,7 @@ fn wants_to_be_alone(action: &Action) -> bool {
 }
 
 /// Waits for an output. Returns `None` as soon as the gate of the route makes its callers give up.
-async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         output = wait => Some(output),

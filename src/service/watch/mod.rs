@@ -90,9 +90,9 @@ impl Service<'_> {
         let mut of_first_denied = None;
         for (name, begun) in begun {
             match begun {
-                Ok((watcher, snapshot, sight)) => {
+                Ok((own, snapshot, sight)) => {
                     let observer = Observer::new(&snapshot, sight);
-                    watched.push(Watched { name, watcher, observer });
+                    watched.push(Watched { name, watcher: own, observer });
                     first.push(snapshot);
                 }
                 Err(Halt::Denied(relayed)) => {
@@ -141,7 +141,7 @@ impl Service<'_> {
             let mut head = head.clone();
             head.set_raw_path(&[path, &name].concat())?;
             match self.guard.door(&Method::GET, &head, guarded.client) {
-                Door::Guarded(named) if named.facet == Facet::Watch => Ok((named, head)),
+                Door::Guarded(found) if found.facet == Facet::Watch => Ok((found, head)),
                 Door::Refuse { refusal, .. } => Err(Halt::from(refusal)),
                 _ => Err(Refusal::new(Code::NoRoute, "name resources of routes with watch = true").into()),
             }

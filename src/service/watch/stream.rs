@@ -15,6 +15,7 @@ use crate::{
         watch::{StateId, changed_event, denied_event, lease_event, retry_text, state_event},
     },
     drain::End,
+    entropy::number_below,
     guard::{Answer, Halt, Pieces, WatchPlaces},
 };
 
@@ -115,11 +116,10 @@ impl EventStream {
         None
     }
 
-    /// Returns the last words of a stream that this proxy ends. The name of the state spreads the clients.
+    /// Returns the last words of a stream that this proxy ends.
     fn farewell(&mut self) -> String {
         self.is_over = true;
-        let spread = std::ptr::from_ref(self).addr() as u64 / 64 % RETRY_SPREAD_MILLISECONDS;
-        retry_text(RETRY_MILLISECONDS + spread)
+        retry_text(RETRY_MILLISECONDS + number_below(RETRY_SPREAD_MILLISECONDS))
     }
 
     /// Asks for the rights that are due. A resource whose right has ended is told of no more.

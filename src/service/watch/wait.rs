@@ -39,17 +39,17 @@ impl Wait {
         // Nothing is told for longer than the right to it lasts.
         let until = self.watched.iter().map(|one| one.watcher.right_until()).fold(patience, Instant::min);
         let end = self.end.clone();
-        let mut waited = false;
+        let mut is_told_late = false;
         loop {
             let id = state_id(&self.watched);
             if !wanted.knows(&id) {
                 let mut response = told(self.body(), &id);
-                if waited {
+                if is_told_late {
                     response.fields.extend([applied_wait()]);
                 }
                 return Ok(Answer::local(response));
             }
-            waited = wanted.wait.is_some();
+            is_told_late = wanted.wait.is_some();
             let changed = tokio::select! {
                 biased;
                 changed = timeout_at(until, self.changed()) => changed.is_ok(),

@@ -3,6 +3,7 @@
 mod delete_pending;
 mod late_delete;
 mod lease_auth;
+mod lease_end;
 mod lease_limits;
 mod lease_races;
 mod lease_reads;
