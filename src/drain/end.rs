@@ -4,15 +4,15 @@ use tokio::sync::watch;
 
 /// An end that comes once. A clone tells of the same end.
 #[derive(Clone, Debug)]
-pub struct End(watch::Sender<bool>);
+pub struct GenerationEnd(watch::Sender<bool>);
 
-impl Default for End {
+impl Default for GenerationEnd {
     fn default() -> Self {
         Self(watch::Sender::new(false))
     }
 }
 
-impl End {
+impl GenerationEnd {
     /// Makes it come.
     pub fn come(&self) {
         self.0.send_replace(true);
@@ -33,7 +33,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_is_told_of_the_end_and_so_is_whoever_comes_later() {
-        let end = End::default();
+        let end = GenerationEnd::default();
         let other = end.clone();
         let waiting = other.wait();
         tokio::pin!(waiting);

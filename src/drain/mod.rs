@@ -4,6 +4,6 @@ mod end;
 mod gate;
 mod in_flight;
 
-pub use end::End;
+pub use end::GenerationEnd;
 pub use gate::{Gate, Gates, Pass, Retired, new_gates};
 pub use in_flight::{InFlight, InFlightGuard};

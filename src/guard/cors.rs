@@ -162,7 +162,7 @@ impl Cors {
         for name in [header::HOST, header::ORIGIN] {
             head.insert_header(name.clone(), request.headers.get(name)?.clone()).ok()?;
         }
-        let method = if guarded.facet != Facet::Resource { &Method::GET } else { &request.method };
+        let method = if guarded.facet == Facet::Resource { &request.method } else { &Method::GET };
         head.insert_header(header::ACCESS_CONTROL_REQUEST_METHOD, method.as_str()).ok()?;
         let head = request_head(&head, 0).ok()?;
         let upstream = &guarded.route.upstream;

@@ -22,7 +22,7 @@ use crate::core::{
     records::record::{Revision, Snapshot, VariantName},
     resource::ResourceKey,
     tags::head_answer::Aim,
-    watch::{Content, Sight},
+    watch::{SeenContent, Sight},
 };
 
 /// The looks at all resources that are watched now.
@@ -44,7 +44,7 @@ pub(super) struct SharedLook {
 struct Seen {
     at: Instant,
     touched: Revision,
-    by_variant: HashMap<VariantName, Content>,
+    by_variant: HashMap<VariantName, SeenContent>,
     /// Lives as long as the client that has looked last.
     looker: Weak<()>,
 }
@@ -78,7 +78,7 @@ impl SharedLook {
     }
 
     /// Notes what a probe for this request has shown, while the record was this one.
-    pub(super) async fn note(&self, asked: (&Request, &Arc<()>), snapshot: &Snapshot, content: Content) {
+    pub(super) async fn note(&self, asked: (&Request, &Arc<()>), snapshot: &Snapshot, content: SeenContent) {
         let mut seen = self.seen.lock().await;
         self.update(&mut seen, asked, snapshot, content);
     }
@@ -103,7 +103,7 @@ impl SharedLook {
         }
         let current = seen.as_ref().filter(|seen| seen.touched == snapshot.touched());
         let content = current.and_then(|seen| seen.by_variant.get(&asked.0.variant()).cloned());
-        Sight { content: content.unwrap_or(Content::Unknown), changes: self.changes() }
+        Sight { content: content.unwrap_or(SeenContent::Unknown), changes: self.changes() }
     }
 
     fn update(
@@ -111,14 +111,14 @@ impl SharedLook {
         seen: &mut Option<Seen>,
         (request, looker): (&Request, &Arc<()>),
         snapshot: &Snapshot,
-        content: Content,
+        content: SeenContent,
     ) {
         let (at, touched, variant) = (Instant::now(), snapshot.touched(), request.variant());
         let before = seen.take().filter(|seen| seen.touched == touched);
         let mut by_variant = HashMap::new();
         if let Some(before) = before {
             let is_changed = match before.by_variant.get(&variant) {
-                Some(Content::Unknown) => false,
+                Some(SeenContent::Unknown) => false,
                 Some(known) => *known != content,
                 // A change since the last look of a client that has gone would be lost.
                 None => before.looker.strong_count() == 0,

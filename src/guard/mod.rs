@@ -16,7 +16,7 @@ use crate::{
     config::{self, Config},
     core::{policy::GuardRules, refusal::Refusal, time::StoreTime},
     dialect::Call,
-    drain::{End, Gates, new_gates},
+    drain::{Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
     store::{Records, Store},
     telemetry::{activity::Activity, metrics::watch},
@@ -34,6 +34,7 @@ mod lease;
 mod looks;
 mod operator;
 mod probe;
+mod progress;
 mod read;
 mod received_client;
 pub(crate) mod refusals;
@@ -75,8 +76,8 @@ use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
 use looks::SharedLooks;
 use probe::Probes;
+use progress::Progress;
 use read::Reads;
-use watch_places::{WatchCounts, WatchLimits};
 use watcher::WatchRooms;
 use write::{Writes, method_in_form::may_name_method};
 
@@ -104,11 +105,7 @@ pub struct Guard {
     reads: Reads,
     cors: Cors,
     exchanger: Arc<Exchanger>,
-    gates: Gates,
-    watch_rooms: Arc<WatchRooms>,
-    watches: Arc<WatchCounts>,
-    watch_limits: WatchLimits,
-    end: End,
+    progress: Progress,
 }
 
 impl Guard {
@@ -151,10 +148,6 @@ impl Guard {
         let (knowledge_of_watches, looks) = (knowledge_of_all, SharedLooks::default());
         let watch_rooms = WatchRooms { knowledge: knowledge_of_watches, probes, claims: claims_of_all, looks };
         Self {
-            watch_rooms: Arc::new(watch_rooms),
-            watches: Arc::default(),
-            watch_limits: WatchLimits::of(server),
-            end: End::default(),
             knowledge,
             claims,
             writes: Writes::new(Arc::clone(&leases), Arc::clone(&exchanger), table, bodies.clone()),
@@ -162,7 +155,7 @@ impl Guard {
             leases,
             cors,
             exchanger: connections,
-            gates: new_gates(config.routes.len()),
+            progress: Progress::new(watch_rooms, server, new_gates(config.routes.len())),
         }
     }
 
@@ -181,11 +174,7 @@ impl Guard {
             cors: self.cors.renewed(bodies.clone()),
             reads: self.reads.renewed(bodies),
             exchanger: Arc::clone(&self.exchanger),
-            gates,
-            watch_rooms: Arc::clone(&self.watch_rooms),
-            watches: Arc::clone(&self.watches),
-            watch_limits: WatchLimits::of(&config.server),
-            end: End::default(),
+            progress: self.progress.renewed(&config.server, gates),
         }
     }
 
@@ -229,7 +218,7 @@ impl Guard {
 
     /// Returns the gates of the routes.
     pub(crate) const fn gates(&self) -> &Gates {
-        &self.gates
+        &self.progress.gates
     }
 
     /// Whether the content of a request may name its resource or its method.
@@ -319,7 +308,7 @@ impl Guard {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> pingora::Result<Request> {
-        let gate_of = |index: usize| self.gates.get(index).cloned().unwrap_or_default();
+        let gate_of = |index: usize| self.progress.gates.get(index).cloned().unwrap_or_default();
         let at_destination = guarded.destination.as_ref().map(|other| (other, call.destination.clone()));
         let mut request = Request::new(client, guarded, (rules, gate_of(guarded.route_index)), call)?;
         if let Some((other, said)) = at_destination {

@@ -14,10 +14,10 @@ use crate::{
 
 /// What all clients watch. All generations of the configuration share it.
 #[derive(Debug, Default)]
-pub(super) struct WatchCounts(Mutex<Counts>);
+pub(super) struct WatchCounts(Mutex<ClientCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct ClientCounts {
     all: usize,
     by_client: HashMap<ClientAddress, usize>,
 }

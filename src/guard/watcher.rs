@@ -23,9 +23,9 @@ use crate::{
         records::record::Snapshot,
         refusal::Refusal,
         tags::{entity_tag::EntityTag, head_answer::Aim, validators::Representation},
-        watch::{Content, Sight},
+        watch::{SeenContent, Sight},
     },
-    drain::End,
+    drain::GenerationEnd,
     store::Follower,
 };
 
@@ -65,7 +65,7 @@ impl Guard {
     /// Lets the client of a request watch its resource, and returns the state that the client sees first. If the
     /// upstream does not let it read the resource, fails with the upstream's own answer.
     pub(crate) async fn watch(&self, request: Request) -> Result<(Watcher, Snapshot, Sight), Halt> {
-        let rooms = Arc::clone(&self.watch_rooms);
+        let rooms = Arc::clone(&self.progress.watch_rooms);
         let before = rooms.knowledge.record(&request).await?;
         let asked = Instant::now();
         let tag = match rooms.probes.show(&request, &before, Aim::Tag).await? {
@@ -74,7 +74,7 @@ impl Guard {
         };
         let current = rooms.knowledge.record(&request).await?;
         let is_current = current.touched() == before.touched() && rooms.may_tell_tag(&current);
-        let content = Content::of(tag.filter(|_| is_current));
+        let content = SeenContent::of(tag.filter(|_| is_current));
         let follower = rooms.knowledge.records.follow(&request.key, &current);
         let right_until = asked + right_lasts(&request);
         let backend = BackendView::of(&rooms, &request, asked);
@@ -88,12 +88,12 @@ impl Guard {
 
     /// Returns places for so many resources that a client is about to watch.
     pub(crate) fn watch_places(&self, client: ClientAddress, resources: usize) -> Result<WatchPlaces, Refusal> {
-        self.watches.take(client, resources, self.watch_limits)
+        self.progress.watches.take(client, resources, self.progress.watch_limits)
     }
 
     /// Returns the end of this generation, at which watches end.
-    pub(crate) const fn end(&self) -> &End {
-        &self.end
+    pub(crate) const fn end(&self) -> &GenerationEnd {
+        &self.progress.end
     }
 }
 
@@ -112,7 +112,7 @@ impl Watcher {
     pub(crate) async fn look(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
         let Some(backend) = &mut self.backend else {
-            let content = Content::of(self.rooms.tag(&self.request, &snapshot));
+            let content = SeenContent::of(self.rooms.tag(&self.request, &snapshot));
             return (snapshot, content.into());
         };
         let sight = if self.rooms.may_tell_tag(&snapshot) {
@@ -121,7 +121,7 @@ impl Watcher {
                 backend.look.look(&self.rooms.probes, (&self.request, &backend.looker), &snapshot, backend.interval);
             Box::pin(look).await
         } else {
-            Sight { content: Content::Unknown, changes: backend.look.changes() }
+            Sight { content: SeenContent::Unknown, changes: backend.look.changes() }
         };
         backend.changes.mark_unchanged();
         backend.due = Instant::now() + backend.interval;
@@ -162,7 +162,7 @@ impl BackendView {
     }
 
     /// Shares what the first probe of a client has shown.
-    async fn begin(&self, request: &Request, snapshot: &Snapshot, content: Content) -> Sight {
+    async fn begin(&self, request: &Request, snapshot: &Snapshot, content: SeenContent) -> Sight {
         self.look.note((request, &self.looker), snapshot, content.clone()).await;
         Sight { content, changes: self.look.changes() }
     }

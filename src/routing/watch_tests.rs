@@ -23,9 +23,9 @@ fn routes() -> Vec<Arc<Route>> {
 }
 
 /// Returns the watched resource, or why there is none.
-fn watched(method: Method, target: &str, headers: &HeaderMap) -> Result<(Facet, String), Code> {
+fn watched(method: &Method, target: &str, headers: &HeaderMap) -> Result<(Facet, String), Code> {
     let (host, client, target) = ("example.com", ClientAddress::Local, target.as_bytes());
-    let head = Head { method: &method, version: Version::HTTP_11, host, target, headers, client };
+    let head = Head { method, version: Version::HTTP_11, host, target, headers, client };
     match decide(&RoutingTable::new(&routes()), &head) {
         Door::Guarded(request) => Ok((request.facet, request.key.as_str().to_owned())),
         Door::Refuse { refusal, .. } => Err(refusal.code),
@@ -37,7 +37,7 @@ fn watched(method: Method, target: &str, headers: &HeaderMap) -> Result<(Facet, 
 /// nothing else names a resource.
 #[test]
 fn a_path_names_the_resource_that_is_watched() {
-    let get = |target| watched(Method::GET, target, &HeaderMap::new());
+    let get = |target| watched(&Method::GET, target, &HeaderMap::new());
     for (target, key) in [
         ("/.watch/docs/1", "/docs/1"),
         ("/.watch/docs/%31?v=2", "/docs/1"),
@@ -64,11 +64,11 @@ fn a_path_names_the_resource_that_is_watched() {
 fn a_watch_is_a_get_or_the_preflight_of_one() {
     let none = HeaderMap::new();
     for method in [Method::HEAD, Method::PUT, Method::POST, Method::DELETE, Method::OPTIONS] {
-        assert_eq!(watched(method, "/.watch/docs/1", &none), Err(Code::MethodNotAllowed));
+        assert_eq!(watched(&method, "/.watch/docs/1", &none), Err(Code::MethodNotAllowed));
     }
     let mut preflight = HeaderMap::new();
     preflight.insert(header::ORIGIN, HeaderValue::from_static("https://app.test"));
     preflight.insert(header::ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("GET"));
-    assert!(watched(Method::OPTIONS, "/.watch/docs/1", &preflight).is_ok());
-    assert_eq!(watched(Method::PUT, "/.watch/docs/1", &preflight), Err(Code::MethodNotAllowed));
+    assert!(watched(&Method::OPTIONS, "/.watch/docs/1", &preflight).is_ok());
+    assert_eq!(watched(&Method::PUT, "/.watch/docs/1", &preflight), Err(Code::MethodNotAllowed));
 }

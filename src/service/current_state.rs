@@ -53,7 +53,7 @@ impl Service<'_> {
             return Err(refusal.into());
         };
         let rules = rules_of(&read)?;
-        let call = rules.dialect.grammar().read(incoming(&head, &read), rules, read.is_lease)?;
+        let call = rules.dialect.grammar().read(incoming(&head, &read), rules, read.is_lease())?;
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         let request = self.guard.request(&mut client, &read, rules, call)?;
         match self.guard.serve(&mut client, &request, Verb::Read).await {

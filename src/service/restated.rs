@@ -37,7 +37,7 @@ pub(super) fn may_be_needed(headers: &HeaderMap, guarded: &GuardedRequest, rules
 }
 
 fn may_name_version(guarded: &GuardedRequest, rules: &GuardRules) -> bool {
-    !rules.version_sources.is_empty() && !guarded.is_lease && guarded.methods.usages.changes()
+    !rules.version_sources.is_empty() && !guarded.is_lease() && guarded.methods.usages.changes()
 }
 
 impl Service<'_> {

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The records that are followed now.
 #[derive(Default)]
-pub(super) struct Followed(Mutex<HashMap<ResourceKey, FollowedRecord>>);
+pub(super) struct FollowedRecords(Mutex<HashMap<ResourceKey, FollowedRecord>>);
 
 struct FollowedRecord {
     latest: watch::Sender<Snapshot>,
@@ -44,7 +44,7 @@ struct FollowedRecord {
 
 /// One caller that follows a record, until this is dropped.
 pub struct Follower {
-    followed: Arc<Followed>,
+    followed: Arc<FollowedRecords>,
     key: ResourceKey,
     latest: watch::Receiver<Snapshot>,
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     Incarnation, Scanned, Store, StoreError, Swapped,
-    followed::Followed,
+    followed::FollowedRecords,
     recent::{Recent, Sighting},
 };
 use crate::{
@@ -53,7 +53,7 @@ pub struct Records {
     /// The greatest revision that was seen. Revisions grow through the whole store.
     newest: Arc<AtomicU64>,
     /// The records that callers follow.
-    pub(super) followed: Arc<Followed>,
+    pub(super) followed: Arc<FollowedRecords>,
 }
 
 /// An upstream whose collections can be changed with all below them.

@@ -53,7 +53,7 @@ pub use step::{await_exclusive, break_leases, step};
 pub use take_back::{LostGrant, take_back};
 pub use target::TargetName;
 pub use usage::{Standing, Usage, Usages, UseDenied, judge_use};
-pub use view::{LeaseView, rounded_up};
+pub use view::{PublicLease, rounded_up};
 
 /// The name of a principal: a hash of its credentials.
 pub type PrincipalName = [u8; 16];

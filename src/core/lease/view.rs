@@ -9,7 +9,7 @@ use crate::core::records::record::Snapshot;
 
 /// The public view of a lease. It never contains the id.
 #[derive(Debug, Serialize)]
-pub struct LeaseView<'a> {
+pub struct PublicLease<'a> {
     state: &'static str,
     /// The number of clients that share the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub struct LeaseView<'a> {
     fence: Option<u64>,
 }
 
-impl<'a> LeaseView<'a> {
+impl<'a> PublicLease<'a> {
     /// The view of a resource's lease: of several leases, the one that lasts longest.
     pub fn of(snapshot: &'a Snapshot) -> Self {
         let (state, lease) = (snapshot.lease_state(), snapshot.lease());

@@ -32,7 +32,7 @@ pub use text::{
 
 /// What is known of the content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum SeenContent {
     /// There is some, without a tag that a read would answer for certain.
     Unknown,
     /// A read would answer this tag.
@@ -41,7 +41,7 @@ pub enum Content {
     Deleted,
 }
 
-impl Content {
+impl SeenContent {
     /// The content with this tag, if it is known.
     pub fn of(tag: Option<EntityTag>) -> Self {
         tag.map_or(Self::Unknown, Self::Tagged)
@@ -60,27 +60,27 @@ impl Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
     /// What is known of the content.
-    pub content: Content,
+    pub content: SeenContent,
     /// How many changes were found so far that made no new version: others write too.
     pub changes: u64,
 }
 
-impl From<Content> for Sight {
-    fn from(content: Content) -> Self {
+impl From<SeenContent> for Sight {
+    fn from(content: SeenContent) -> Self {
         Self { content, changes: 0 }
     }
 }
 
 /// What changed between two looks at a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct SeenChanges {
     /// Whether the content changed, or may have.
     pub content: bool,
     /// The steps of the leases, in the order of their fences.
     pub leases: Vec<LeaseChange>,
 }
 
-impl Changes {
+impl SeenChanges {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         !self.content && self.leases.is_empty()
@@ -89,7 +89,7 @@ impl Changes {
 
 /// The state of a resource as its observer has seen it last.
 #[derive(Clone, Debug)]
-pub struct Observer {
+pub struct StateObserver {
     version: Revision,
     /// The record that was looked at last.
     revision: Revision,
@@ -97,7 +97,7 @@ pub struct Observer {
     leases: Vec<SeenLease>,
 }
 
-impl Observer {
+impl StateObserver {
     /// An observer that sees this state first.
     pub fn new(snapshot: &Snapshot, sight: impl Into<Sight>) -> Self {
         let (leases, sight) = (leases::seen(snapshot), sight.into());
@@ -106,21 +106,21 @@ impl Observer {
 
     /// Looks at the resource again, and returns what changed since the last look. A look at an older record changes
     /// nothing.
-    pub fn look(&mut self, snapshot: &Snapshot, sight: impl Into<Sight>) -> Changes {
+    pub fn look(&mut self, snapshot: &Snapshot, sight: impl Into<Sight>) -> SeenChanges {
         if snapshot.revision < self.revision {
-            return Changes::default();
+            return SeenChanges::default();
         }
         let before = std::mem::replace(self, Self::new(snapshot, sight));
         let is_new = self.version != before.version || self.sight.changes != before.sight.changes;
-        if !is_new && self.sight.content == Content::Unknown {
+        if !is_new && self.sight.content == SeenContent::Unknown {
             self.sight.content = before.sight.content.clone();
         }
-        let has_new_tag = before.sight.content != Content::Unknown && self.sight.content != before.sight.content;
-        Changes { content: is_new || has_new_tag, leases: leases::changes(&before.leases, &self.leases, snapshot) }
+        let has_new_tag = before.sight.content != SeenContent::Unknown && self.sight.content != before.sight.content;
+        SeenChanges { content: is_new || has_new_tag, leases: leases::changes(&before.leases, &self.leases, snapshot) }
     }
 
     /// What is known of the content.
-    pub const fn content(&self) -> &Content {
+    pub const fn content(&self) -> &SeenContent {
         &self.sight.content
     }
 
@@ -129,9 +129,9 @@ impl Observer {
         hasher.add(&self.version.0.to_le_bytes());
         if by_tag {
             match &self.sight.content {
-                Content::Tagged(tag) => hasher.add(tag.to_header_value().as_bytes()),
-                Content::Deleted => hasher.add(b""),
-                Content::Unknown => hasher.add(&self.sight.changes.to_le_bytes()),
+                SeenContent::Tagged(tag) => hasher.add(tag.to_header_value().as_bytes()),
+                SeenContent::Deleted => hasher.add(b""),
+                SeenContent::Unknown => hasher.add(&self.sight.changes.to_le_bytes()),
             };
         }
         for lease in &self.leases {

@@ -11,31 +11,31 @@ use crate::core::{
     records::steps::Outcome,
 };
 
-fn tagged(tag: &str) -> Content {
-    Content::of(EntityTag::strong(tag).ok())
+fn tagged(tag: &str) -> SeenContent {
+    SeenContent::of(EntityTag::strong(tag).ok())
 }
 
 /// A resource and its observer.
 struct Scene {
     resource: Resource,
-    observer: Observer,
+    observer: StateObserver,
 }
 
 impl Scene {
     fn new() -> Self {
         let resource = Resource::new();
-        let observer = Observer::new(&resource.snapshot, tagged("one"));
+        let observer = StateObserver::new(&resource.snapshot, tagged("one"));
         Self { resource, observer }
     }
 
     fn sees(&mut self, content: bool, leases: &[LeaseChange]) {
-        self.sees_with(Content::Unknown, content, leases);
+        self.sees_with(SeenContent::Unknown, content, leases);
     }
 
     #[track_caller]
     fn sees_with(&mut self, found: impl Into<Sight>, content: bool, leases: &[LeaseChange]) {
         let changes = self.observer.look(&self.resource.snapshot, found);
-        assert_eq!(changes, Changes { content, leases: leases.to_vec() });
+        assert_eq!(changes, SeenChanges { content, leases: leases.to_vec() });
     }
 
     fn write(&mut self, outcome: Outcome) {
@@ -64,7 +64,7 @@ fn a_write_is_told_once_it_is_applied() {
     scene.sees_with(tagged("two"), false, &[]);
     scene.write(Outcome::Applied);
     scene.sees(true, &[]);
-    assert_eq!(scene.observer.content(), &Content::Unknown, "the earlier tag is not told again");
+    assert_eq!(scene.observer.content(), &SeenContent::Unknown, "the earlier tag is not told again");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn time_does_not_run_backwards() {
     scene.write(Outcome::Applied);
     scene.sees(true, &[]);
     let id = scene.id();
-    assert_eq!(scene.observer.look(&before, tagged("one")), Changes::default());
+    assert_eq!(scene.observer.look(&before, tagged("one")), SeenChanges::default());
     assert_eq!(scene.id(), id);
 }
 
@@ -154,16 +154,16 @@ fn time_does_not_run_backwards() {
 fn what_others_have_changed_is_told() {
     let mut scene = Scene::new();
     scene.sees_with(tagged("one"), false, &[]);
-    let found = |content: Content, changes: u64| Sight { content, changes };
+    let found = |content: SeenContent, changes: u64| Sight { content, changes };
     scene.sees_with(found(tagged("two"), 1), true, &[]);
     scene.sees_with(found(tagged("two"), 1), false, &[]);
     let known = scene.id();
-    scene.sees_with(found(Content::Unknown, 2), true, &[]);
-    assert_eq!(scene.observer.content(), &Content::Unknown);
+    scene.sees_with(found(SeenContent::Unknown, 2), true, &[]);
+    assert_eq!(scene.observer.content(), &SeenContent::Unknown);
     assert_eq!(scene.id(), known, "a name for the states of this store alone");
     let by_tag = |scene: &Scene| StateId::of(1, [(&b"/doc"[..], &scene.observer, true)].into_iter());
     let mut names = vec![by_tag(&scene)];
-    for sight in [found(Content::Unknown, 3), found(Content::Deleted, 4), found(tagged("three"), 5)] {
+    for sight in [found(SeenContent::Unknown, 3), found(SeenContent::Deleted, 4), found(tagged("three"), 5)] {
         scene.sees_with(sight, true, &[]);
         names.push(by_tag(&scene));
     }
@@ -220,9 +220,9 @@ fn events_tell_what_everybody_may_see() {
         lease_event("/doc", Acquired, snapshot, None),
         format!("event: lease\ndata: {{\"path\":\"/doc\",\"change\":\"acquired\",{lease}}}\n\n")
     );
-    assert_eq!(changed_event("/doc", &Content::Unknown, None), "event: changed\ndata: {\"path\":\"/doc\"}\n\n");
+    assert_eq!(changed_event("/doc", &SeenContent::Unknown, None), "event: changed\ndata: {\"path\":\"/doc\"}\n\n");
     assert_eq!(
-        changed_event("/doc", &Content::Deleted, None),
+        changed_event("/doc", &SeenContent::Deleted, None),
         "event: changed\ndata: {\"path\":\"/doc\",\"deleted\":true}\n\n"
     );
     assert_eq!(

@@ -3,10 +3,10 @@
 use http::StatusCode;
 use serde::Serialize;
 
-use super::{Content, LeaseChange, Observer};
+use super::{LeaseChange, SeenContent, StateObserver};
 use crate::core::{
     digits::hexadecimal_text,
-    lease::LeaseView,
+    lease::PublicLease,
     records::record::Snapshot,
     tags::{entity_tag::EntityTag, parts_hash::PartsHasher},
 };
@@ -18,7 +18,7 @@ pub struct StateId(String);
 impl StateId {
     /// Returns the name of these states in a store with this incarnation. `by_tag` tells for each whether its content can
     /// change without a new version.
-    pub fn of<'a>(incarnation: u64, states: impl Iterator<Item = (&'a [u8], &'a Observer, bool)>) -> Self {
+    pub fn of<'a>(incarnation: u64, states: impl Iterator<Item = (&'a [u8], &'a StateObserver, bool)>) -> Self {
         let mut hasher = PartsHasher::default();
         hasher.add(&incarnation.to_le_bytes());
         for (name, observer, by_tag) in states {
@@ -40,26 +40,26 @@ pub fn state_tag(id: &StateId) -> Option<EntityTag> {
 }
 
 #[derive(Serialize)]
-struct State<'a> {
+struct StateText<'a> {
     path: &'a str,
     #[serde(flatten)]
     content: ContentView,
-    lease: LeaseView<'a>,
+    lease: PublicLease<'a>,
 }
 
 #[derive(Serialize)]
-struct Changed<'a> {
+struct ChangedText<'a> {
     path: &'a str,
     #[serde(flatten)]
     content: ContentView,
 }
 
 #[derive(Serialize)]
-struct LeaseStep<'a> {
+struct LeaseStepText<'a> {
     path: &'a str,
     change: &'static str,
     #[serde(flatten)]
-    lease: LeaseView<'a>,
+    lease: PublicLease<'a>,
 }
 
 #[derive(Serialize)]
@@ -76,36 +76,36 @@ const fn is_false(value: &bool) -> bool {
 }
 
 #[derive(Serialize)]
-struct Denied<'a> {
+struct DeniedText<'a> {
     path: &'a str,
     status: u16,
 }
 
 impl ContentView {
-    fn of(content: &Content) -> Self {
+    fn of(content: &SeenContent) -> Self {
         let text = |tag: &EntityTag| String::from_utf8_lossy(tag.to_header_value().as_bytes()).into_owned();
-        Self { etag: content.tag().map(text), deleted: *content == Content::Deleted }
+        Self { etag: content.tag().map(text), deleted: *content == SeenContent::Deleted }
     }
 }
 
 /// Returns the state of a resource as JSON.
-pub fn state_json(path: &str, content: &Content, snapshot: &Snapshot) -> String {
-    json(&State { path, content: ContentView::of(content), lease: LeaseView::of(snapshot) })
+pub fn state_json(path: &str, content: &SeenContent, snapshot: &Snapshot) -> String {
+    json(&StateText { path, content: ContentView::of(content), lease: PublicLease::of(snapshot) })
 }
 
 /// Returns the event that tells the state of a resource. `id` ends a set of events that belong together.
-pub fn state_event(path: &str, content: &Content, snapshot: &Snapshot, id: Option<&StateId>) -> String {
+pub fn state_event(path: &str, content: &SeenContent, snapshot: &Snapshot, id: Option<&StateId>) -> String {
     event("state", id, &state_json(path, content, snapshot))
 }
 
 /// Returns the event that tells of a change of the content.
-pub fn changed_event(path: &str, content: &Content, id: Option<&StateId>) -> String {
-    event("changed", id, &json(&Changed { path, content: ContentView::of(content) }))
+pub fn changed_event(path: &str, content: &SeenContent, id: Option<&StateId>) -> String {
+    event("changed", id, &json(&ChangedText { path, content: ContentView::of(content) }))
 }
 
 /// Returns the event that tells of a step of the lease, with the state that the step has led to.
 pub fn lease_event(path: &str, change: LeaseChange, snapshot: &Snapshot, id: Option<&StateId>) -> String {
-    event("lease", id, &json(&LeaseStep { path, change: change.word(), lease: LeaseView::of(snapshot) }))
+    event("lease", id, &json(&LeaseStepText { path, change: change.word(), lease: PublicLease::of(snapshot) }))
 }
 
 /// Returns the event that tells that the upstream denies a resource, with its status.
@@ -115,7 +115,7 @@ pub fn denied_event(path: &str, status: StatusCode) -> String {
 
 /// Returns the same as JSON.
 pub fn denied_json(path: &str, status: StatusCode) -> String {
-    json(&Denied { path, status: status.as_u16() })
+    json(&DeniedText { path, status: status.as_u16() })
 }
 
 /// Returns the line that tells a client when to come back after the end of its stream.

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_STATE, LEASE_TIME};
 use crate::core::{
     http::preferences::PREFERENCE_APPLIED,
-    lease::{Denied, Done, LeaseDuration, LeaseId, LeaseView, UseDenied, rounded_up},
+    lease::{Denied, Done, LeaseDuration, LeaseId, PublicLease, UseDenied, rounded_up},
     records::record::Snapshot,
     refusal::{Code, Refusal},
 };
@@ -82,7 +82,7 @@ pub fn show(snapshot: &Snapshot) -> Response {
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // Serialising words and numbers cannot fail.
-    let body = serde_json::to_string(&LeaseView::of(snapshot)).unwrap_or_default();
+    let body = serde_json::to_string(&PublicLease::of(snapshot)).unwrap_or_default();
     Response { status: StatusCode::OK, fields, body: Some(body) }
 }
 

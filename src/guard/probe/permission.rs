@@ -22,7 +22,7 @@ use crate::{
         refusal::Refusal,
         rights::{Obstacle, WordOfBackend, may_be_told},
         tags::{head_answer::Aim, validators::Representation},
-        watch::Content,
+        watch::SeenContent,
     },
     guard::{Halt, request::Request},
     upstream::Exchange,
@@ -65,12 +65,14 @@ impl Probes {
 
     /// Asks the upstream for the content of a resource, for all who watch it. `None` if the answer does not tell, or if a
     /// write has come between.
-    pub(crate) async fn seen(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Option<Content> {
+    pub(crate) async fn seen(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Option<SeenContent> {
         let content = match self.probe(request, snapshot, aim).await {
-            Probed::Current { representation: Representation::Present(validators), .. } => Content::of(validators.tag),
+            Probed::Current { representation: Representation::Present(validators), .. } => {
+                SeenContent::of(validators.tag)
+            }
             absent @ Probed::Current { representation: Representation::Absent, .. } => {
                 absent.discard().await;
-                Content::Deleted
+                SeenContent::Deleted
             }
             other => {
                 other.discard().await;

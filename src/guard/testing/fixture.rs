@@ -42,9 +42,6 @@ pub(crate) const OWNER: &str = "Authorization: owner\r\n";
 /// The path of the lease operations on `/doc`.
 const LEASE: &str = "/.leases/doc";
 
-/// The path by which `/doc` is watched.
-const WATCH: &str = "/.watch/doc";
-
 /// Returns the whole answer to a read with this head, which is in lower case.
 type AnswerRead = fn(&str) -> String;
 
@@ -357,7 +354,7 @@ impl Fixture {
             client: ClientAddress::Local,
             facet: match path {
                 _ if path.starts_with(LEASE) => Facet::Lease,
-                _ if path.starts_with(WATCH) => Facet::Watch,
+                _ if path.starts_with("/.watch") => Facet::Watch,
                 _ => Facet::Resource,
             },
             destination: None,

@@ -25,7 +25,7 @@ use crate::{
         records::record::Snapshot,
         refusal::{Code, Refusal},
         tags::precondition::{Preconditions, TagCondition},
-        watch::{NAMES_MAX, Observer, Sight, StateId, names_in_query, state_json, state_tag},
+        watch::{NAMES_MAX, Sight, StateId, StateObserver, names_in_query, state_json, state_tag},
     },
     dialect::{Incoming, Response, native},
     guard::{Answer, Halt, Watcher, rules_of},
@@ -61,11 +61,11 @@ pub(super) struct Watched {
     /// The target of the resource, as the client knows it.
     name: String,
     watcher: Watcher,
-    observer: Observer,
+    observer: StateObserver,
 }
 
 /// What a client asks of a watch.
-struct Wanted {
+struct WatchWanted {
     /// Whether it reads a stream of events.
     stream: bool,
     /// The state that it knows.
@@ -80,7 +80,7 @@ impl Service<'_> {
     /// Handles a request to watch resources.
     pub(super) async fn answer_watch(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         let rules = rules_of(guarded)?;
-        let wanted = Wanted::of(&client.head().headers);
+        let wanted = WatchWanted::of(&client.head().headers);
         let named = self.named(client, guarded)?;
         let places = self.guard.watch_places(guarded.client, named.len())?;
         let sender = HeadAlone::of(client);
@@ -91,7 +91,7 @@ impl Service<'_> {
         for (name, begun) in begun {
             match begun {
                 Ok((own, snapshot, sight)) => {
-                    let observer = Observer::new(&snapshot, sight);
+                    let observer = StateObserver::new(&snapshot, sight);
                     watched.push(Watched { name, watcher: own, observer });
                     first.push(snapshot);
                 }
@@ -180,7 +180,7 @@ impl Service<'_> {
     }
 }
 
-impl Wanted {
+impl WatchWanted {
     fn of(headers: &HeaderMap) -> Self {
         let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
         let mut types = accepts.flat_map(|line| line.split(',')).filter_map(|range| range.split(';').next());

@@ -14,7 +14,7 @@ use crate::{
         records::record::Snapshot,
         watch::{StateId, changed_event, denied_event, lease_event, retry_text, state_event},
     },
-    drain::End,
+    drain::GenerationEnd,
     entropy::number_below,
     guard::{Answer, Halt, Pieces, WatchPlaces},
 };
@@ -40,7 +40,7 @@ pub(super) struct EventStream {
     is_over: bool,
     /// Given back when the stream ends.
     _places: WatchPlaces,
-    end: End,
+    end: GenerationEnd,
 }
 
 /// Why a stream wakes up.
@@ -57,7 +57,7 @@ impl EventStream {
         watched: Vec<Watched>,
         (snapshots, denied): (&[Snapshot], &[(String, StatusCode)]),
         last_event: Option<&str>,
-        (places, end): (WatchPlaces, End),
+        (places, end): (WatchPlaces, GenerationEnd),
     ) -> Self {
         let id = state_id(&watched);
         let mut first = retry_text(RETRY_MILLISECONDS);

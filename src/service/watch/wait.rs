@@ -6,12 +6,12 @@ use futures_util::future::select_all;
 use http::{HeaderMap, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Wanted, Watched, fields_of_state, state_id, states, told};
+use super::{WatchWanted, Watched, fields_of_state, state_id, states, told};
 use crate::{
     body::Client,
     core::{records::record::Snapshot, watch::denied_json},
     dialect::native::applied_wait,
-    drain::End,
+    drain::GenerationEnd,
     guard::Answer,
     guard::Halt,
 };
@@ -23,7 +23,7 @@ pub(super) struct Wait {
     pub(super) snapshots: Vec<Snapshot>,
     /// The resources that the client may not read, with the upstream's answer.
     pub(super) denied: Vec<(String, StatusCode)>,
-    pub(super) end: End,
+    pub(super) end: GenerationEnd,
 }
 
 impl Wait {
@@ -31,7 +31,7 @@ impl Wait {
     pub(super) async fn answer(
         mut self,
         client: &mut dyn Client,
-        wanted: &Wanted,
+        wanted: &WatchWanted,
         max_wait: Duration,
     ) -> Result<Answer, Halt> {
         let begun = Instant::now();

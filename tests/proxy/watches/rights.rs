@@ -18,9 +18,12 @@ async fn the_answer_of_the_backend_decides() {
     let (backend, proxy) = start(|setup| setup).await;
     let addr = proxy.addr();
     for status in [401, 403, 404] {
-        let denied = move |request: &Request| match is_owner(request) {
-            true => Answer::status(200).body("one"),
-            false => Answer::status(status).header("X-Backend", "denies").body("no"),
+        let denied = move |request: &Request| {
+            if is_owner(request) {
+                Answer::status(200).body("one")
+            } else {
+                Answer::status(status).header("X-Backend", "denies").body("no")
+            }
         };
         backend.always("GET", DOC, denied);
         backend.always("HEAD", DOC, denied);

@@ -1,0 +1,42 @@
+//! What the requests under way have of their generation: the gates of its routes, its end, and the watches.
+
+use std::sync::Arc;
+
+use super::{
+    watch_places::{WatchCounts, WatchLimits},
+    watcher::WatchRooms,
+};
+use crate::{
+    config::Server,
+    drain::{Gates, GenerationEnd},
+};
+
+/// What requests pass, watch and wait for in one generation.
+pub(super) struct Progress {
+    /// The gates of the routes.
+    pub(super) gates: Gates,
+    /// The end of the generation.
+    pub(super) end: GenerationEnd,
+    pub(super) watch_rooms: Arc<WatchRooms>,
+    pub(super) watches: Arc<WatchCounts>,
+    pub(super) watch_limits: WatchLimits,
+}
+
+impl Progress {
+    /// That of the first generation.
+    pub(super) fn new(watch_rooms: WatchRooms, server: &Server, gates: Gates) -> Self {
+        let (watch_rooms, watches) = (Arc::new(watch_rooms), Arc::default());
+        Self { gates, end: GenerationEnd::default(), watch_rooms, watches, watch_limits: WatchLimits::of(server) }
+    }
+
+    /// That of the next generation. Both share what is watched.
+    pub(super) fn renewed(&self, server: &Server, gates: Gates) -> Self {
+        Self {
+            gates,
+            end: GenerationEnd::default(),
+            watch_rooms: Arc::clone(&self.watch_rooms),
+            watches: Arc::clone(&self.watches),
+            watch_limits: WatchLimits::of(server),
+        }
+    }
+}
