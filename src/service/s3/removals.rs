@@ -126,7 +126,7 @@ impl Service<'_> {
         if rules.quirks.service != ServiceKind::S3 || guarded.route.upstream != list.route.upstream {
             return Err(not_here().into());
         }
-        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease)?;
+        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease())?;
         if call.intent != Intent::Write || !rules.also_changes.is_empty() {
             return Err(not_in_list().into());
         }
