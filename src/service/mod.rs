@@ -59,7 +59,7 @@ impl Service<'_> {
             return Box::pin(self.handle_named(client, guarded)).await;
         }
         let answer = self.answer(client, guarded).await;
-        if guarded.is_lease || guarded.methods.usages.changes() {
+        if guarded.is_lease() || guarded.methods.usages.changes() {
             self.guard.may_be_free(client.head().raw_path());
         }
         self.guard.complete(client.head(), guarded, answer).await

@@ -5,9 +5,7 @@ use std::{fs, ops::Range, path::Path};
 use serde::Deserialize;
 
 /// The files of the list, one for each room of the code.
-const ROOMS: [&str; 9] = [
-    "core", "guard", "proxy", "reload", "store", "trees", "upstream", "watch", "webdav",
-];
+const ROOMS: [&str; 9] = ["core", "guard", "proxy", "reload", "store", "trees", "upstream", "watch", "webdav"];
 
 /// The marks around the text to be replaced, if `find` contains more than that.
 const MARKS: [char; 2] = ['«', '»'];

@@ -130,7 +130,7 @@ fn head_of_member(
 /// Sends the read of a member through the door.
 fn member_at(guard: &Guard, head: &RequestHeader, collection: &GuardedRequest) -> Result<GuardedRequest, Refusal> {
     match guard.door(&Method::GET, head, collection.client) {
-        Door::Guarded(member) if !member.is_lease => Ok(member),
+        Door::Guarded(member) if !member.is_lease() => Ok(member),
         Door::Refuse { refusal, .. } => Err(refusal),
         _ => Err(not_leased()),
     }

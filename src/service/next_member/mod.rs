@@ -44,7 +44,7 @@ const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-appli
 /// Whether a request takes a member of the collection that it names.
 pub(super) fn takes_member(head: &RequestHeader, guarded: &GuardedRequest) -> bool {
     guarded.route.members.is_some()
-        && !guarded.is_lease
+        && !guarded.is_lease()
         && guarded.methods.judged == Method::GET
         && head.headers.contains_key(&LEASE_DURATION)
 }
