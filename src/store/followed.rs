@@ -24,11 +24,9 @@ use crate::core::{
     watch::{looks_same, next_change},
 };
 
-/// The longest time between two looks at a record that other processes change too: so long a lost notice stays unknown.
-const SHARED_LOOK_AFTER: Duration = Duration::from_secs(1);
-
-/// The same for a store of this process alone, which loses no notice.
-const LOOK_AFTER: Duration = Duration::from_secs(60);
+/// The longest time between two looks at a record. So long a lost notice stays unknown, and so does the write of a tree
+/// around the resource, which changes another record.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// The pause after a failure of the store.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -96,10 +94,9 @@ impl Drop for Follower {
 /// Tells the callers of all changes of a record.
 async fn tell_changes(records: Records, key: ResourceKey, latest: watch::Sender<Snapshot>) {
     let mut seen = latest.borrow().clone();
-    let look_after = if records.are_shared() { SHARED_LOOK_AFTER } else { LOOK_AFTER };
     loop {
-        let wait = next_change(&seen).map_or(look_after, |change| change.min(look_after));
-        let _ = timeout(wait, records.changed(&key, seen.revision)).await;
+        let wait = next_change(&seen).map_or(LOOK_AFTER, |change| change.min(LOOK_AFTER));
+        let _ = timeout(wait, records.changed(&key, &seen, seen.revision)).await;
         let Ok(now) = records.read(&key).await else {
             sleep(PAUSE).await;
             continue;

@@ -33,7 +33,7 @@ impl Leases {
         while is_held(&snapshot) && Instant::now() < end && !request.place.gate.has_cancelled_waiters() {
             let left = end.saturating_duration_since(Instant::now()).min(LOOK_AFTER);
             let wait = next_change(&snapshot).map_or(left, |change| change.min(left));
-            let change = timeout(wait, self.knowledge.records.changed(&request.key, snapshot.revision));
+            let change = timeout(wait, self.knowledge.records.changed(&request.key, &snapshot, snapshot.revision));
             let _ = while_client_waits(client, unless_cancelled(&request.place.gate, change)).await?;
             snapshot = self.knowledge.record(request).await?;
         }
