@@ -49,10 +49,9 @@ mod write;
 
 pub use answer::{Answer, Pieces, Relayed};
 pub(crate) use answer::{Halt, not_modified_head, remove_validators, while_client_waits};
-pub(crate) use knowledge::member_lines::PlaceInLine;
 pub(crate) use knowledge::responses::not_modified_fields;
-pub(crate) use lease::fresh_id;
 pub use lease::untold::UntoldGrant;
+pub(crate) use lease::{fresh_id, member_lines::PlaceInLine};
 pub use operator::{Broken, Forgotten, NotBroken};
 pub(crate) use probe::collection::TypeSeen;
 pub(crate) use probe::head::ask_for_identity;

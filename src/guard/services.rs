@@ -7,8 +7,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Answer, Guard, Halt, Request,
-    knowledge::member_lines::PlaceInLine,
-    lease::{Operated, usage::is_open_to_all},
+    lease::{Operated, member_lines::PlaceInLine, usage::is_open_to_all},
     probe::{collection::TypeSeen, index::IndexDocument},
     viewer::Viewer,
     write::several::WrittenMembers,
@@ -95,12 +94,12 @@ impl Guard {
 
     /// Puts the client of a request at the end of the line for the next of these members.
     pub(crate) fn stand_in_line(&self, request: &Request, members: &MembersFolder) -> PlaceInLine {
-        self.knowledge.member_lines.of(request.key.digest(), request.sender.principal, members).enter()
+        self.leases.member_lines.of(request.key.digest(), request.sender.principal, members).enter()
     }
 
     /// Wakes the clients that wait for a member of a collection, if the resource at this target is one.
     pub(crate) fn may_be_free(&self, target: &[u8]) {
-        self.knowledge.member_lines.may_be_free(target);
+        self.leases.member_lines.may_be_free(target);
     }
 
     /// Returns the budgets of bodies.

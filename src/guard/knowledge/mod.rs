@@ -18,7 +18,6 @@ use causes::Causes;
 use committed_states::CommittedStates;
 use evidence::{selecting_number, version_tag_of};
 use issued_tags::IssuedTags;
-use member_lines::MemberLines;
 use principal::ReadGrants;
 use responses::{Memory, Remembered};
 use unstable_tags::UnstableTags;
@@ -32,7 +31,6 @@ pub(crate) mod evidence;
 pub(crate) mod issued_tags;
 pub(crate) mod issued_variants;
 pub(crate) mod label;
-pub(crate) mod member_lines;
 pub(crate) mod principal;
 pub(crate) mod responses;
 pub(crate) mod selection;
@@ -52,8 +50,6 @@ pub(crate) struct Knowledge {
     causes: Causes,
     /// The states before the writes in flight.
     pub(crate) committed: CommittedStates,
-    /// The lines of clients that want the next member of a collection.
-    pub(crate) member_lines: MemberLines,
 }
 
 impl Knowledge {
@@ -68,7 +64,6 @@ impl Knowledge {
             read_grants: ReadGrants::new(),
             causes: Causes::new(),
             committed: CommittedStates::default(),
-            member_lines: MemberLines::new(),
         }
     }
 

@@ -28,11 +28,13 @@ use crate::{
     dialect::{Incoming, LeaseOperation},
     entropy::random_bytes,
 };
+use member_lines::MemberLines;
 use quota::LeaseQuota;
 use step::Stepped;
 use untold::{UntoldGrant, has_nobody_to_tell};
 
 mod end;
+pub(crate) mod member_lines;
 mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
@@ -85,6 +87,8 @@ pub(crate) struct Leases {
     claims: Arc<Claims>,
     /// The lines of clients that wait for a lease.
     pub(crate) queues: Arc<Queues>,
+    /// The lines of clients that wait for the next member of a collection.
+    pub(crate) member_lines: MemberLines,
     quota: LeaseQuota,
 }
 
@@ -92,7 +96,7 @@ impl Leases {
     /// Builds the leases on top of these rooms. At most `waiters_max` clients wait in all lines together.
     pub(crate) fn new(knowledge: Arc<Knowledge>, probes: Arc<Probes>, claims: Arc<Claims>, waiters_max: usize) -> Self {
         let queues = Arc::new(Queues::for_leases(waiters_max));
-        Self { knowledge, probes, claims, queues, quota: LeaseQuota::default() }
+        Self { knowledge, probes, claims, queues, member_lines: MemberLines::new(), quota: LeaseQuota::default() }
     }
 
     /// Returns the rooms under the leases, which writes and reads share.

@@ -24,15 +24,17 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::principal::Principal;
-use crate::core::{
-    members::{
-        index_page::{IndexPage, PageStart},
-        line::{Line, Need, Ticket},
+use crate::{
+    core::{
+        members::{
+            index_page::{IndexPage, PageStart},
+            line::{Line, Need, Ticket},
+        },
+        records::record::Revision,
+        resource::KeyDigest,
+        route::MembersFolder,
     },
-    records::record::Revision,
-    resource::KeyDigest,
-    route::MembersFolder,
+    guard::knowledge::principal::Principal,
 };
 
 /// How long a page of an index counts.
