@@ -200,7 +200,8 @@ impl Claims {
             Box::pin(self.hold_all(request, places, seen, kind, standings)).await?
         };
         match holding {
-            Holding::Done(held) if self.records.trees_around(&request.key).is_some() => {
+            // Boxed, so that the futures of writes without trees around them stay small.
+            Holding::Done(held) if held.marks().any(|mark| self.records.trees_around(mark.key()).is_some()) => {
                 Box::pin(self.give_way_to_trees(held)).await
             }
             holding => Ok(holding),
