@@ -13,7 +13,7 @@ use ifmatch::{
 use crate::{
     contract::{Fixture, busy, idle, key, leased, put, read},
     engines::{self, cluster::EtcdCluster},
-    failures::{OnEngine, TIMEOUT},
+    failures::{OnEngine, TIMEOUT, settings_of},
     relay::Relay,
     wait::{until, within},
 };
@@ -49,14 +49,7 @@ impl Fixture for Etcd {
             login: None,
             tls: None,
         };
-        let settings = config::StoreSettings {
-            kind: StoreKind::Etcd(etcd),
-            capacity,
-            max_bytes: 1 << 30,
-            idle_ttl: Duration::from_secs(3_600),
-            timeout: TIMEOUT,
-            start_grace: Duration::ZERO,
-        };
+        let settings = settings_of(StoreKind::Etcd(etcd), capacity);
         let store = Self::connect(&settings).await;
         Self { engine, settings, store }
     }
@@ -254,14 +247,7 @@ fn done(swapped: Result<Swapped, StoreError>) -> Snapshot {
 async fn a_minority_of_members_is_not_needed() {
     let cluster = EtcdCluster::start().await;
     let etcd = config::Etcd { endpoints: cluster.endpoints(), prefix: "test".to_owned(), login: None, tls: None };
-    let settings = config::StoreSettings {
-        kind: StoreKind::Etcd(etcd),
-        capacity: 10,
-        max_bytes: 1 << 20,
-        idle_ttl: Duration::from_secs(60),
-        timeout: TIMEOUT,
-        start_grace: Duration::ZERO,
-    };
+    let settings = settings_of(StoreKind::Etcd(etcd), 10);
     let store = Etcd::connect(&settings).await;
     let mut last = put(&*store, "a", idle()).await;
     let leader = cluster.leader(0);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use ifmatch::{
+    config::{StoreKind, StoreSettings},
     core::records::record::Revision,
     store::{Store, StoreError, Swapped},
 };
@@ -21,6 +22,12 @@ use crate::{
 
 /// How long an operation of a store may take here: three attempts have a third of it each.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The settings of a store of this kind.
+pub fn settings_of(kind: StoreKind, capacity: usize) -> StoreSettings {
+    let (max_bytes, idle_ttl) = (1 << 30, Duration::from_secs(3_600));
+    StoreSettings { kind, capacity, max_bytes, idle_ttl, timeout: TIMEOUT, start_grace: Duration::ZERO }
+}
 
 /// A store whose engine can be got at.
 pub trait OnEngine: Fixture {

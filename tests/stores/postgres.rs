@@ -14,7 +14,7 @@ use ifmatch::{
 use crate::{
     contract::{Fixture, busy, idle, key, leased, put},
     engines::postgres::{self, Standby, USER},
-    failures::{OnEngine, TIMEOUT},
+    failures::{OnEngine, TIMEOUT, settings_of},
     wait::within,
 };
 
@@ -44,14 +44,7 @@ async fn connect(addr: SocketAddr, settings: &config::StoreSettings) -> Result<A
 impl Fixture for Postgres {
     async fn start(capacity: usize) -> Self {
         let engine = postgres::Postgres::start().await;
-        let settings = config::StoreSettings {
-            kind: StoreKind::Postgres(settings(engine.addr())),
-            capacity,
-            max_bytes: 1 << 30,
-            idle_ttl: Duration::from_secs(3_600),
-            timeout: TIMEOUT,
-            start_grace: Duration::ZERO,
-        };
+        let settings = settings_of(StoreKind::Postgres(settings(engine.addr())), capacity);
         let store = connect(engine.addr(), &settings).await.expect("PostgreSQL can be reached");
         Self { engine, store, settings }
     }

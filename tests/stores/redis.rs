@@ -14,7 +14,7 @@ use ifmatch::{
 use crate::{
     contract::{Fixture, idle, key, leased, put},
     engines,
-    failures::{OnEngine, TIMEOUT},
+    failures::{OnEngine, settings_of},
 };
 
 struct Redis {
@@ -34,14 +34,7 @@ impl Fixture for Redis {
     async fn start(capacity: usize) -> Self {
         let engine = engines::Redis::start().await;
         let redis = config::Redis { url: engine.url(), prefix: "test".to_owned(), login: None, tls: None };
-        let settings = config::StoreSettings {
-            kind: StoreKind::Redis(redis),
-            capacity,
-            max_bytes: 1 << 30,
-            idle_ttl: Duration::from_secs(3_600),
-            timeout: TIMEOUT,
-            start_grace: Duration::ZERO,
-        };
+        let settings = settings_of(StoreKind::Redis(redis), capacity);
         let store = Self::connect(&settings).await;
         Self { engine, settings, store }
     }
