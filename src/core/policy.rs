@@ -10,13 +10,17 @@ use super::route::TouchTemplate;
 use super::tags::json::JsonPointer;
 use super::tags::version_source::VersionSource;
 
+mod after_write;
 mod leases;
 mod method_class;
+mod method_override;
 mod states;
 mod trees;
 
+pub use after_write::{OnWrite, TagAfterWrite};
 pub use leases::{AbsentLease, LeaseAuth, LeaseGuards};
 pub use method_class::MethodClass;
+pub use method_override::MethodOverride;
 pub use states::StoreMethod;
 
 /// The policy of a route.
@@ -83,33 +87,6 @@ pub enum Compare {
     Strong,
     /// Equality of the whole tag, its weakness mark included, for origins whose tags are weak and must match.
     Opaque,
-}
-
-/// How the new tag is learned after an applied write when its response carries none (`on_write`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnWrite {
-    /// The proxy reads the resource again before it releases the claim.
-    Probe,
-    /// The tag is not learned.
-    Omit,
-}
-
-/// When the answer to a write carries a derived tag (`etag_after_write`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TagAfterWrite {
-    /// Only if the bytes read back are the bytes sent (RFC 9110 section 9.3.4).
-    Verbatim,
-    /// Always.
-    Always,
-}
-
-/// The treatment of a request that names its method in a header field (`method_override`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MethodOverride {
-    /// The request is refused with 400.
-    Refuse,
-    /// The method named in the field is the one that is judged.
-    Judge,
 }
 
 /// How the proxy learns whether a DELETE, COPY or MOVE would change a collection (`collections`).

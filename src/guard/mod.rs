@@ -75,7 +75,7 @@ use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
 use looks::SharedLooks;
 use probe::Probes;
-use progress::Progress;
+use progress::GenerationProgress;
 use read::Reads;
 use watcher::WatchRooms;
 use write::{Writes, method_in_form::may_name_method};
@@ -104,7 +104,7 @@ pub struct Guard {
     reads: Reads,
     cors: Cors,
     exchanger: Arc<Exchanger>,
-    progress: Progress,
+    progress: GenerationProgress,
 }
 
 impl Guard {
@@ -154,7 +154,7 @@ impl Guard {
             leases,
             cors,
             exchanger: connections,
-            progress: Progress::new(watch_rooms, server, new_gates(config.routes.len())),
+            progress: GenerationProgress::new(watch_rooms, server, new_gates(config.routes.len())),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What requests pass, watch and wait for in one generation.
-pub(super) struct Progress {
+pub(super) struct GenerationProgress {
     /// The gates of the routes.
     pub(super) gates: Gates,
     /// The end of the generation.
@@ -22,7 +22,7 @@ pub(super) struct Progress {
     pub(super) watch_limits: WatchLimits,
 }
 
-impl Progress {
+impl GenerationProgress {
     /// That of the first generation.
     pub(super) fn new(watch_rooms: WatchRooms, server: &Server, gates: Gates) -> Self {
         let (watch_rooms, watches) = (Arc::new(watch_rooms), Arc::default());

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     Asked, Fault, FaultyStore, When,
-    message::{head, read_request, type_of},
+    message::{facet, head, read_request, type_of},
     transport::NotingTransport,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     },
     drain::{Gate, new_gates},
     guard::Guard,
-    routing::{Facet, GuardedDestination, GuardedRequest, table::RoutingTable},
+    routing::{GuardedDestination, GuardedRequest, table::RoutingTable},
     store::Store as _,
     telemetry::metrics::Gauged as _,
     testing::{self, config, guard, route},
@@ -352,11 +352,7 @@ impl Fixture {
             key: ResourceKey::from_text(resource),
             forwarded_target: None,
             client: ClientAddress::Local,
-            facet: match path {
-                _ if path.starts_with(LEASE) => Facet::Lease,
-                _ if path.starts_with("/.watch") => Facet::Watch,
-                _ => Facet::Resource,
-            },
+            facet: facet(path, LEASE),
             destination: None,
         }
     }

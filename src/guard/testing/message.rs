@@ -3,6 +3,8 @@
 use http::Method;
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
+use crate::routing::Facet;
+
 /// Returns the head of the next request in lower case, and its body. Returns `None` at the end of the connection.
 pub(super) async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut head = Vec::new();
@@ -26,4 +28,13 @@ pub(super) fn type_of(head: &str) -> String {
 /// Returns the head of a request with these fields, and with content of this length.
 pub(super) fn head(path: &str, method: &Method, fields: &str, length: usize) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n").into_bytes()
+}
+
+/// Returns the facet of the resource that a path names, whose leases lie at `lease`.
+pub(super) fn facet(path: &str, lease: &str) -> Facet {
+    match path {
+        _ if path.starts_with(lease) => Facet::Lease,
+        _ if path.starts_with("/.watch") => Facet::Watch,
+        _ => Facet::Resource,
+    }
 }
