@@ -48,9 +48,12 @@ pub(crate) struct CommittedState {
     pub(crate) selection: Selection,
 }
 
+/// The states before writes in flight, each with the mark of its write.
+type StatesByKey = HashMap<ResourceKey, (Mark, Arc<CommittedState>)>;
+
 /// The states before the writes of this process that are in flight. Each has a share of the memory for bodies.
 #[derive(Clone, Default)]
-pub(crate) struct CommittedStates(Arc<Mutex<HashMap<ResourceKey, (Mark, Arc<CommittedState>)>>>);
+pub(crate) struct CommittedStates(Arc<Mutex<StatesByKey>>);
 
 /// A state that reads get until this is dropped.
 pub(crate) struct KeptState {

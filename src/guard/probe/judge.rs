@@ -148,13 +148,13 @@ impl Probes {
             }
         };
         match (judge_write(request.rules(), &request.method, &request.conditions, &current, rule), missing) {
-            (Verdict::Pass, _) => match nothing_to_describe(request).filter(|_| current == Representation::Absent) {
-                Some(refusal) => Err(refusal.into()),
-                None => {
-                    let spelling = self.knowledge.spelling(request, Some(snapshot));
-                    Ok(Judged { committed: kept, ..Judged::by_probe(current, rule, &spelling) })
+            (Verdict::Pass, _) => {
+                if let Some(refusal) = nothing_to_describe(request).filter(|_| current == Representation::Absent) {
+                    return Err(refusal.into());
                 }
-            },
+                let spelling = self.knowledge.spelling(request, Some(snapshot));
+                Ok(Judged { committed: kept, ..Judged::by_probe(current, rule, &spelling) })
+            }
             (Verdict::Refused(refusal), _) => {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
