@@ -168,6 +168,7 @@ async fn read(answer: Result<Answer, Refusal>) -> Told {
             }
             told(head.status.as_u16(), &head.headers, String::from_utf8(body).unwrap())
         }
+        Ok(Answer::Lasting(..)) => panic!("nobody watches"),
     }
 }
 
