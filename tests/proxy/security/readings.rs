@@ -41,7 +41,9 @@ async fn what_names_its_objects_in_its_body_is_refused_in_every_spelling() {
     for query in ["delete", "%64elete", "d%65lete", "DELETE", "a=1&delet%45=", "a;delete", "+delete", "delete%00"] {
         for method in ["POST", "post", "Post"] {
             let refused = send(addr, method, &format!("/bucket?{query}"), &[], "<Delete/>").await;
-            assert_eq!(refused.status, 501, "{method} {query}: {refused:?}");
+            // The one spelling that the proxy reads as a list, with no object in it.
+            let status = if (method, query) == ("POST", "delete") { 400 } else { 501 };
+            assert_eq!(refused.status, status, "{method} {query}: {refused:?}");
         }
     }
     let (json, form) = (("Content-Type", "application/json"), ("Content-Type", "multipart/form-data; boundary=x"));
