@@ -36,8 +36,8 @@ other_writers = false
 const OWN: [&str; 8] = ["X-Own", "x_own", "X-Other", "Accept", "Content-Type", "x-amz-meta-if_match", "If", "X.Y"];
 
 /// Fields that have a test of their own for what is in them; here a value by chance would be refused for that.
-const ELSEWHERE: [&str; 7] =
-    ["host", "content-length", "transfer-encoding", "expect", "upgrade", "connection", "http2-settings"];
+const ELSEWHERE: [&str; 8] =
+    ["host", "content-length", "transfer-encoding", "expect", "upgrade", "connection", "http2-settings", "destination"];
 
 /// Members of `Connection`, right and wrong.
 const OPTIONS: [&str; 22] = [
