@@ -260,16 +260,7 @@ pub enum Hashed {
 
 /// Reads and hashes the body of a response if it has at most `max_bytes` and arrives within `wait`.
 pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duration) -> Result<Hashed, Failure> {
-    let mut hasher = blake3::Hasher::new();
-    let hash = |chunk: Bytes| {
-        hasher.update(&chunk);
-        true
-    };
-    Ok(match gather(exchange, max_bytes, wait, hash).await? {
-        Gathered::Complete => Hashed::Hash(hasher.finalize()),
-        Gathered::TooLarge => Hashed::TooLarge,
-        Gathered::TooSlow => Hashed::TooSlow,
-    })
+    hash_each(exchange, max_bytes, wait, |_chunk| {}).await
 }
 
 /// Like [`hash_whole`], but also returns the body if the budget has room for it.
@@ -279,16 +270,29 @@ pub async fn hash_and_keep(
     wait: Duration,
     budget: (&Arc<BodyBudget>, MemoryUse),
 ) -> Result<(Hashed, Option<BodyPrefix>), Failure> {
-    let (mut hasher, mut kept) = (blake3::Hasher::new(), Some(BodyPrefix::default()));
+    let mut kept = Some(BodyPrefix::default());
+    let keep = |chunk| kept = kept.take().and_then(|mut body| body.push(chunk, budget).then_some(body));
+    let hashed = hash_each(exchange, max_bytes, wait, keep).await?;
+    Ok((hashed, kept.filter(|_| matches!(hashed, Hashed::Hash(_)))))
+}
+
+/// Hashes a body, and hands each hashed chunk on.
+async fn hash_each(
+    exchange: &mut Exchange,
+    max_bytes: usize,
+    wait: Duration,
+    mut hand_on: impl FnMut(Bytes),
+) -> Result<Hashed, Failure> {
+    let mut hasher = blake3::Hasher::new();
     let hash = |chunk: Bytes| {
         hasher.update(&chunk);
-        kept = kept.take().and_then(|mut body| body.push(chunk, budget).then_some(body));
+        hand_on(chunk);
         true
     };
     Ok(match gather(exchange, max_bytes, wait, hash).await? {
-        Gathered::Complete => (Hashed::Hash(hasher.finalize()), kept),
-        Gathered::TooLarge => (Hashed::TooLarge, None),
-        Gathered::TooSlow => (Hashed::TooSlow, None),
+        Gathered::Complete => Hashed::Hash(hasher.finalize()),
+        Gathered::TooLarge => Hashed::TooLarge,
+        Gathered::TooSlow => Hashed::TooSlow,
     })
 }
 
