@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use http::Method;
-use tokio::task::yield_now;
 
-use super::testing::{Fault, Fixture, Response, When};
+use super::testing::{Fault, Fixture, Response, When, until};
 use crate::{
     core::{
         policy::{GuardRules, Idempotency, TagSource},
@@ -18,7 +17,6 @@ use crate::{
         },
         resource::ResourceKey,
     },
-    patience::within,
     testing::guard,
 };
 
@@ -47,16 +45,6 @@ async fn put(fixture: &Fixture, tag: &str, body: &str) -> Response {
 
 fn is_replay(response: &Response) -> bool {
     response.field("idempotent-replayed") == Some("true")
-}
-
-/// Waits until other tasks have made the condition true.
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let met = async {
-        while !condition().await {
-            yield_now().await;
-        }
-    };
-    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
 }
 
 fn mark(deadline: crate::core::time::StoreTime) -> Mark {

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::Method;
-use tokio::task::yield_now;
 
-use super::testing::{Asked, Fault, Fixture, When};
+use super::testing::{Asked, Fault, Fixture, When, until};
 use crate::{
     core::{
         policy::{GuardRules, Require, TagSource},
@@ -75,16 +74,6 @@ async fn end_elsewhere(fixture: &Fixture, resource: &str, (mark, marked_at): (Ma
 
 async fn availability(fixture: &Fixture, resource: &str) -> Availability {
     fixture.store.look(&key(resource)).await.availability()
-}
-
-/// Waits until other tasks have made the condition true.
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let met = async {
-        while !condition().await {
-            yield_now().await;
-        }
-    };
-    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
 }
 
 /// Rule 1: a write that was judged before would be applied after the touch, and replace it.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use tokio::task::yield_now;
 
 mod fixture;
 mod listing;
@@ -25,11 +26,28 @@ use crate::{
         resource::ResourceKey,
         time::StoreTime,
     },
+    patience::within,
     store::{
         Incarnation, Scanned, Store, StoreError, Swapped,
         memory::{MemoryStore, Room},
     },
 };
+
+/// Waits until other tasks have made the condition true.
+pub(crate) async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let met = async {
+        while !condition().await {
+            yield_now().await;
+        }
+    };
+    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
+}
+
+/// The status of a response, and the code of a refusal.
+pub(crate) fn code(response: &Response) -> (u16, &str) {
+    let code = response.body.split("\"code\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    (response.status, code.unwrap_or_default())
+}
 
 /// The dialect of this name.
 pub(crate) fn dialect(name: &str) -> Dialect {

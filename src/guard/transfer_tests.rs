@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::Method;
-use tokio::task::yield_now;
 
-use super::testing::{Fault, Fixture, Response, When};
+use super::testing::{Fault, Fixture, When, code, until};
 use crate::{
     core::{
         lease,
@@ -45,21 +44,6 @@ async fn availability(fixture: &Fixture, resource: &str) -> Availability {
 
 async fn version(fixture: &Fixture, resource: &str) -> Revision {
     fixture.store.look(&key(resource)).await.version()
-}
-
-/// Waits until other tasks have made the condition true.
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let met = async {
-        while !condition().await {
-            yield_now().await;
-        }
-    };
-    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
-}
-
-fn code(response: &Response) -> (u16, &str) {
-    let code = response.body.split("\"code\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    (response.status, code.unwrap_or_default())
 }
 
 /// Marks a resource for a write of another process.

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use http::Method;
-use tokio::task::yield_now;
 
-use super::testing::{Fault, Fixture, Response, When};
+use super::testing::{Fault, Fixture, Response, When, code, until};
 use crate::{
     core::{
         lease,
@@ -18,7 +17,6 @@ use crate::{
         },
         resource::ResourceKey,
     },
-    patience::within,
     testing::{guard, wait_at_most},
 };
 
@@ -46,21 +44,6 @@ fn key(text: &str) -> ResourceKey {
 
 fn trees() -> ResourceKey {
     ResourceKey::of_collections("backend")
-}
-
-/// Waits until other tasks have made the condition true.
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let met = async {
-        while !condition().await {
-            yield_now().await;
-        }
-    };
-    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
-}
-
-fn code(response: &Response) -> (u16, &str) {
-    let code = response.body.split("\"code\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    (response.status, code.unwrap_or_default())
 }
 
 async fn on(fixture: &Fixture, resource: &str, method: Method, fields: &str) -> Response {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     core::records::record::Availability,
-    guard::testing::{Fault, FaultyStore, When},
-    patience::within,
+    guard::testing::{Fault, FaultyStore, When, until},
     store::Store as _,
 };
 
@@ -16,16 +15,6 @@ const DEADLINE_MILLISECONDS: u64 = 10_000;
 
 fn key() -> ResourceKey {
     ResourceKey::from_text("a")
-}
-
-/// Waits until other tasks have made the condition true.
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let met = async {
-        while !condition().await {
-            tokio::task::yield_now().await;
-        }
-    };
-    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
 }
 
 struct Fixture {
