@@ -13,7 +13,7 @@ use crate::{
     operation::{Manner, Operation},
     options::{Options, Source},
     process::{self, Keeping},
-    run::{Run, Setting, Step, config},
+    run::{Run, Setting, Step},
     schedule::{Event, Faults},
     world::Sent,
 };
@@ -209,26 +209,12 @@ fn assemble(
     prologue[0].insert(0, step(Operation::Create, Manner::default()));
     let remembers = if faults > 0 { remembers(random) } else { process::ALL };
     Setting {
-        config: config(&options.text()),
-        style: options.style(),
         keeping,
         remembers,
         proxies,
-        successors: Vec::new(),
-        other: None,
-        reload_changes_tags: false,
         prologue,
         steps,
         faults: Faults { left: faults, kills: keeping == Keeping::Shared, fails: true },
-        guards_reads: false,
-        guards_writes: true,
-        guards_deletes: true,
-        equal_content_is_one_state: options.source == Source::Content,
-        tags_are_versions: options.source == Source::Version,
-        has_metadata: false,
-        settled_reads: options.has_settled_reads(),
-        keeps_keys: false,
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(options, &options.text())
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     operation::{ALL, Manner, Operation, WITH_METADATA},
     options::{Guards, Options, SOURCES, Source},
     process::{self, Keeping, Remembers},
-    run::{Setting, Step, config},
+    run::{Setting, Step},
     schedule::Faults,
 };
 
@@ -45,12 +45,10 @@ pub fn setting_of(random: &mut Rng, keeping: Keeping, adapt: fn(Options) -> Opti
     let other = (random.u32(..4) == 0).then(|| options.reloaded(random, proxies == 1));
     let has = |source| options.source == source || other.is_some_and(|other| other.source == source);
     let setting = Setting {
-        config: config(&options.text()),
         style: Style { tag_in_body: has(Source::Json), ..options.style() },
         keeping,
         remembers: remembers(random),
         proxies,
-        successors: Vec::new(),
         other: other.map(|other| other.text()),
         reload_changes_tags: other.is_some_and(|other| other.source != options.source),
         prologue,
@@ -61,11 +59,9 @@ pub fn setting_of(random: &mut Rng, keeping: Keeping, adapt: fn(Options) -> Opti
         guards_deletes: options.guards != Guards::Read,
         equal_content_is_one_state: has(Source::Content),
         tags_are_versions: has(Source::Version),
-        has_metadata: false,
         settled_reads: options.has_settled_reads() && other.is_none_or(|other| other.has_settled_reads()),
         keeps_keys: options.idempotent && other.is_none_or(|other| other.idempotent),
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(&options, &options.text())
     };
     (options, setting)
 }
@@ -90,27 +86,16 @@ pub fn setting_with_metadata(random: &mut Rng) -> Setting {
     let mut prologue = vec![vec![step(Operation::Read)]; clients];
     prologue[0].insert(0, step(Operation::Create));
     Setting {
-        config: config(&options.text()),
-        style: options.style(),
         keeping,
         remembers: remembers(random),
         proxies,
-        successors: Vec::new(),
-        other: None,
-        reload_changes_tags: false,
         prologue,
         steps,
         faults: Faults { left: random.u32(..4), kills: true, fails: true },
-        guards_reads: false,
-        guards_writes: true,
-        guards_deletes: true,
         equal_content_is_one_state: false,
         tags_are_versions: true,
         has_metadata: true,
-        settled_reads: options.has_settled_reads(),
-        keeps_keys: false,
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(&options, &options.text())
     }
 }
 

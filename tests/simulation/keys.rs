@@ -6,9 +6,9 @@ use crate::{
     client::Request,
     generate::{options, remembers},
     operation::{Manner, Operation},
-    options::{Options, Source},
+    options::Options,
     process::Keeping,
-    run::{Setting, Step, config},
+    run::{Setting, Step},
     schedule::Faults,
 };
 
@@ -79,26 +79,13 @@ pub fn setting(random: &mut Rng) -> Setting {
     prologue[0] = ["/docs/1", "/items/1"].map(|target| step(Operation::Create, target, Manner::default())).to_vec();
     let identity = "[defaults]\nidentity_headers = [\"Cookie\"]\nidentity_cookies = [\"session\"]\n";
     Setting {
-        config: config(&options.text().replace("[defaults]\n", identity)),
-        style: options.style(),
         keeping,
         remembers: remembers(random),
         proxies,
-        successors: Vec::new(),
-        other: None,
-        reload_changes_tags: false,
         prologue,
         steps,
         faults: Faults { left: random.u32(..4), kills: true, fails: true },
-        guards_reads: false,
-        guards_writes: true,
-        guards_deletes: true,
-        equal_content_is_one_state: options.source == Source::Content,
-        tags_are_versions: options.source == Source::Version,
-        has_metadata: false,
-        settled_reads: options.has_settled_reads(),
         keeps_keys: true,
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(&options, &options.text().replace("[defaults]\n", identity))
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     generate::prologue,
     operation::{Manner, Operation},
     options::{Options, Source},
-    process::{self, Keeping},
-    run::{Setting, Step, config},
+    process::Keeping,
+    run::{Setting, Step},
     schedule::Faults,
 };
 
@@ -52,27 +52,15 @@ pub fn setting(random: &mut Rng) -> Setting {
         steps[client].extend([step].into_iter().chain(is_retried.then_some(retry)));
     }
     Setting {
-        config: config(&before.text()),
-        style: before.style(),
         keeping,
-        remembers: process::ALL,
-        proxies: 1,
-        successors: Vec::new(),
         other: Some(after.text()),
-        reload_changes_tags: false,
         prologue: steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect(),
         steps,
         faults: Faults { left: random.u32(..3), kills: false, fails: true },
-        guards_reads: false,
-        guards_writes: true,
-        guards_deletes: true,
-        equal_content_is_one_state: before.source == Source::Content,
         tags_are_versions: false,
-        has_metadata: false,
         settled_reads: false,
         keeps_keys: before.idempotent,
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(&before, &before.text())
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
     judge::{Entry, Knowledge, Ledger, field},
     metadata::{self, Parts},
     operation::{Manner, Operation},
+    options::{Options, Source},
     process::{ALL, Cellar, Keeping, Process, Remembers, memory_directory},
     retries::Keys,
     schedule::{Event, Faults},
@@ -56,6 +57,35 @@ pub struct Setting {
     pub has_slow_owners: bool,
     /// Whether the leases of the first steps have run out before the further steps begin.
     pub have_leases_ended: bool,
+}
+
+impl Setting {
+    /// One undisturbed process with these options, which guards writes by leases. `text` is its configuration.
+    pub fn of(options: &Options, text: &str) -> Self {
+        Self {
+            config: config(text),
+            style: options.style(),
+            keeping: Keeping::Memory,
+            remembers: ALL,
+            proxies: 1,
+            successors: Vec::new(),
+            other: None,
+            reload_changes_tags: false,
+            prologue: Vec::new(),
+            steps: Vec::new(),
+            faults: Faults { left: 0, kills: true, fails: true },
+            guards_reads: false,
+            guards_writes: true,
+            guards_deletes: true,
+            equal_content_is_one_state: options.source == Source::Content,
+            tags_are_versions: options.source == Source::Version,
+            settled_reads: options.has_settled_reads(),
+            has_metadata: options.has_metadata,
+            keeps_keys: false,
+            has_slow_owners: false,
+            have_leases_ended: false,
+        }
+    }
 }
 
 /// One request to come.

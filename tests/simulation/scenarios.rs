@@ -7,8 +7,8 @@ use crate::{
     backend::Tags,
     operation::{ALL, Manner, Operation, WITH_METADATA},
     options::{Options, SOURCES, Source},
-    process::{self, Keeping},
-    run::{Setting, Step, config},
+    process::Keeping,
+    run::{Setting, Step},
     schedule::Faults,
 };
 
@@ -155,27 +155,13 @@ impl Scenario {
             | Meeting::AtSource => (Keeping::Shared, 2),
         };
         Arc::new(Setting {
-            config: config(&options.text()),
-            style: options.style(),
             keeping,
-            remembers: process::ALL,
             proxies,
-            successors: Vec::new(),
-            other: None,
-            reload_changes_tags: false,
             prologue,
             steps: steps.iter().map(|(target, operation)| vec![step(*operation, target)]).collect(),
             faults: Faults { left: self.faults, kills: keeping != Keeping::Memory, fails: false },
-            guards_reads: false,
-            guards_writes: true,
-            guards_deletes: true,
-            equal_content_is_one_state: source == Source::Content,
-            tags_are_versions: source == Source::Version,
             settled_reads: false,
-            has_metadata: options.has_metadata,
-            keeps_keys: false,
-            has_slow_owners: false,
-            have_leases_ended: false,
+            ..Setting::of(&options, &options.text())
         })
     }
 }

@@ -14,9 +14,9 @@ use crate::{
     generate::{options, remembers},
     judge::{Entry, Ledger, field},
     operation::{Manner, Operation},
-    options::{Guards, Options, Source},
+    options::{Guards, Options},
     process::Keeping,
-    run::{Setting, Step, config},
+    run::{Setting, Step},
     schedule::Faults,
     trees,
     world::{Inner, Response, Sent, What},
@@ -236,27 +236,17 @@ pub fn setting(random: &mut Rng) -> Setting {
         prologue[random.usize(..clients)].push(Step { operation: Operation::Acquire, ..read(target) });
     }
     Setting {
-        config: config(&options.text()),
-        style: options.style(),
         keeping,
         remembers: remembers(random),
         proxies,
-        successors: Vec::new(),
-        other: None,
-        reload_changes_tags: false,
         prologue,
         steps,
         faults: Faults { left: random.u32(..4), kills: true, fails: true },
         guards_reads: matches!(options.guards, Guards::Read | Guards::ReadAndWrite),
         guards_writes: matches!(options.guards, Guards::Write | Guards::ReadAndWrite),
         guards_deletes: options.guards != Guards::Read,
-        equal_content_is_one_state: options.source == Source::Content,
-        tags_are_versions: options.source == Source::Version,
-        has_metadata: false,
-        settled_reads: options.has_settled_reads(),
         keeps_keys: options.idempotent,
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(&options, &options.text())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     operation::{Manner, Operation},
     options::{Guards, Options, Source},
     process::Keeping,
-    run::{Setting, Step, config},
+    run::{Setting, Step},
     schedule::Faults,
     world::{Inner, Response, Sent},
 };
@@ -167,27 +167,13 @@ pub fn setting(random: &mut Rng) -> Setting {
         prologue[random.usize(..clients)].push(Step { operation: Operation::Acquire, ..read(target) });
     }
     Setting {
-        config: config(&options.text_of_trees()),
-        style: options.style(),
         keeping,
         remembers: remembers(random),
         proxies,
-        successors: Vec::new(),
-        other: None,
-        reload_changes_tags: false,
         prologue,
         steps,
         faults: Faults { left: if is_duel { 0 } else { random.u32(..4) }, kills: true, fails: true },
-        guards_reads: false,
-        guards_writes: true,
-        guards_deletes: true,
-        equal_content_is_one_state: options.source == Source::Content,
-        tags_are_versions: options.source == Source::Version,
-        has_metadata: false,
-        settled_reads: options.has_settled_reads(),
-        keeps_keys: false,
-        has_slow_owners: false,
-        have_leases_ended: false,
+        ..Setting::of(&options, &options.text_of_trees())
     }
 }
 
