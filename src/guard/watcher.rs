@@ -102,6 +102,7 @@ impl Watcher {
     pub(crate) async fn changed(&mut self) {
         let Some(backend) = &mut self.backend else { return self.follower.changed().await };
         tokio::select! {
+            biased;
             () = self.follower.changed() => {}
             _ = backend.changes.changed() => {}
             () = sleep_until(backend.due) => {}

@@ -104,6 +104,9 @@ fn number(name: &str) -> Option<u64> {
 /// The number of runs before a backend that is later than it says.
 const LATE_RUNS: u64 = 200;
 
+/// The number of runs of each kind that are repeated.
+const REPEATED_RUNS: u64 = 31;
+
 /// The number of broken runs after which to stop: they are enough to see what is wrong.
 const BROKEN_MAX: u64 = 10;
 
@@ -211,6 +214,33 @@ fn random_schedules_keep_the_promise_for_leases_that_have_ended() {
 #[test]
 fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
     random_runs(slow_owners::setting);
+}
+
+/// Without this, a seed that breaks the promise may not break it again.
+#[test]
+fn a_seed_repeats_its_run() {
+    let kinds: [fn(&mut Rng) -> Setting; 14] = [
+        generate::setting,
+        generate::setting_with_metadata,
+        reloads::setting,
+        dates::setting,
+        dates::setting_with_untrue_tags,
+        keys::setting,
+        heads::setting,
+        restarts::setting,
+        transfers::setting,
+        trees::setting,
+        late_deletes::setting,
+        appends::setting,
+        ended_leases::setting,
+        slow_owners::setting,
+    ];
+    let runs: Vec<_> = kinds.into_iter().flat_map(|kind| (1..=REPEATED_RUNS).map(move |seed| (kind, seed))).collect();
+    on_all_cores(runs.len() as u64, |number| {
+        let (generate, seed) = runs[usize::try_from(number).unwrap()];
+        let [first, again] = [(), ()].map(|()| random_run(generate, seed, false).events);
+        assert_eq!(first, again, "the events of run {number}, of seed {seed}");
+    });
 }
 
 /// The third condition of the promise, for which no rule makes up.

@@ -6,7 +6,7 @@ use ifmatch::config::{Config, parse};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Handle},
-    task::{JoinHandle, yield_now},
+    task::{JoinHandle, spawn_blocking, yield_now},
     time::{Instant, advance, timeout},
 };
 
@@ -155,7 +155,10 @@ pub fn config(text: &str) -> Arc<Config> {
 
 /// Does one run.
 pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outcome {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    // Chance is the seed's alone: numbers of answers begin anew, and files are read one after the other.
+    fastrand::seed(0);
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.enable_time().start_paused(true).max_blocking_threads(1).build().unwrap();
     let outcome = runtime.block_on(async {
         let mut run = Run::new(setting, story);
         let (events, end) = run.go(choose).await;
@@ -268,6 +271,13 @@ impl Run {
             let before = self.world.lock().stirs;
             for _ in 0..6 {
                 yield_now().await;
+            }
+            if self.reloads.iter().any(|(_, reload)| !reload.is_finished()) {
+                // The file of a reload is read on the one other thread, which takes this after it.
+                spawn_blocking(|| {}).await.unwrap();
+                for _ in 0..6 {
+                    yield_now().await;
+                }
             }
             if self.world.lock().stirs == before {
                 break;

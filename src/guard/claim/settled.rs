@@ -73,6 +73,7 @@ impl Claims {
                 waiter.insert(counted.map_err(refusals::of_read_turn)?)
             };
             tokio::select! {
+                biased;
                 () = self.wait_for_change(request, &snapshot, wait) => {}
                 () = counted.loses_place() => return Err(refusals::of_read_turn(NoTurn::LineFull)),
             }

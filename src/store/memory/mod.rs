@@ -338,6 +338,7 @@ impl<J: Journal> Store for MemoryStore<J> {
         };
         match until {
             Some(until) => tokio::select! {
+                biased;
                 () = change => {}
                 () = J::ended(&until) => {}
             },
