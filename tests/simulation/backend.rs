@@ -7,7 +7,7 @@ use http::Method;
 use crate::{
     dates::{self, Dates},
     heads::Heads,
-    metadata, trees,
+    metadata, next_member, trees,
     world::{Response, Sent},
 };
 
@@ -142,6 +142,9 @@ impl Backend {
         }
         if sent.method.as_str() == "PROPFIND" {
             return (trees::type_of(&sent.target), Vec::new());
+        }
+        if sent.target == next_member::COLLECTION {
+            return (self.index_of_members(), Vec::new());
         }
         let name = resource_of(&sent.target);
         let resource = self.resource(&name);

@@ -64,6 +64,8 @@ pub struct Told {
     pub body: String,
     pub lease_id: Option<String>,
     pub fence: Option<u64>,
+    /// The member of a collection that the client has taken.
+    pub taken: Option<String>,
 }
 
 struct Caller {
@@ -178,5 +180,6 @@ fn told(status: u16, fields: &HeaderMap, body: String) -> Told {
     let modified = text(fields, "last-modified");
     let (serial, fence) = (number("x-serial"), number("fencing-token"));
     let metadata = text(fields, metadata::FIELD).map(|number| number.parse().unwrap());
-    Told { status, tag, modified, serial, metadata, body, lease_id, fence, ..Told::default() }
+    let taken = text(fields, "content-location");
+    Told { status, tag, modified, serial, metadata, body, lease_id, fence, taken, ..Told::default() }
 }

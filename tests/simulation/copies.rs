@@ -4,7 +4,6 @@ use crate::{
     backend::{Change, Resource},
     client::Told,
     judge::{Entry, Ledger},
-    operation::Operation,
 };
 
 impl Ledger {
@@ -13,7 +12,7 @@ impl Ledger {
     pub fn outdated(&self, number: usize, (entry, told): (&Entry, &Told), resource: &Resource) -> Option<String> {
         let (from, content) = match (told.status, &entry.base, told.serial) {
             (304, Some(base), _) => (base.serial, base.content),
-            (200, _, Some(shown)) if entry.operation == Operation::Read => (shown, resource.content_at(shown)),
+            (200, _, Some(shown)) if entry.shows_state(told) => (shown, resource.content_at(shown)),
             _ => return None,
         };
         let is_known_since = |change: &Change| {

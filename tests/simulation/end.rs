@@ -7,6 +7,7 @@ use tokio::time::advance;
 use crate::{
     client::Told,
     judge::field,
+    next_member::COLLECTION,
     operation::{Manner, Operation},
     process,
     run::{Run, Step},
@@ -37,6 +38,7 @@ impl Run {
             self.compare_records(&target).await;
             self.audit(&target).await;
         }
+        self.drain().await;
     }
 
     async fn settle_all(&mut self) {
@@ -54,7 +56,7 @@ impl Run {
                 .map(|target| target.map(str::to_owned))
         };
         let targets = steps.flat_map(named).flatten();
-        targets.filter(|target| !target.contains("/parts/") && !is_root(target)).collect()
+        targets.filter(|target| !target.contains("/parts/") && !is_root(target) && target != COLLECTION).collect()
     }
 
     /// Writes while an abandoned write may still be applied. Either the new write waits for it or is refused, or the

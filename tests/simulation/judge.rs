@@ -210,6 +210,7 @@ impl Inner {
     /// Records the answer that a client gets.
     pub fn answered(&mut self, number: usize, told: &Told, at: Instant) {
         let ledger = &mut self.ledger;
+        ledger.names_member(number, told);
         let moment = ledger.moment();
         ledger.requests[number].answered = Some((moment, told.clone()));
         let entry = ledger.requests[number].clone();
@@ -244,8 +245,9 @@ impl Inner {
         // A failure of the backend, which comes on as it is, shows no state.
         let shows_state = told.code.is_none() && told.status < 500;
         if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && shows_state) {
-            let is_read = entry.operation == Operation::Read;
-            is_read.then(|| ledger.breaks(format!("request {number} shows a state while write {write} is under way")));
+            entry
+                .shows_state(told)
+                .then(|| ledger.breaks(format!("request {number} shows a state while write {write} is under way")));
         }
         if ledger.guards_reads && entry.operation == Operation::Read && told.status == 200 {
             let is_foreign = |grant: &Grant| {

@@ -34,6 +34,7 @@ mod late_deletes;
 mod lives;
 mod metadata;
 mod names;
+mod next_member;
 mod operation;
 mod options;
 mod own;
@@ -219,7 +220,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 14] = [
+    let kinds: [fn(&mut Rng) -> Setting; 15] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
@@ -230,6 +231,7 @@ fn a_seed_repeats_its_run() {
         restarts::setting,
         transfers::setting,
         trees::setting,
+        next_member::setting,
         late_deletes::setting,
         appends::setting,
         ended_leases::setting,
@@ -241,6 +243,12 @@ fn a_seed_repeats_its_run() {
         let [first, again] = [(), ()].map(|()| random_run(generate, seed, false).events);
         assert_eq!(first, again, "the events of run {number}, of seed {seed}");
     });
+}
+
+/// Rules 1 and 15: a member of a collection is taken by one client at most.
+#[test]
+fn random_schedules_keep_the_promise_for_next_members() {
+    random_runs(next_member::setting);
 }
 
 /// The third condition of the promise, for which no rule makes up.

@@ -22,6 +22,8 @@ pub enum Operation {
     Post,
     Delete,
     Acquire,
+    /// Takes the next member of a collection.
+    Next,
     Renew,
     Change,
     Release,
@@ -150,7 +152,7 @@ impl Operation {
 
     fn method(self) -> Method {
         match self {
-            Self::Read => Method::GET,
+            Self::Read | Self::Next => Method::GET,
             Self::Create | Self::Put | Self::Unless | Self::Renew | Self::Strip | Self::Describe => Method::PUT,
             Self::Patch | Self::Change => Method::PATCH,
             Self::Post | Self::Acquire => Method::POST,
@@ -191,7 +193,7 @@ impl Operation {
             }
             Self::Unless => tagged("if-none-match", seen),
             Self::Create => fields.push(("if-none-match", "*".to_owned())),
-            Self::Acquire => {
+            Self::Acquire | Self::Next => {
                 let lasts = manner.lasts.map_or("infinite".to_owned(), |seconds| seconds.to_string());
                 fields.push(("lease-duration", lasts));
                 fields.extend(manner.shares.then(|| ("lease-mode", "shared".to_owned())));
@@ -205,7 +207,7 @@ impl Operation {
         }
         let lease_id = match self {
             Self::Acquire => manner.proposes.then(|| id(number)),
-            Self::Break => None,
+            Self::Break | Self::Next => None,
             Self::Renew | Self::Change | Self::Release => Some(lease.cloned().unwrap_or_else(|| id(999))),
             _ => lease.cloned(),
         };

@@ -245,6 +245,17 @@ impl Options {
         text
     }
 
+    /// Returns the text of a configuration of a collection whose members clients take.
+    pub fn text_of_members(&self) -> String {
+        let whole = self.text();
+        let (mut text, _) = whole.split_once("[[routes]]").map(|(head, rest)| (head.to_owned(), rest)).unwrap();
+        let taken = "members = \"/jobs/{id}\"\nindex = \"json:/jobs/*/id\"\n";
+        self.route(&mut text, ("queue", "/jobs", "{path}"), "one", false, taken);
+        self.route(&mut text, ("jobs", "/jobs/{id}", "{path}"), "one", true, "");
+        text.push_str("acquire_on_read = true\n");
+        text
+    }
+
     fn route(
         &self,
         text: &mut String,

@@ -9,6 +9,7 @@ use super::{Collection, Looked, Service, Taken};
 use crate::{
     body::{Body, Client},
     core::{
+        cause::Reason,
         http::request_target::{join_query, split_query},
         lease::field_names::LEASE_EXPIRES,
         members::line::Dealt,
@@ -136,12 +137,15 @@ fn member_at(guard: &Guard, head: &RequestHeader, collection: &GuardedRequest) -
     }
 }
 
-/// Whether a refusal says that somebody else uses the member at this moment.
+/// Whether a refusal says that somebody else uses the member at this moment. While this proxy gives no member to anybody,
+/// its client must not be told that there is none.
 fn is_in_use(refusal: &Refusal) -> bool {
-    matches!(
+    let is_of_all = refusal.cause.as_ref().is_some_and(|cause| cause.reason == Some(Reason::StartGrace));
+    let is_of_member = matches!(
         refusal.code,
         Code::LeaseHeld | Code::WriteInFlight | Code::DeletePending | Code::Unsettled | Code::LeaseIdMissing
-    )
+    );
+    is_of_member && !is_of_all
 }
 
 fn not_leased() -> Refusal {

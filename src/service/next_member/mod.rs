@@ -154,6 +154,7 @@ impl Service<'_> {
                     let gate = &request.place.gate;
                     let change = async {
                         tokio::select! {
+                            biased;
                             () = place.change() => {}
                             () = gate.waiters_cancelled() => {}
                         }
