@@ -155,7 +155,9 @@ setup-build: setup-compilers ## Install what the build needs and is missing (Deb
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
 setup-test: setup-browser setup-engines setup-gateways setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone litmus=litmus cadaver=cadaver mount.davfs=davfs2 gio=libglib2.0-bin dbus-run-session=dbus-daemon systemd-analyze=systemd groff=groff-base
+	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone litmus=litmus cadaver=cadaver mount.davfs=davfs2 gio=libglib2.0-bin dbus-run-session=dbus-daemon systemd-analyze=systemd groff=groff-base lighttpd=lighttpd
+	@[ -e /usr/lib/lighttpd/mod_webdav.so ] || .ci/install lighttpd-webdav=lighttpd-mod-webdav
+	@[ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ] || .ci/install nginx-dav-ext=libnginx-mod-http-dav-ext
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@[ -e /usr/libexec/gvfsd-dav ] || .ci/install gvfsd-dav=gvfs-backends

@@ -47,6 +47,7 @@ pub mod documents;
 #[path = "../../engines/mod.rs"]
 pub mod engines;
 pub mod events;
+pub mod file_servers;
 pub mod frames;
 pub mod gate;
 pub mod h2c;

@@ -5,13 +5,13 @@ use std::{net::SocketAddr, process::Command};
 use super::Share;
 
 /// What one suite reports: how many tests ran, and the names of those that failed.
-struct Report {
-    ran: usize,
-    failed: Vec<String>,
-    text: String,
+pub(super) struct Report {
+    pub(super) ran: usize,
+    pub(super) failed: Vec<String>,
+    pub(super) text: String,
 }
 
-async fn run(server: SocketAddr, suite: &str) -> Report {
+pub(super) async fn run(server: SocketAddr, suite: &str) -> Report {
     let url = format!("http://{server}/");
     let suite = suite.to_owned();
     let directory = tempfile::tempdir().expect("its logs have a place");

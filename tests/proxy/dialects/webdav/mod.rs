@@ -5,6 +5,7 @@ mod folders;
 mod litmus;
 mod locks;
 mod mounts;
+mod other_servers;
 mod programs;
 mod properties;
 mod sequences;
