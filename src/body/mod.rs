@@ -67,6 +67,12 @@ impl Body {
         Self { content: Content::Memory(content.into()), len, digest, _share: None, _blocks: None }
     }
 
+    /// This body with other content, which is no longer.
+    pub(crate) fn edited(self, content: Vec<u8>) -> Self {
+        let (len, digest) = (content.len() as u64, Some(blake3::hash(&content)));
+        Self { content: Content::Memory(content.into()), len, digest, ..self }
+    }
+
     pub(super) fn received(content: Content, len: u64, digest: blake3::Hash, share: Share) -> Self {
         Self { content, len, digest: Some(digest), _share: Some(share), _blocks: None }
     }

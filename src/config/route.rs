@@ -9,8 +9,8 @@ use super::{
     lease::Prefix,
     lease_rules::LeaseTable,
     route_kinds::{
-        LockSuffix, Methods, MirrorHeader, Suffix, defaults_of, identity_cookie, identity_header, identity_parameter,
-        member, tag_after_write, tag_suffix, version_source, way_to_new_tag,
+        LockSuffix, Methods, MirrorHeader, Suffix, TagMember, defaults_of, identity_cookie, identity_header,
+        identity_parameter, member, tag_after_write, tag_suffix, version_source, way_to_new_tag,
     },
     table::section,
     units::{KIB, MIB, ZERO, hours, ms, seconds},
@@ -97,6 +97,8 @@ section! {
         accept_weak_own: bool = Flag(false);
         /// The response field that has the tag a second time.
         mirror_header: Option<HeaderName> = MirrorHeader(());
+        /// The member of JSON objects that has their tag.
+        tag_member: Option<JsonPointer> = TagMember(());
         /// Whether others may write to the resources without passing through this process.
         other_writers: bool = Flag(true);
         /// Which writes need a precondition.

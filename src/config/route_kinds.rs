@@ -106,6 +106,25 @@ impl ValueKind<Option<HeaderName>> for MirrorHeader {
     }
 }
 
+/// A member that has the tag of its object.
+pub(super) struct TagMember;
+
+impl ValueKind<Option<JsonPointer>> for TagMember {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<JsonPointer> {
+        // An empty pointer stands for no member, so that a route can override `[defaults]`.
+        let text = written.filter(|text| !text.get_ref().is_empty())?;
+        let pointer = JsonPointer::parse(text.get_ref());
+        if pointer.is_none() {
+            let message = format!("{key} cannot be {:?}", text.get_ref());
+            check.hinted(text.span(), message, "it is a JSON pointer, as in \"/_etag\" or \"/meta/version\"");
+        }
+        pointer
+    }
+}
+
 /// Reads the name of a request field.
 pub(super) fn identity_header(check: &mut Check<'_>, text: &Text) -> Option<HeaderName> {
     let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();

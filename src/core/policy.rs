@@ -262,6 +262,8 @@ pub struct GuardRules {
     pub accept_weak_own: bool,
     /// The response field that carries the tag a second time.
     pub mirror_header: Option<HeaderName>,
+    /// The member of JSON objects that has their tag (`tag_member`).
+    pub tag_member: Option<JsonPointer>,
     /// Whether others may write to the resources behind the proxy's back (`other_writers`). If so, nothing is judged or
     /// answered from memory; if not, the record is authoritative.
     pub other_writers: bool,
@@ -358,6 +360,11 @@ impl GuardRules {
     /// Returns whether all of a field is part of a principal.
     pub fn identifies(&self, name: &HeaderName) -> bool {
         self.identity_headers.contains(name) && (*name != header::COOKIE || self.identity_cookies.is_empty())
+    }
+
+    /// Whether content tags leave out some of a body.
+    pub fn hashes_parts(&self) -> bool {
+        self.etag == TagSource::Content && (!self.ignored_json.is_empty() || self.tag_member.is_some())
     }
 
     /// Returns how long the body of a response may take to arrive before the response is sent without a tag of its body.

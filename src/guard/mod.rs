@@ -40,6 +40,7 @@ mod received_client;
 pub(crate) mod refusals;
 mod request;
 mod services;
+mod tag_member;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod viewer;
@@ -262,6 +263,22 @@ impl Guard {
             answer.rewrite_references(&guarded.route, request)?;
             answer.tell_date(guard)?;
         }
+        if guard.tag_member.is_some() {
+            // Boxed, so that the futures of other answers stay small.
+            answer = Box::pin(self.with_tag_member(guarded, guard, answer)).await;
+        }
+        Ok(answer)
+    }
+
+    /// Puts its tag into the body of an answer.
+    async fn with_tag_member(
+        &self,
+        guarded: &GuardedRequest,
+        rules: &GuardRules,
+        answer: Result<Answer, Refusal>,
+    ) -> Result<Answer, Refusal> {
+        let (mut answer, is_read) = (answer?, !guarded.methods.usages.changes());
+        answer.show_tag((&guarded.route, rules), self.bodies(), is_read).await?;
         Ok(answer)
     }
 

@@ -23,6 +23,7 @@ mod next_member;
 mod operation;
 mod restated;
 mod s3;
+mod tag_member;
 mod terraform;
 #[cfg(test)]
 mod toy;

@@ -1,5 +1,6 @@
 //! Requests that state their conditions elsewhere or otherwise than RFC 9110 does: the version in the body or in the query
-//! (`precondition`), and tags without quotes (`lenient_tags`). They are restated first, and then judged as any other.
+//! (`precondition`), and tags without quotes (`lenient_tags`). They are restated first, and then judged as any other. So
+//! are requests whose bodies, or whose answers, have the tag in a member (`tag_member`).
 //!
 //! # Design
 //!
@@ -10,7 +11,10 @@ use http::{HeaderMap, header};
 use pingora::http::RequestHeader;
 use serde_json::de::IoRead;
 
-use super::Service;
+use super::{
+    Service,
+    tag_member::{ask_for_whole, may_have_tag, take_tag},
+};
 use crate::{
     body::{Body, Client},
     core::{
@@ -30,10 +34,14 @@ use crate::{
 
 static LENIENT: Seldom = Seldom::usual();
 
-/// Whether a request may state its conditions elsewhere or otherwise.
+/// Whether a request may have to be restated.
 pub(super) fn may_be_needed(headers: &HeaderMap, guarded: &GuardedRequest, rules: &GuardRules) -> bool {
     let has_tags = || headers.contains_key(header::IF_MATCH) || headers.contains_key(header::IF_NONE_MATCH);
-    may_name_version(guarded, rules) || rules.lenient_tags && has_tags()
+    may_name_version(guarded, rules) || rules.lenient_tags && has_tags() || has_tagged_bodies(guarded, rules)
+}
+
+fn has_tagged_bodies(guarded: &GuardedRequest, rules: &GuardRules) -> bool {
+    rules.tag_member.is_some() && !guarded.is_lease()
 }
 
 fn may_name_version(guarded: &GuardedRequest, rules: &GuardRules) -> bool {
@@ -52,6 +60,9 @@ impl Service<'_> {
         if rules.lenient_tags {
             quote_tags(&mut head, &guarded, rules)?;
         }
+        if has_tagged_bodies(&guarded, rules) {
+            ask_for_whole(&mut head)?;
+        }
         let mut body = None;
         if may_name_version(&guarded, rules) {
             let mut versions = Vec::new();
@@ -69,6 +80,17 @@ impl Service<'_> {
             if let Some(value) = stated_condition(&head.headers, &versions)? {
                 head.insert_header(header::IF_MATCH, value)?;
             }
+        }
+        if has_tagged_bodies(&guarded, rules)
+            && guarded.methods.usages.changes()
+            && has_content
+            && may_have_tag(&head.headers, rules)
+        {
+            let received = match body {
+                Some(received) => received,
+                None => self.guard.bodies().receive(client).await.map_err(refusals::of_body)?,
+            };
+            body = Some(take_tag(&head, rules, received).await?);
         }
         let mut client = ReceivedClient { client, head, has_content, body };
         self.answer_as_stated(&mut client, &guarded).await

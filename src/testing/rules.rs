@@ -21,6 +21,7 @@ pub(crate) fn guard() -> GuardRules {
         etag_suffixes: Vec::new(),
         accept_weak_own: false,
         mirror_header: None,
+        tag_member: None,
         other_writers: true,
         compare: Compare::Strong,
         require: Require::Always,

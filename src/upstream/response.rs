@@ -176,6 +176,11 @@ impl BodyPrefix {
         Self { len: bytes.len(), chunks: vec![bytes], share: None }
     }
 
+    /// Puts these bytes in place of all others. They are few more at most, so the share of the total stays.
+    pub(crate) fn replace(&mut self, bytes: Bytes) {
+        (self.len, self.chunks) = (bytes.len(), vec![bytes]);
+    }
+
     /// Returns the bytes of this range, as far as the body reaches.
     #[must_use]
     pub fn part(mut self, part: Range<u64>) -> Self {

@@ -25,6 +25,7 @@ fn each_broken_rule_of_tags_is_one_problem() {
             "unique_tags = true",
             "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"",
         ),
+        ("tag_member = \"_etag\"", "tag_member cannot be \"_etag\""),
         ("mirror_header = \"a b\"", "mirror_header cannot be \"a b\""),
         ("metadata_suffix = \".meta\"", "metadata_suffix has no effect with dialect = \"native\""),
         ("mirror_header = \"ETag\"", "mirror_header cannot be \"ETag\""),

@@ -1,7 +1,10 @@
 //! The rules over several keys for the source of tags, and their comparison.
 
 use super::{check::Check, keys::RouteLayers};
-use crate::core::policy::{Compare, GuardRules, ProbeAuth, RepeatedWrites, TagSource};
+use crate::core::{
+    policy::{Compare, GuardRules, ProbeAuth, RepeatedWrites, TagSource},
+    quirks::ServiceKind,
+};
 
 /// Reports combinations of keys that have no meaning.
 pub(super) fn go_together(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
@@ -35,6 +38,12 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &
         guard.unique_tags && !guard.etag.is_backends(),
         "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"",
         "leave it out: ifmatch makes the tags of this route itself, and no two states share one",
+    );
+    check.refuse(
+        keys.own.tag_member.as_ref(),
+        guard.tag_member.is_some() && guard.quirks.service != ServiceKind::Plain,
+        "tag_member needs dialect = \"native\"",
+        "leave it out: clients of the other dialects look for tags in the field ETag alone",
     );
     check.refuse(
         keys.own.repeated_writes.as_ref(),

@@ -10,6 +10,7 @@ use crate::{
             entity_tag::EntityTag,
             issued_tag::{content_tag, variant_content_tag},
             json::{json_without, tag_from_json},
+            tag_member::without_tag,
             validators::{Validators, tag_from_field},
         },
     },
@@ -36,14 +37,24 @@ pub(crate) fn stated_tag(request: &Request, headers: &HeaderMap) -> Option<Entit
 /// The tag of a whole body. `None` if the route's tags are not made from bodies.
 pub(crate) fn tag_of(rules: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
     match &rules.etag {
-        TagSource::Content => {
-            let looks = !rules.ignored_json.is_empty();
-            let rest = looks.then(|| json_without(&body.chunks().concat(), &rules.ignored_json)).flatten();
-            tag_of_bytes(&rest.map_or_else(|| digest_of(body), |rest| blake3::hash(&rest)), variant)
-        }
+        TagSource::Content => tag_of_bytes(&digest_of_state(rules, body), variant),
         TagSource::Json(pointer) => tag_from_json(&body.chunks().concat(), pointer),
         _ => None,
     }
+}
+
+/// The hash of what a content tag covers.
+fn digest_of_state(rules: &GuardRules, body: &BodyPrefix) -> blake3::Hash {
+    if !rules.hashes_parts() {
+        return digest_of(body);
+    }
+    let mut text = body.chunks().concat();
+    if let Some(taken) = rules.tag_member.as_ref().and_then(|place| without_tag(&text, place)) {
+        text = taken.rest;
+    }
+    let ignores = !rules.ignored_json.is_empty();
+    let form = ignores.then(|| json_without(&text, &rules.ignored_json)).flatten();
+    blake3::hash(&form.unwrap_or(text))
 }
 
 /// The tag of bytes with this hash. If the bytes are one of several variants, the tag names the variant.

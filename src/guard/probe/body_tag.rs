@@ -84,7 +84,7 @@ impl Probes {
         wait: Duration,
     ) -> Result<Tagged, Failure> {
         let (max_bytes, budget) = (rules.max_hash_size_bytes, (&self.budget, MemoryUse::Probe));
-        if matches!(rules.etag, TagSource::Json(_)) || !rules.ignored_json.is_empty() {
+        if matches!(rules.etag, TagSource::Json(_)) || rules.hashes_parts() {
             return Ok(match read_whole(exchange, max_bytes, wait, budget).await? {
                 BufferedBody::Complete(body) => {
                     let (tag, digest) = (tag_of(rules, &body, variant), digest_of(&body));

@@ -293,6 +293,12 @@ impl Reads {
         body: &Body,
     ) -> Result<Box<RequestHeader>, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let needs_body = request.rules().etag.needs_body() || request.rules().tag_member.is_some();
+        if needs_body && request.is_get_or_head() {
+            // A tag of the bytes needs the bytes, for HEAD too, and so does the length of a body that has its tag.
+            head.set_method(Method::GET);
+            ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
+        }
         if request.rules().etag.is_upstreams_own() {
             let spelling = self.knowledge.spelling(request, snapshot);
             let seen = spelling.conditions_at_backend(&request.conditions);
@@ -323,11 +329,6 @@ impl Reads {
         };
         if !may_be_partial {
             head.remove_header(&header::RANGE);
-        }
-        if request.rules().etag.needs_body() && request.is_get_or_head() {
-            // A tag of the bytes needs the bytes, for HEAD too.
-            head.set_method(Method::GET);
-            ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
         }
         Ok(head)
     }

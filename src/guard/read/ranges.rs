@@ -187,7 +187,7 @@ pub(crate) async fn whole_or_part(
 
 /// Whether the route's tags cover all bytes of a body, so that parts with the same tag are parts of one body.
 fn names_bytes(rules: &GuardRules) -> bool {
-    rules.etag == TagSource::Content && rules.ignored_json.is_empty()
+    rules.etag == TagSource::Content && !rules.hashes_parts()
 }
 
 /// Labels a head as that of a part of `length` bytes (RFC 9110 section 15.3.7).

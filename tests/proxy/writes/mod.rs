@@ -25,6 +25,7 @@ mod requirements;
 mod restated_conditions;
 mod slow_uploads;
 mod suited_backends;
+mod tag_members;
 mod tags_after_writes;
 mod transfers;
 mod turns;
