@@ -240,6 +240,7 @@ async fn lease(store: &dyn Store, rules: &LeaseRules, key: &ResourceKey, read: &
         duration,
         holder: None,
         note: None,
+        keeper: None,
         takes_over: false,
     });
     let (granted, _) = step(read, Command { action: acquire, principal: None, target: TargetName::default() }, rules)

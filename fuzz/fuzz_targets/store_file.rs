@@ -68,6 +68,8 @@ fn leased(fence: u8) -> Record {
         duration: LeaseDuration::Infinite,
         granted: Default::default(),
         holder: None,
+        note: None,
+        keeper: None,
         principal: None,
         remember_time: DAY,
         guards: LeaseGuards::Write,

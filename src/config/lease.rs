@@ -68,6 +68,8 @@ section! {
         max_waiters: usize = Count(64) in 0..=100_000;
         /// The longest time that a client may hold a lease, however often it renews the lease.
         max_hold_time: Duration = Time(defaults.lease_times.max_hold_time) in seconds(1)..=hours(24 * 365);
+        /// How long a lease stays after the stream that holds it has broken off.
+        linger: Duration = Time(seconds(5)) in ZERO..=seconds(300);
     }
 }
 

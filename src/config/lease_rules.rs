@@ -76,6 +76,7 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &L
         ("shared", own.shared.as_ref().map(Written::span)),
         ("max_wait", own.max_wait.as_ref().map(Written::span)),
         ("max_waiters", own.max_waiters.as_ref().map(Written::span)),
+        ("linger", own.linger.as_ref().map(Written::span)),
     ];
     for (key, span) in written {
         let idle = demands.idle_lease_keys.iter().find(|(idle, _)| *idle == key);

@@ -219,6 +219,8 @@ pub struct LeaseRules {
     pub max_waiters: usize,
     /// The longest time that a client may hold a lease, however often it renews the lease.
     pub max_hold_time: Duration,
+    /// How long a lease stays after the stream that holds it has broken off.
+    pub linger: Duration,
 }
 
 /// The guarantee that a route demands of the store (`guarantee`).

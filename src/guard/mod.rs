@@ -52,7 +52,12 @@ pub use answer::{Answer, Pieces, Relayed};
 pub(crate) use answer::{Halt, not_modified_head, remove_validators, while_client_waits};
 pub(crate) use knowledge::responses::not_modified_fields;
 pub use lease::untold::UntoldGrant;
-pub(crate) use lease::{fresh_id, member_lines::PlaceInLine};
+pub(crate) use lease::{
+    Operated, fresh_id,
+    keeper::LeaseKeeper,
+    member_lines::PlaceInLine,
+    streamed::{Acquisition, StreamedLease},
+};
 pub use operator::{Broken, Forgotten, NotBroken};
 pub(crate) use probe::collection::TypeSeen;
 pub(crate) use probe::head::ask_for_identity;

@@ -14,9 +14,11 @@ use tokio::task::yield_now;
 mod fixture;
 mod listing;
 mod message;
+mod streams;
 mod transport;
 
 pub(crate) use fixture::{Fixture, OWNER, Response};
+pub(crate) use streams::EventClient;
 
 use crate::{
     clock::Clock,

@@ -18,7 +18,9 @@ use crate::{
 
 mod azure_blob;
 mod current_state;
+mod events;
 mod head_alone;
+mod held_lease;
 mod next_member;
 mod operation;
 mod restated;
@@ -85,6 +87,9 @@ impl Service<'_> {
     async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         if guarded.facet == Facet::Watch && guarded.methods.judged == Method::GET {
             return Box::pin(self.answer_watch(client, guarded)).await;
+        }
+        if held_lease::is_wanted(&client.head().headers, guarded) {
+            return Box::pin(self.answer_held_lease(client, guarded)).await;
         }
         if restated::may_be_needed(&client.head().headers, guarded, rules_of(guarded)?) {
             // Boxed, so that the futures of other requests stay small.

@@ -35,6 +35,7 @@ impl Service<'_> {
             duration: LeaseDuration::Infinite,
             holder: None,
             note: None,
+            keeper: None,
             takes_over: false,
         };
         let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };

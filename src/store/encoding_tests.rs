@@ -5,7 +5,7 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, LeaseSet, TargetName, Term},
+    lease::{HolderLabel, KeeperName, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, LeaseSet, TargetName, Term},
     policy::LeaseGuards,
     records::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
@@ -89,8 +89,9 @@ fn leases(mode: LeaseMode) -> impl Strategy<Value = Lease> {
     ];
     let names = (any::<[u8; 16]>(), option::of(any::<[u8; 16]>()), any::<[u8; 16]>());
     let note = option::of("\\PC{0,20}".prop_map(|text| LeaseNote::new(&text).unwrap()));
-    (names, terms, duration, moments(), (holder, note), guards, durations()).prop_map(
-        move |((id, principal, target), term, duration, granted, (holder, note), guards, remember)| Lease {
+    let keeper = option::of(any::<u64>().prop_map(KeeperName::of));
+    (names, terms, duration, moments(), (holder, note, keeper), guards, durations()).prop_map(
+        move |((id, principal, target), term, duration, granted, (holder, note, keeper), guards, remember)| Lease {
             id: LeaseId::from_random(id),
             mode,
             fence: Stamp::At(Revision(1)),
@@ -99,6 +100,7 @@ fn leases(mode: LeaseMode) -> impl Strategy<Value = Lease> {
             granted,
             holder,
             note,
+            keeper,
             principal,
             remember_time: remember,
             guards,

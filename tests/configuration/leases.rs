@@ -54,6 +54,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         max_wait: Duration::from_secs(30),
         max_waiters: 64,
         max_hold_time: minutes(60),
+        linger: Duration::from_secs(5),
     };
     assert_eq!(guard.lease.as_ref(), Some(&expected));
 }
@@ -63,7 +64,7 @@ fn what_is_said_about_leases_is_what_they_are() {
     let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\nshared = true\ndelete_pending = true\n\
                 show = true\nacquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
-                max_waiters = 5\nmax_hold_time = \"6s\"";
+                max_waiters = 5\nmax_hold_time = \"6s\"\nlinger = \"0s\"";
     let expected = LeaseRules {
         prefix: "/locks/v1".to_owned(),
         guards: LeaseGuards::ReadAndWrite,
@@ -86,6 +87,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         max_wait: Duration::from_secs(4),
         max_waiters: 5,
         max_hold_time: Duration::from_secs(6),
+        linger: Duration::ZERO,
     };
     assert_eq!(lease_rules(&leased(text)), expected);
 }

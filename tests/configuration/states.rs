@@ -41,7 +41,7 @@ fn the_terraform_dialect_has_defaults_of_its_own() {
 fn each_setting_without_a_meaning_for_states_is_one_problem() {
     let idle =
         ["prefix = \"/.locks\"", "default = \"30s\"", "min = \"30s\"", "max = \"30s\"", "max_hold_time = \"2h\""];
-    let idle = idle.into_iter().chain(["shared = true", "max_wait = \"1s\"", "max_waiters = 1"]);
+    let idle = idle.into_iter().chain(["shared = true", "max_wait = \"1s\"", "max_waiters = 1", "linger = \"1s\""]);
     for line in idle {
         let key = line.split(' ').next().expect("a key");
         let expected = format!("lease.{key} has no effect in the terraform dialect");

@@ -95,6 +95,7 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
         granted: now,
         holder: None,
         note: None,
+        keeper: None,
         principal: Some([9; 16]),
         remember_time: MOMENT,
         guards: LeaseGuards::Write,

@@ -32,6 +32,7 @@ use super::{
 pub mod field_names;
 mod holder;
 mod id;
+mod keeper;
 mod lease_set;
 mod note;
 mod operation;
@@ -46,6 +47,7 @@ pub(crate) mod testing;
 
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
+pub use keeper::{KeeperName, KeptLease, KeptState, LeaseLoss};
 pub use lease_set::{LeaseSet, SHARED_LEASES_MAX};
 pub use note::{LeaseNote, NOTE_BYTES_MAX, TooLongNote};
 pub use operation::{Acquire, Action, Command, Denied, Done};
@@ -166,6 +168,8 @@ pub struct Lease {
     pub holder: Option<HolderLabel>,
     /// What a service keeps with it.
     pub note: Option<LeaseNote>,
+    /// The stream that renews it for its client, unless the client has done something about the lease itself since.
+    pub keeper: Option<KeeperName>,
     /// The only principal that may use the lease, if it is bound to one.
     pub principal: Option<PrincipalName>,
     /// The time for which the lease is remembered after its end.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HolderLabel, LeaseDuration, LeaseId, LeaseMode, LeaseNote, PrincipalName, TargetName};
+use super::{HolderLabel, KeeperName, LeaseDuration, LeaseId, LeaseMode, LeaseNote, PrincipalName, TargetName};
 use crate::core::records::record::Availability;
 
 /// A client's request for an operation on the lease of a resource.
@@ -68,6 +68,8 @@ pub struct Acquire {
     pub holder: Option<HolderLabel>,
     /// What a service keeps with the lease.
     pub note: Option<LeaseNote>,
+    /// The stream by which the client holds the lease.
+    pub keeper: Option<KeeperName>,
     /// Whether the leases of all others end at once. The caller checks that the route allows it (`lease.client_break`).
     pub takes_over: bool,
 }

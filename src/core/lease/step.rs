@@ -148,6 +148,7 @@ impl<'a> Current<'a> {
             granted,
             holder: wanted.holder,
             note: wanted.note,
+            keeper: wanted.keeper,
             principal,
             remember_time: rules.remember_time,
             guards: rules.guards,
@@ -179,7 +180,7 @@ impl<'a> Current<'a> {
         }
         let duration = wanted.unwrap_or(lease.duration);
         let term = self.held_within(lease.granted, duration, rules)?;
-        let renew = |lease: &mut Lease| (lease.term, lease.duration) = (term, duration);
+        let renew = |lease: &mut Lease| (lease.term, lease.duration, lease.keeper) = (term, duration, None);
         Ok((self.changed(lease, renew), Done::Renewed { duration }))
     }
 
@@ -201,7 +202,7 @@ impl<'a> Current<'a> {
         if is_taken {
             return Err(Denied::IdMismatch);
         }
-        Ok((self.changed(lease, |lease| lease.id = proposed), done))
+        Ok((self.changed(lease, |lease| (lease.id, lease.keeper) = (proposed, None)), done))
     }
 
     fn release(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {

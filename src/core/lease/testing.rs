@@ -37,6 +37,7 @@ pub(crate) fn rules() -> LeaseRules {
         max_wait: seconds(30),
         max_waiters: 64,
         max_hold_time: seconds(3_600),
+        linger: seconds(5),
     }
 }
 
@@ -55,12 +56,30 @@ pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
 
 pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Action {
     let mode = LeaseMode::Exclusive;
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None, takes_over: false })
+    Action::Acquire(Acquire {
+        proposed,
+        fresh: id(0xff),
+        mode,
+        duration,
+        holder: None,
+        note: None,
+        keeper: None,
+        takes_over: false,
+    })
 }
 
 pub(crate) fn share(proposed: LeaseId, duration: LeaseDuration) -> Action {
     let (proposed, mode) = (Some(proposed), LeaseMode::Shared);
-    Action::Acquire(Acquire { proposed, fresh: id(0xff), mode, duration, holder: None, note: None, takes_over: false })
+    Action::Acquire(Acquire {
+        proposed,
+        fresh: id(0xff),
+        mode,
+        duration,
+        holder: None,
+        note: None,
+        keeper: None,
+        takes_over: false,
+    })
 }
 
 /// A resource, in a store that gives each swap the next revision.

@@ -12,6 +12,7 @@
 //! *Why is a renewal not part of the state?* Nothing but the remaining time differs, which changes all the time. An
 //! observer is told of a renewal, but one that comes back later need not be.
 
+mod held;
 mod leases;
 mod names;
 mod text;
@@ -23,6 +24,7 @@ use crate::core::{
     tags::{entity_tag::EntityTag, parts_hash::PartsHasher},
 };
 
+pub use held::{breaking_event, granted_event, lost_event, refused_event, waiting_event};
 pub use leases::LeaseChange;
 use leases::SeenLease;
 pub use names::{NAMES_MAX, names_in_query};

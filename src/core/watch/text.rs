@@ -124,14 +124,15 @@ pub fn retry_text(milliseconds: u64) -> String {
 }
 
 /// One event. JSON has no line breaks of its own.
-fn event(name: &str, id: Option<&StateId>, data: &str) -> String {
+pub(super) fn event(name: &str, id: Option<&StateId>, data: &str) -> String {
     match id {
         Some(id) => format!("event: {name}\nid: {}\ndata: {data}\n\n", id.as_str()),
         None => format!("event: {name}\ndata: {data}\n\n"),
     }
 }
 
-fn json(value: &impl Serialize) -> String {
+/// Writes a value as JSON.
+pub(super) fn json(value: &impl Serialize) -> String {
     // Serialising words and numbers cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }

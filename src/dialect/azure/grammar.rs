@@ -74,6 +74,7 @@ static FACTS: DialectFacts = DialectFacts {
             ("shared", "its clients know only exclusive leases"),
             ("max_wait", "its clients retry, and never wait for a lease"),
             ("max_waiters", "its clients retry, and never wait for a lease"),
+            ("linger", "no stream holds a lease"),
         ],
         lease_durations: Some((Duration::from_secs(15), Duration::from_secs(60))),
         acquires_on_read: false,

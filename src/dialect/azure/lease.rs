@@ -47,6 +47,7 @@ pub fn action(
                 duration,
                 holder: None,
                 note: None,
+                keeper: None,
                 takes_over: false,
             })
         }

@@ -84,7 +84,7 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
         .transpose()
         .map_err(|error| malformed(format!("Lease-Holder: {error}")))?;
     let (mode, takes_over) = (mode(headers, rules)?, takes_over(headers, rules)?);
-    Ok(Acquire { proposed, fresh, mode, duration, holder, note: None, takes_over })
+    Ok(Acquire { proposed, fresh, mode, duration, holder, note: None, keeper: None, takes_over })
 }
 
 /// Reads how long the client wants the lease, if it says so.

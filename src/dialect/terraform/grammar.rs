@@ -41,6 +41,7 @@ static FACTS: DialectFacts = DialectFacts {
             ("shared", "its clients know only exclusive locks"),
             ("max_wait", NO_WAIT),
             ("max_waiters", NO_WAIT),
+            ("linger", "no stream holds a lock"),
         ],
         acquires_on_read: false,
         deletes_can_wait: false,

@@ -42,6 +42,7 @@ static FACTS: DialectFacts = DialectFacts {
             ("shared", "each client asks for an exclusive or a shared lock"),
             ("max_wait", WAIT_REASON),
             ("max_waiters", WAIT_REASON),
+            ("linger", "no stream holds a lock"),
         ],
         acquires_on_read: false,
         deletes_can_wait: false,

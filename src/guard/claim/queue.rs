@@ -213,6 +213,11 @@ impl Queues {
         self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
 
+    /// The number of members that stand in the line of a resource.
+    pub(crate) fn line_length(&self, key: &ResourceKey) -> usize {
+        self.lines(key).get(key).map_or(0, |line| line.standing)
+    }
+
     /// Whether any member stands in the line of a resource, or has a claim in flight there.
     pub(crate) fn is_used(&self, key: &ResourceKey) -> bool {
         self.lines(key).contains_key(key)

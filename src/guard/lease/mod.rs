@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::header;
 use pingora::ErrorType;
+use tokio::time::Instant;
 
 use super::{
     Answer, Halt,
@@ -34,10 +35,12 @@ use step::Stepped;
 use untold::{UntoldGrant, has_nobody_to_tell};
 
 mod end;
+pub(crate) mod keeper;
 pub(crate) mod member_lines;
 mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
+pub(crate) mod streamed;
 pub(crate) mod untold;
 pub(crate) mod usage;
 
@@ -72,6 +75,8 @@ pub(crate) struct Operated {
     pub(crate) snapshot: Snapshot,
     /// Whether the client had to wait for the lease.
     pub(crate) waited: bool,
+    /// When the store was asked for the change, or for the record.
+    pub(crate) asked: Instant,
     /// The new lease, if its client does not know its id yet. The head that tells it takes it along.
     pub(crate) untold: Option<UntoldGrant>,
     /// The validators of the resource, if they were asked for and are still current.
@@ -120,7 +125,7 @@ impl Leases {
         };
         let operation = grammar.lease(incoming, rules, fresh_id)?;
         let always_labelled = request.rules().quirks.lease_answers_have_validators;
-        let Operated { done, snapshot, waited, untold, validators } =
+        let Operated { done, snapshot, waited, untold, validators, .. } =
             self.operate(client, request, rules, operation).await?;
         let Some(done) = done else {
             // Boxed, so that the futures of other operations stay small.
@@ -161,17 +166,19 @@ impl Leases {
         let needs = Needs { presence: is_presence_needed, tag: acquires || always_labelled };
         let seen = self.authorize(request, rules, needs).await?;
         let LeaseOperation::Step { action, wait } = operation else {
+            let asked = Instant::now();
             let snapshot = self.knowledge.record(request).await?;
-            return Ok(Operated { done: None, snapshot, waited: false, untold: None, validators: None });
+            return Ok(Operated { done: None, snapshot, waited: false, asked, untold: None, validators: None });
         };
-        let Stepped { done, snapshot, waited, untold } = self.take_step(client, request, rules, action, wait).await?;
+        let Stepped { done, snapshot, waited, asked, untold } =
+            self.take_step(client, request, rules, action, wait).await?;
         if let Done::Acquired { duration, is_new: true, .. } = done
             && has_nobody_to_tell(client, duration)
         {
             return Err(Halt::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
         }
         let validators = seen.and_then(|seen| seen.still_current(&snapshot));
-        Ok(Operated { done: Some(done), snapshot, waited, untold, validators })
+        Ok(Operated { done: Some(done), snapshot, waited, asked, untold, validators })
     }
 
     /// Asks the upstream whether the client may use the resource, and whether the resource exists (`lease.auth`,

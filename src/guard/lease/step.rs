@@ -50,6 +50,8 @@ pub(crate) struct Stepped {
     pub(crate) snapshot: Snapshot,
     /// Whether the client had to wait for the lease.
     pub(crate) waited: bool,
+    /// When the store was asked for the step.
+    pub(crate) asked: Instant,
     /// The new lease, if its client does not know its id yet.
     pub(crate) untold: Option<UntoldGrant>,
 }
@@ -126,6 +128,7 @@ impl Leases {
                 Ok((record, done)) => {
                     let record = served(record, self.claims.owner());
                     let _place = self.reserve_place(request, rules, &snapshot, done)?;
+                    let asked = Instant::now();
                     let put = self.put_step(request, &snapshot, &action, record, done).await;
                     let (swapped, untold) = put.map_err(|error| refusals::of_lease_store(&error))?;
                     let swapped = self.give_way_to_trees(request, &snapshot, (done, swapped)).await?;
@@ -138,7 +141,7 @@ impl Leases {
                         if let Some(metrics) = metrics::get() {
                             metrics.lease(&request.route().name, done.word());
                         }
-                        return Ok(Stepped { done, snapshot, waited, untold });
+                        return Ok(Stepped { done, snapshot, waited, asked, untold });
                     }
                     if Instant::now() >= end {
                         return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());

@@ -40,7 +40,7 @@ use crate::{
 pub(crate) const OWNER: &str = "Authorization: owner\r\n";
 
 /// The path of the lease operations on `/doc`.
-const LEASE: &str = "/.leases/doc";
+pub(super) const LEASE: &str = "/.leases/doc";
 
 /// Returns the whole answer to a read with this head, which is in lower case.
 type AnswerRead = fn(&str) -> String;

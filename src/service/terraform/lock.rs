@@ -28,6 +28,7 @@ impl Service<'_> {
             duration: LeaseDuration::Infinite,
             holder: info.holder(),
             note: Some(info.note().clone()),
+            keeper: None,
             takes_over: false,
         };
         self.step(client, request, Action::Acquire(wanted)).await.map(|_held| done())

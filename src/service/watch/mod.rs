@@ -17,7 +17,7 @@ use futures_util::{StreamExt as _, stream::iter};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::{Service, head_alone::HeadAlone};
+use super::{Service, events, head_alone::HeadAlone};
 use crate::{
     body::Client,
     core::{
@@ -182,11 +182,9 @@ impl Service<'_> {
 
 impl WatchWanted {
     fn of(headers: &HeaderMap) -> Self {
-        let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
-        let mut types = accepts.flat_map(|line| line.split(',')).filter_map(|range| range.split(';').next());
         let last_event = headers.get("last-event-id").and_then(|id| id.to_str().ok());
         Self {
-            stream: types.any(|media_type| media_type.trim().eq_ignore_ascii_case("text/event-stream")),
+            stream: events::are_wanted(headers),
             known: Preconditions::parse_for_read(headers).if_none_match,
             last_event: last_event.map(str::to_owned),
             wait: native::wait(headers),

@@ -12,22 +12,15 @@ use crate::{
     box_future::{BoxFuture, box_future},
     core::{
         records::record::Snapshot,
-        watch::{StateId, changed_event, denied_event, lease_event, retry_text, state_event},
+        watch::{StateId, changed_event, denied_event, lease_event, state_event},
     },
     drain::GenerationEnd,
-    entropy::number_below,
     guard::{Answer, Halt, Pieces, WatchPlaces},
+    service::events::{COMMENT, Silence, farewell, greeting},
 };
 
-/// How often a stream without events gets a comment. Intermediaries close a connection that is silent for a minute or
-/// half of it.
-const COMMENT_EACH: Duration = Duration::from_secs(15);
-
-/// When a client comes back after its stream has broken off, in milliseconds.
-const RETRY_MILLISECONDS: u64 = 1_000;
-
-/// The spread of that time when this proxy ends all streams at once, so that not all clients come back at once.
-const RETRY_SPREAD_MILLISECONDS: u64 = 4_000;
+/// When clients come back at the latest whose streams this proxy ends.
+const COMES_BACK_MAX: Duration = Duration::from_secs(5);
 
 /// A stream of the events of some resources.
 pub(super) struct EventStream {
@@ -36,7 +29,7 @@ pub(super) struct EventStream {
     has_several: bool,
     /// What is told before anything else.
     first: Option<Bytes>,
-    comment_due: Instant,
+    silence: Silence,
     is_over: bool,
     /// Given back when the stream ends.
     _places: WatchPlaces,
@@ -60,7 +53,7 @@ impl EventStream {
         (places, end): (WatchPlaces, GenerationEnd),
     ) -> Self {
         let id = state_id(&watched);
-        let mut first = retry_text(RETRY_MILLISECONDS);
+        let mut first = greeting();
         first.extend(denied.iter().map(|(name, status)| denied_event(name, *status)));
         if last_event != Some(id.as_str()) {
             let last = watched.len() - 1;
@@ -73,7 +66,7 @@ impl EventStream {
             has_several: watched.len() + denied.len() > 1,
             watched,
             first: Some(first.into()),
-            comment_due: Instant::now() + COMMENT_EACH,
+            silence: Silence::begin(),
             is_over: false,
             _places: places,
             end,
@@ -100,17 +93,16 @@ impl EventStream {
                 () = end.wait() => Wake::End,
                 () = sleep_until(right_until) => Wake::Right,
                 _ = select_all(self.watched.iter_mut().map(|one| Box::pin(one.watcher.changed()))) => Wake::Change,
-                () = sleep_until(self.comment_due) => Wake::Comment,
+                () = self.silence.is_too_long() => Wake::Comment,
             };
             let text = match wake {
                 Wake::End => self.farewell(),
                 Wake::Right => self.prove_rights().await,
                 Wake::Change => self.events().await,
-                Wake::Comment => ":\n\n".to_owned(),
+                Wake::Comment => COMMENT.to_owned(),
             };
-            if !text.is_empty() {
-                self.comment_due = Instant::now() + COMMENT_EACH;
-                return Some(text.into());
+            if let Some(piece) = self.silence.broken_by(text) {
+                return Some(piece);
             }
         }
         None
@@ -119,7 +111,7 @@ impl EventStream {
     /// Returns the last words of a stream that this proxy ends.
     fn farewell(&mut self) -> String {
         self.is_over = true;
-        retry_text(RETRY_MILLISECONDS + number_below(RETRY_SPREAD_MILLISECONDS))
+        farewell(COMES_BACK_MAX)
     }
 
     /// Asks for the rights that are due. A resource whose right has ended is told of no more.

@@ -56,6 +56,7 @@ impl Service<'_> {
             duration: timeout(&dav.received.headers, rules),
             holder: None,
             note: Some(note.to_note().map_err(|_error| of_lock_info(LockInfoFault::TooLarge))?),
+            keeper: None,
             takes_over: false,
         };
         let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };

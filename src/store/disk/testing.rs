@@ -177,6 +177,7 @@ pub(super) fn leased(now: StoreTime) -> Record {
         granted: now,
         holder: None,
         note: None,
+        keeper: None,
         principal: None,
         remember_time: Duration::from_secs(600),
         guards: LeaseGuards::Write,

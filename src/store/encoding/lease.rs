@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWriter, read_stamp, since, stamp};
 use crate::core::{
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, TargetName, Term},
+    lease::{HolderLabel, KeeperName, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, TargetName, Term},
     policy::LeaseGuards,
     time::StoreTime,
 };
@@ -28,6 +28,8 @@ pub(super) struct WrittenLease {
     holder: Option<String>,
     #[serde(default)]
     note: Option<String>,
+    #[serde(default)]
+    keeper: Option<u64>,
     #[serde(default)]
     principal: Option<String>,
     remember_time_ms: u64,
@@ -76,6 +78,7 @@ impl WrittenLease {
         object.signed("granted_ms", since(base, lease.granted));
         object.value("holder", lease.holder.as_ref().map(HolderLabel::as_str));
         object.value("note", lease.note.as_ref().map(LeaseNote::as_str));
+        object.value("keeper", lease.keeper.map(KeeperName::number));
         if let Some(principal) = lease.principal {
             object.hexadecimal("principal", &principal);
         }
@@ -112,6 +115,7 @@ impl WrittenLease {
             granted: moment(base, self.granted_ms),
             holder: holder.transpose()?,
             note: note.transpose()?,
+            keeper: self.keeper.map(KeeperName::of),
             principal: self.principal.as_deref().map(name).transpose()?,
             remember_time: Duration::from_millis(self.remember_time_ms),
             guards: self.guards,

@@ -276,6 +276,7 @@ fn leased(until: Option<u64>) -> Record {
         granted: StoreTime::default(),
         holder: None,
         note: None,
+        keeper: None,
         principal: None,
         remember_time: Duration::from_millis(100),
         guards: LeaseGuards::Write,

@@ -1,0 +1,234 @@
+//! The keeper of a lease that a client holds by a stream: it renews the lease while the stream is open, learns of its
+//! end, and releases it some time after the client has gone (`lease.linger`).
+//!
+//! # Design
+//!
+//! *Why a task of its own?* A client that reads slowly stops its stream, and the renewals must not stop with it. And the
+//! stream is gone when its lease has to be released.
+//!
+//! *What is known without the store?* That the lease lasts for the granted time, counted from before the store was asked.
+//! If the store has not answered by then, the client is told that the lease is lost.
+//!
+//! *What if the process dies?* Nobody renews the lease, and it runs out.
+
+use std::{mem::discriminant, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
+
+use super::Leases;
+use crate::{
+    core::{
+        lease::{KeptLease, KeptState, LeaseLoss},
+        records::record::{Revision, Snapshot},
+    },
+    guard::request::Request,
+    telemetry::metrics,
+};
+
+/// A lease is renewed when this part of its term has passed. Then two more attempts fit into it.
+const RENEWED_AFTER: u32 = 3;
+
+/// The longest pause after a failure of the store.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// The longest time for which a keeper plans ahead.
+const AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// The client's end of a keeper. If it is dropped, the client has gone: it may come back within `lease.linger`.
+pub(crate) struct LeaseKeeper {
+    state: watch::Receiver<KeptState>,
+    farewell: oneshot::Sender<Farewell>,
+}
+
+/// How a keeper is left that is not dropped.
+enum Farewell {
+    /// This process ends the stream. Its client comes back.
+    Stays,
+    /// The lease is released at once.
+    Released,
+}
+
+impl LeaseKeeper {
+    /// Waits until the lease has another state than at the last call, and returns it. May be dropped and called again.
+    pub(crate) async fn changed(&mut self) -> KeptState {
+        if self.state.changed().await.is_err() {
+            // The keeper has ended, and the process is about to.
+            return std::future::pending().await;
+        }
+        *self.state.borrow_and_update()
+    }
+
+    /// Leaves the lease to its client, who is told to come back. Returns how long it lasts.
+    pub(crate) fn leave(self) -> Duration {
+        let _ = self.farewell.send(Farewell::Stays);
+        match *self.state.borrow() {
+            KeptState::Held(lasts) | KeptState::Breaking(lasts) => lasts,
+            KeptState::Lost(_) => Duration::ZERO,
+        }
+    }
+
+    /// Releases the lease at once.
+    pub(crate) fn release(self) {
+        let _ = self.farewell.send(Farewell::Released);
+    }
+}
+
+/// The lease that a keeper keeps, with what it knows of it.
+pub(super) struct Keeping {
+    pub(super) leases: Arc<Leases>,
+    pub(super) request: Arc<Request>,
+    /// The path of the lease, as the client knows it.
+    pub(super) path: Box<[u8]>,
+    pub(super) lease: KeptLease,
+    pub(super) linger: Duration,
+}
+
+impl Keeping {
+    /// Begins to keep the lease, which the store had in this record when it was asked.
+    pub(super) fn begin(self, snapshot: &Snapshot, asked: Instant) -> LeaseKeeper {
+        let (told, state) = watch::channel(self.lease.look(snapshot));
+        let (farewell, said) = oneshot::channel();
+        let mut keeper = Keeper {
+            follower: self.leases.knowledge.records.follow(&self.request.key, snapshot),
+            keeping: self,
+            told,
+            seen: snapshot.revision,
+            renew_at: asked,
+            lasts_until: asked,
+            is_last_term: false,
+        };
+        keeper.note(asked, snapshot, true);
+        tokio::spawn(keeper.keep(said));
+        LeaseKeeper { state, farewell }
+    }
+}
+
+struct Keeper {
+    keeping: Keeping,
+    follower: crate::store::Follower,
+    told: watch::Sender<KeptState>,
+    /// The newest record that was looked at.
+    seen: Revision,
+    renew_at: Instant,
+    /// When the lease ends, as far as this process knows without the store.
+    lasts_until: Instant,
+    /// Whether the lease cannot be renewed.
+    is_last_term: bool,
+}
+
+impl Keeper {
+    /// Keeps the lease until it is lost, or its client has left it.
+    async fn keep(mut self, mut said: oneshot::Receiver<Farewell>) {
+        let mut release_at = None;
+        while !matches!(*self.told.borrow(), KeptState::Lost(_)) {
+            let due = release_at.unwrap_or(self.lasts_until);
+            tokio::select! {
+                biased;
+                farewell = &mut said, if release_at.is_none() => match farewell {
+                    Ok(Farewell::Stays) => return,
+                    Ok(Farewell::Released) => release_at = Some(Instant::now()),
+                    Err(_client_has_gone) => release_at = Some(Instant::now() + self.keeping.linger),
+                },
+                () = sleep_until(due), if release_at.is_some() => return self.release().await,
+                () = self.follower.changed() => self.look_at_latest(),
+                () = sleep_until(self.lasts_until) => self.end(),
+                () = sleep_until(self.renew_at) => self.renew().await,
+            }
+        }
+    }
+
+    /// Looks at the record that the store has told of.
+    fn look_at_latest(&mut self) {
+        let snapshot = self.follower.latest();
+        if snapshot.revision < self.seen {
+            return;
+        }
+        self.seen = snapshot.revision;
+        let state = self.keeping.lease.look(&snapshot);
+        if let KeptState::Held(lasts) | KeptState::Breaking(lasts) = state {
+            // Its client may have renewed it for less time.
+            let now = Instant::now();
+            self.lasts_until = self.lasts_until.min(now + lasts.min(AHEAD_MAX));
+            self.renew_at = self.renew_at.min(now + lasts.min(AHEAD_MAX) / RENEWED_AFTER);
+        }
+        self.tell(state);
+    }
+
+    /// Renews the lease, if it can be.
+    async fn renew(&mut self) {
+        let (records, key) = (&self.keeping.leases.knowledge.records, &self.keeping.request.key);
+        let (asked, lease) = (Instant::now(), self.keeping.lease);
+        let renewal = records.update(key, None, |snapshot| lease.renewed(snapshot));
+        match timeout_at(self.lasts_until, renewal).await {
+            Ok(Ok(updated)) => {
+                if updated.is_changed {
+                    self.count(&updated.snapshot, "renewed");
+                }
+                self.note(asked, &updated.snapshot, updated.is_changed);
+            }
+            Ok(Err(_no_answer)) => {
+                let left = self.lasts_until.saturating_duration_since(asked);
+                self.renew_at = Instant::now() + PAUSE_MAX.min(left / RENEWED_AFTER);
+            }
+            Err(_elapsed) => self.end(),
+        }
+    }
+
+    /// Notes what the store has answered to a question of this time.
+    fn note(&mut self, asked: Instant, snapshot: &Snapshot, is_renewed: bool) {
+        let state = self.keeping.lease.look(snapshot);
+        if let KeptState::Held(lasts) = state {
+            let lasts = lasts.min(AHEAD_MAX);
+            self.lasts_until = asked + lasts;
+            self.renew_at = asked + if is_renewed { lasts / RENEWED_AFTER } else { AHEAD_MAX };
+            self.is_last_term = !is_renewed;
+        }
+        if let KeptState::Breaking(lasts) = state {
+            self.lasts_until = asked + lasts.min(AHEAD_MAX);
+            self.renew_at = asked + AHEAD_MAX;
+        }
+        self.seen = self.seen.max(snapshot.revision);
+        self.tell(state);
+    }
+
+    /// The time is over that the lease lasts for certain.
+    fn end(&self) {
+        let loss = match *self.told.borrow() {
+            KeptState::Breaking(_) => LeaseLoss::Broken,
+            KeptState::Held(_) if self.is_last_term => LeaseLoss::Expired,
+            KeptState::Held(_) | KeptState::Lost(_) => LeaseLoss::Unknown,
+        };
+        self.tell(KeptState::Lost(loss));
+    }
+
+    fn tell(&self, state: KeptState) {
+        self.told.send_if_modified(|told| discriminant(&std::mem::replace(told, state)) != discriminant(&state));
+    }
+
+    /// Releases the lease for its client, unless the client has taken it up elsewhere.
+    async fn release(&self) {
+        let (records, key) = (&self.keeping.leases.knowledge.records, &self.keeping.request.key);
+        while Instant::now() < self.lasts_until {
+            match records.update(key, None, |snapshot| self.keeping.lease.released(snapshot)).await {
+                Ok(updated) => {
+                    if updated.is_changed {
+                        self.count(&updated.snapshot, "released");
+                        self.keeping.leases.member_lines.may_be_free(&self.keeping.path);
+                    }
+                    return;
+                }
+                Err(_no_answer) => sleep(PAUSE_MAX).await,
+            }
+        }
+    }
+
+    fn count(&self, snapshot: &Snapshot, event: &'static str) {
+        self.keeping.leases.recount(&self.keeping.request.key, snapshot);
+        if let Some(metrics) = metrics::get() {
+            metrics.lease(&self.keeping.request.route().name, event);
+        }
+    }
+}

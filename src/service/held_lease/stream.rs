@@ -1,0 +1,197 @@
+//! The stream by which one client holds one lease.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use crate::{
+    box_future::{BoxFuture, box_future},
+    core::{
+        lease::{Done, KeptState, LeaseLoss},
+        policy::LeaseRules,
+        watch::{breaking_event, granted_event, lost_event, refused_event, waiting_event},
+    },
+    drain::GenerationEnd,
+    guard::{Acquisition, Halt, LeaseKeeper, Operated, Pieces, StreamedLease, UntoldGrant, WatchPlaces, refusals},
+    service::events::{COMMENT, Silence, farewell, greeting},
+};
+
+/// The longest time after which a client that waits for a lease comes back.
+const COMES_BACK_MAX: Duration = Duration::from_secs(5);
+
+/// The lease of a stream, and the rules of its route.
+pub(super) struct HeldLease {
+    pub(super) lease: StreamedLease,
+    pub(super) rules: LeaseRules,
+}
+
+/// The stream of one client.
+pub(super) struct LeaseStream {
+    lease: HeldLease,
+    stage: Stage,
+    /// What is told before anything else.
+    first: Option<String>,
+    silence: Silence,
+    /// Given back when the stream ends.
+    _places: WatchPlaces,
+    end: GenerationEnd,
+}
+
+/// How far a client has come.
+enum Stage {
+    /// It waits for the lease.
+    Waits(Acquisition),
+    /// It holds the lease.
+    Holds(Holding),
+    /// The stream ends.
+    Over,
+}
+
+/// A lease that a client holds. If this is dropped, the client has gone.
+struct Holding {
+    keeper: LeaseKeeper,
+    /// The lease, until the client has received its id.
+    untold: Option<UntoldGrant>,
+    /// Completes when the upstream denies the client the resource.
+    right_ends: BoxFuture<'static, StatusCode>,
+}
+
+/// Why a stream wakes up.
+enum Wake {
+    End,
+    Acquired(Result<Operated, Halt>),
+    Kept(KeptState),
+    Denied(StatusCode),
+    Silence,
+}
+
+impl LeaseStream {
+    /// A stream that begins with a grant.
+    pub(super) fn granted(
+        lease: HeldLease,
+        operated: Operated,
+        ends: (WatchPlaces, GenerationEnd),
+    ) -> Result<Self, Halt> {
+        let (holding, event) = lease.hold(operated)?;
+        Ok(Self::new(lease, Stage::Holds(holding), event, ends))
+    }
+
+    /// A stream whose client has to wait.
+    pub(super) async fn waiting(
+        lease: HeldLease,
+        acquisition: Acquisition,
+        ends: (WatchPlaces, GenerationEnd),
+    ) -> Self {
+        let (seen, place) = lease.lease.wait_seen().await;
+        let event = seen.map(|snapshot| waiting_event(&snapshot, place)).unwrap_or_default();
+        Self::new(lease, Stage::Waits(acquisition), event, ends)
+    }
+
+    fn new(lease: HeldLease, stage: Stage, event: String, (places, end): (WatchPlaces, GenerationEnd)) -> Self {
+        let first = Some(greeting() + &event);
+        Self { lease, stage, first, silence: Silence::begin(), _places: places, end }
+    }
+
+    async fn next_piece(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first.into());
+        }
+        if let Stage::Holds(Holding { untold, .. }) = &mut self.stage
+            && let Some(untold) = untold.take()
+        {
+            // The piece with the id was written before this one is asked for.
+            untold.told();
+        }
+        loop {
+            let wake = self.wake().await?;
+            let text = match wake {
+                Wake::End => self.bid_farewell(),
+                Wake::Acquired(acquired) => self.tell_outcome(acquired).await,
+                Wake::Kept(KeptState::Lost(loss)) => self.tell_loss(loss, None),
+                Wake::Kept(KeptState::Breaking(remaining)) => breaking_event(remaining),
+                Wake::Kept(KeptState::Held(_)) => String::new(),
+                Wake::Denied(status) => self.tell_loss(LeaseLoss::Denied, Some(status)),
+                Wake::Silence => COMMENT.to_owned(),
+            };
+            if let Some(piece) = self.silence.broken_by(text) {
+                return Some(piece);
+            }
+        }
+    }
+
+    /// Waits for something to tell. `None` if the stream is over.
+    async fn wake(&mut self) -> Option<Wake> {
+        let (end, silence) = (&self.end, &self.silence);
+        Some(match &mut self.stage {
+            Stage::Waits(acquisition) => tokio::select! {
+                biased;
+                () = end.wait() => Wake::End,
+                acquired = acquisition.acquired() => Wake::Acquired(acquired),
+                () = silence.is_too_long() => Wake::Silence,
+            },
+            Stage::Holds(holding) => tokio::select! {
+                biased;
+                kept = holding.keeper.changed() => Wake::Kept(kept),
+                () = end.wait() => Wake::End,
+                status = &mut holding.right_ends => Wake::Denied(status),
+                () = silence.is_too_long() => Wake::Silence,
+            },
+            Stage::Over => return None,
+        })
+    }
+
+    /// Returns the last words of a stream that this proxy ends. The client comes back before its lease ends.
+    fn bid_farewell(&mut self) -> String {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Holds(holding) => farewell(holding.keeper.leave() / 2),
+            Stage::Waits(_) | Stage::Over => farewell(COMES_BACK_MAX),
+        }
+    }
+
+    /// Tells what has become of the wait.
+    async fn tell_outcome(&mut self, acquired: Result<Operated, Halt>) -> String {
+        self.stage = Stage::Over;
+        match acquired.and_then(|operated| self.lease.hold(operated)) {
+            Ok((holding, event)) => {
+                self.stage = Stage::Holds(holding);
+                event
+            }
+            // It is refused because this proxy ends its stream.
+            Err(Halt::Refused(_)) if self.lease.lease.is_wait_cancelled() => farewell(COMES_BACK_MAX),
+            Err(Halt::Refused(refusal)) => refused_event(&refusal),
+            Err(Halt::Denied(relayed)) => {
+                let status = relayed.head.status;
+                relayed.discard().await;
+                lost_event(LeaseLoss::Denied, Some(status))
+            }
+            Err(Halt::Broken(_)) => String::new(),
+        }
+    }
+
+    /// Tells that the client holds its lease no more.
+    fn tell_loss(&mut self, loss: LeaseLoss, status: Option<StatusCode>) -> String {
+        if let (Stage::Holds(holding), LeaseLoss::Denied) = (std::mem::replace(&mut self.stage, Stage::Over), loss) {
+            holding.keeper.release();
+        }
+        lost_event(loss, status)
+    }
+}
+
+impl HeldLease {
+    /// Holds the lease that was just acquired, and returns the event that tells of it.
+    fn hold(&self, operated: Operated) -> Result<(Holding, String), Halt> {
+        let Operated { done, snapshot, asked, untold, validators, .. } = operated;
+        let Some(Done::Acquired { id, duration, .. }) = done else { return Err(refusals::of_field().into()) };
+        let tag = validators.and_then(|validators| validators.tag);
+        let event = granted_event(id, duration, &snapshot, tag.as_ref());
+        let keeper = self.lease.keep(&self.rules, id, (&snapshot, asked));
+        Ok((Holding { keeper, untold, right_ends: self.lease.right_ends() }, event))
+    }
+}
+
+impl Pieces for LeaseStream {
+    fn next(&mut self) -> BoxFuture<'_, Option<Bytes>> {
+        box_future(|| self.next_piece())
+    }
+}
