@@ -21,9 +21,10 @@ use pingora::{
     server::{Fds, ListenFds},
     services::listening::Service,
 };
+use socket2::SockRef;
 use thiserror::Error;
 
-use crate::{config::Listen, tls::Downstream};
+use crate::{config::Listen, downstream::WRITE_TIMEOUT, tls::Downstream};
 
 /// The permissions of a Unix socket: its owner and group may connect.
 const UNIX_SOCKET_MODE: u32 = 0o660;
@@ -166,6 +167,8 @@ fn bind_tcp(address: &str, is_tls: bool) -> io::Result<Socket> {
 
 fn tcp(listener: TcpListener, is_tls: bool) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
+    // Its connections inherit it. A client whose machine has vanished closes nothing, and takes no byte either.
+    SockRef::from(&listener).set_tcp_user_timeout(Some(WRITE_TIMEOUT))?;
     Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener, is_tls })
 }
 
@@ -210,6 +213,17 @@ mod tests {
         let listeners = Listeners::bind(&[Listen::Tcp("127.0.0.1:0".into())]).expect("a free port");
         let address = listeners.addresses().next().expect("one address");
         assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
+    }
+
+    #[test]
+    fn a_connection_waits_for_a_client_that_has_vanished_no_longer_than_for_a_slow_one() {
+        let listeners = Listeners::bind(&[Listen::Tcp("127.0.0.1:0".into())]).expect("a free port");
+        let Some(Socket::Tcp { address, listener, .. }) = listeners.sockets.first() else { panic!("no socket") };
+        let _client = std::net::TcpStream::connect(address).expect("somebody listens");
+        listener.set_nonblocking(false).expect("an option");
+        let (connection, _) = listener.accept().expect("a client");
+        let timeout = SockRef::from(&connection).tcp_user_timeout().expect("an option");
+        assert_eq!(timeout, Some(WRITE_TIMEOUT));
     }
 
     #[test]
