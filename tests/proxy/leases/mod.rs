@@ -13,4 +13,5 @@ mod native;
 pub mod next_member;
 mod shared_keys;
 mod shared_leases;
+mod streams;
 mod untold_grants;

@@ -2,6 +2,7 @@
 
 mod disk_crashes;
 mod disk_restarts;
+mod held_leases;
 mod retries;
 mod shared_queue;
 pub mod shared_store;

@@ -26,9 +26,18 @@ pub struct Event {
 impl Events {
     /// Opens the stream at a target, which must be one.
     pub async fn open(addr: SocketAddr, target: &str, headers: &[(&str, &str)]) -> Self {
+        Self::ask("GET", addr, target, headers).await
+    }
+
+    /// The same, by a POST.
+    pub async fn post(addr: SocketAddr, target: &str, headers: &[(&str, &str)]) -> Self {
+        Self::ask("POST", addr, target, headers).await
+    }
+
+    async fn ask(method: &str, addr: SocketAddr, target: &str, headers: &[(&str, &str)]) -> Self {
         let mut wire = Wire::new(within("a connection", TcpStream::connect(addr)).await.expect("it is accepted"));
         let fields = [&[("Accept", "text/event-stream")], headers].concat();
-        let request = request_bytes("GET", target, &fields, b"");
+        let request = request_bytes(method, target, &fields, b"");
         wire.writer.write_all(&request).await.expect("it takes the request");
         let head = within("a head", wire.reader.read_head()).await.expect("HTTP").expect("an answer");
         assert!(head.start_line.starts_with("HTTP/1.1 200 "), "{head:?}");
