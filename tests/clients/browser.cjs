@@ -3,6 +3,7 @@
 //   node browser.cjs edit PAGE     two people edit the same document
 //   node browser.cjs wait PAGE     a writer meets another write that is under way, without and with patience
 //   node browser.cjs lease PAGE ID a writer who has a lease
+//   node browser.cjs hold PAGE     two people who hold a lease, one after the other
 //
 // It says what each page was told, and "finished" at its end.
 'use strict';
@@ -42,6 +43,24 @@ const stories = {
     await other('write', { method: 'PUT', body: 'by the other' });
     await holder('write', { method: 'PUT', body: 'by the holder', headers: { 'Lease-Id': argument } });
   },
+  async hold(open) {
+    const ann = await open('Ann');
+    await ann('hold', 'Ann');
+    await ann('save', 'by Ann');
+    const ben = await open('Ben');
+    const turn = ben('hold', 'Ben');
+    await ben.tab.waitForFunction(() => window.waits === 'Ann');
+    // Nothing that Ann has told of is lost with her connection, if she comes back in time.
+    await ann.tab.context().setOffline(true);
+    await ann.tab.context().setOffline(false);
+    await ann('save', 'by Ann again');
+    await ann.tab.close();
+    await turn;
+    await ben('save', 'by Ben');
+    await ben('breakLease');
+    await ben.tab.waitForFunction(() => window.lost !== undefined);
+    console.log(`Ben: lost: ${await ben.tab.evaluate(() => window.lost)}`);
+  },
 };
 
 (async () => {
@@ -55,13 +74,14 @@ const stories = {
     const tab = await (await browser.newContext()).newPage();
     await tab.goto(wait === undefined ? page : `${page}&wait=${wait}`);
     await tab.waitForFunction(() => window.write !== undefined);
-    return async (call, init, onCurrent) => {
+    const act = async (call, init, onCurrent) => {
       const run = ([call, init, onCurrent]) => {
         const base = onCurrent ? window.conflict.current : undefined;
-        return window[call]({ ...init, base });
+        return window[call](typeof init === 'string' ? init : { ...init, base });
       };
       console.log(`${name}: ${await tab.evaluate(run, [call, init, onCurrent])}`);
     };
+    return Object.assign(act, { tab });
   }
   try {
     await stories[word](open);

@@ -133,3 +133,23 @@ async fn a_page_writes_under_its_lease_and_another_one_is_told_of_it() {
     assert_eq!(drive("clients/browser.cjs", &["lease", &page, &grant.id]).await, expected);
     assert_eq!(backend.content("/doc").as_deref(), Some("by the holder"));
 }
+
+/// A closed tab frees its document, and a page that loses its lease learns so at once.
+#[tokio::test]
+async fn pages_hold_a_lease_while_they_are_open() {
+    let backend = with_page().await;
+    backend.put("/doc", "one");
+    let proxy = leasing(&backend).route("lease.client_break = true").start().await;
+    let page = format!("http://{}/editor.html?document=/doc", proxy.addr());
+    let expected = [
+        "Ann: holds the lease, 36 characters",
+        "Ann: 204",
+        "Ann: 204",
+        "Ben: holds the lease, 36 characters",
+        "Ben: 204",
+        "Ben: 202",
+        "Ben: lost: broken",
+    ];
+    assert_eq!(drive("clients/browser.cjs", &["hold", &page]).await, expected);
+    assert_eq!(backend.content("/doc").as_deref(), Some("by Ben"));
+}
