@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::FutureExt as _;
 use http::Method;
 use serde_json::Value;
 use tokio::{
@@ -66,6 +67,22 @@ impl EventClient {
             assert_ne!(read, 0, "the stream has ended: {}", self.received);
             self.received.push_str(std::str::from_utf8(&bytes[..read]).expect("text"));
         }
+    }
+
+    /// Returns the next event with its data, if it has come.
+    pub(crate) async fn heard(&mut self) -> Option<(String, Value)> {
+        let mut bytes = [0; 4096];
+        while let Some(Ok(read)) = self.connection.read(&mut bytes).now_or_never()
+            && read > 0
+        {
+            self.received.push_str(std::str::from_utf8(&bytes[..read]).expect("text"));
+        }
+        if self.received.contains("\ndata: ") { Some(self.event().await) } else { None }
+    }
+
+    /// Whether all was said, or the request was refused.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.served.is_finished()
     }
 
     /// Reads to the end of the stream, and returns what was read since the last event.

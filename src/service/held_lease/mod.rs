@@ -28,6 +28,8 @@ use crate::{
 };
 use stream::{HeldLease, LeaseStream};
 
+#[cfg(test)]
+mod random_tests;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -74,7 +74,7 @@ impl LeaseStream {
         ends: (WatchPlaces, GenerationEnd),
     ) -> Result<Self, Halt> {
         let (holding, event) = lease.hold(operated)?;
-        Ok(Self::new(lease, Stage::Holds(holding), event, ends))
+        Ok(Self::new(lease, Stage::Holds(holding), &event, ends))
     }
 
     /// A stream whose client has to wait.
@@ -85,11 +85,11 @@ impl LeaseStream {
     ) -> Self {
         let (seen, place) = lease.lease.wait_seen().await;
         let event = seen.map(|snapshot| waiting_event(&snapshot, place)).unwrap_or_default();
-        Self::new(lease, Stage::Waits(acquisition), event, ends)
+        Self::new(lease, Stage::Waits(acquisition), &event, ends)
     }
 
-    fn new(lease: HeldLease, stage: Stage, event: String, (places, end): (WatchPlaces, GenerationEnd)) -> Self {
-        let first = Some(greeting() + &event);
+    fn new(lease: HeldLease, stage: Stage, event: &str, (places, end): (WatchPlaces, GenerationEnd)) -> Self {
+        let first = Some(greeting() + event);
         Self { lease, stage, first, silence: Silence::begin(), _places: places, end }
     }
 
@@ -181,12 +181,11 @@ impl LeaseStream {
 impl HeldLease {
     /// Holds the lease that was just acquired, and returns the event that tells of it.
     fn hold(&self, operated: Operated) -> Result<(Holding, String), Halt> {
-        let Operated { done, snapshot, asked, untold, validators, .. } = operated;
-        let Some(Done::Acquired { id, duration, .. }) = done else { return Err(refusals::of_field().into()) };
-        let tag = validators.and_then(|validators| validators.tag);
-        let event = granted_event(id, duration, &snapshot, tag.as_ref());
-        let keeper = self.lease.keep(&self.rules, id, (&snapshot, asked));
-        Ok((Holding { keeper, untold, right_ends: self.lease.right_ends() }, event))
+        let Some(Done::Acquired { id, duration, .. }) = operated.done else { return Err(refusals::of_field().into()) };
+        let (snapshot, tag) = (&operated.snapshot, operated.validators.and_then(|validators| validators.tag));
+        let event = granted_event(id, duration, snapshot, tag.as_ref());
+        let keeper = self.lease.keep(&self.rules, id, (snapshot, operated.asked));
+        Ok((Holding { keeper, untold: operated.untold, right_ends: self.lease.right_ends() }, event))
     }
 }
 

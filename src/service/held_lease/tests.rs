@@ -16,10 +16,16 @@ use crate::{
     testing::guard,
 };
 
-const DOC: &str = "doc";
+pub(super) const DOC: &str = "doc";
 const ID: &str = "Lease-Id: 11111111-1111-4111-8111-111111111111\r\n";
 const LINGER_SECONDS: u64 = 5;
 const TERM_SECONDS: u64 = 30;
+
+/// A route whose clients lose their leases at once where they can.
+pub(super) fn lossy_rules() -> GuardRules {
+    let lease = Some(LeaseRules { max_per_principal: 1_000, max_per_address: 1_000, ..rules() });
+    GuardRules { etag: TagSource::Version, other_writers: false, require: Require::Never, lease, ..guard() }
+}
 
 async fn start() -> Arc<Fixture> {
     start_with(rules()).await
