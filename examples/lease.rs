@@ -3,14 +3,16 @@
 use std::{
     env,
     error::Error,
+    io::{BufRead, BufReader},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use serde::Deserialize;
 use ureq::{
     Agent, Body,
     http::{Request, Response},
@@ -20,18 +22,32 @@ use uuid::Uuid;
 /// The lease of the resource at a URL, until it is dropped.
 struct Lease {
     holding: Arc<Holding>,
-    fence: String,
-    /// While it is there the lease is kept.
-    heartbeat: Option<Sender<()>>,
+    fence: u64,
+    /// Says why the lease is lost.
+    over: Receiver<String>,
 }
 
 struct Holding {
     agent: Agent,
     url: String,
     id: String,
+    holder: String,
     seconds: u64,
-    ends: Mutex<Instant>,
 }
+
+/// The data of an event.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Data {
+    fence: u64,
+    reason: String,
+    status: u16,
+    detail: String,
+    retry_after: Option<u64>,
+}
+
+/// What ifmatch reports, until the connection breaks: the name of each event, and its data.
+type Events = Box<dyn Iterator<Item = (String, Data)> + Send>;
 
 impl Lease {
     fn acquire(url: &str, holder: &str, seconds: u64) -> Result<Self, Box<dyn Error>> {
@@ -40,40 +56,41 @@ impl Lease {
         let holding = Arc::new(Holding {
             agent: Agent::config_builder().http_status_as_error(false).build().into(),
             url: format!("{scheme}://{host}/.leases/{path}"),
-            id: Uuid::new_v4().to_string(),
-            seconds,
-            ends: Mutex::new(Instant::now()),
-        });
-        let duration = seconds.to_string();
-        let wish = [("Lease-Duration", duration.as_str()), ("Lease-Holder", holder), ("Prefer", "wait=20")];
-        for _ in 0..40 {
             // The id is the same each time, so a grant whose answer was lost is ours all the same.
-            let mut after = 1.0;
-            let asked = Instant::now(); // before the request: the proxy counts from a later moment
-            if let Ok(mut answer) = holding.send("POST", &holding.url, Duration::from_secs(60), &wish, "") {
-                if answer.status() == 201 {
-                    let fence = field(&answer, "Fencing-Token").unwrap_or_default();
-                    holding.set_end(asked + Duration::from_secs(seconds));
-                    holding.renew(); // If we have stood in line, much of that time is over.
-                    let (heartbeat, release) = channel();
-                    let kept = Arc::clone(&holding);
-                    thread::spawn(move || kept.keep(&release));
-                    return Ok(Self { holding, fence, heartbeat: Some(heartbeat) });
+            id: Uuid::new_v4().to_string(),
+            holder: holder.to_owned(),
+            seconds,
+        });
+        for _ in 0..40 {
+            let (mut after, mut events) = (1, holding.ask("wait=20"));
+            while let Some((name, data)) = events.next() {
+                match (&*name, data.retry_after) {
+                    ("granted", _) => {
+                        let (sender, over) = channel();
+                        let (kept, fence) = (Arc::clone(&holding), data.fence);
+                        thread::spawn(move || kept.keep(events, fence, &sender));
+                        return Ok(Self { holding, fence, over });
+                    }
+                    ("refused", None) => return Err(lost(&data.detail)),
+                    ("refused", Some(seconds)) => after = seconds,
+                    _ => {}
                 }
-                let Some(seconds) = field(&answer, "Retry-After") else {
-                    return Err(lost(&answer.body_mut().read_to_string()?));
-                };
-                after = seconds.parse()?;
             }
-            thread::sleep(Duration::from_secs_f64(after * (0.5 + fastrand::f64() / 2.0)));
+            thread::sleep(Duration::from_secs(after).mul_f64(0.5 + fastrand::f64() / 2.0));
         }
         Err(lost("somebody else holds it"))
     }
 
-    fn write(&self, url: &str, text: &str) -> Result<(), Box<dyn Error>> {
-        if !self.holding.is_held() {
-            return Err(lost("it has run out"));
+    /// Waits for this time, or until the lease is lost.
+    fn work(&self, time: Duration) -> Result<(), Box<dyn Error>> {
+        match self.over.recv_timeout(time) {
+            Ok(reason) => Err(lost(&reason)),
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Err(RecvTimeoutError::Disconnected) => Err(lost("nothing keeps it")),
         }
+    }
+
+    fn write(&self, url: &str, text: &str) -> Result<(), Box<dyn Error>> {
         let mut answer = self.holding.send("PUT", url, Duration::from_secs(90), &[], text)?;
         match answer.status().as_u16() {
             200 | 201 | 204 => Ok(()),
@@ -85,7 +102,6 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.heartbeat = None;
         // If this fails it ends by itself.
         let _ = self.holding.send("DELETE", &self.holding.url, Duration::from_secs(10), &[], "");
     }
@@ -109,40 +125,56 @@ impl Holding {
         self.agent.run(request)
     }
 
-    fn is_held(&self) -> bool {
-        Instant::now() < *self.ends.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_end(&self, ends: Instant) {
-        *self.ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
-    }
-
-    /// Whether the lease was renewed.
-    fn renew(&self) -> bool {
-        let asked = Instant::now();
-        let time = Duration::from_secs(self.seconds);
-        let Ok(answer) = self.send("PUT", &self.url, time / 3, &[], "") else { return false };
-        let ends = match answer.status().as_u16() {
-            200 => asked + time,
-            500.. => return false,
-            _ => asked, // It is over, and the proxy says so.
-        };
-        self.set_end(ends);
-        answer.status() == 200
-    }
-
-    fn keep(&self, release: &Receiver<()>) {
-        let time = Duration::from_secs(self.seconds);
-        let mut pause = time / 3;
-        // What has run out on our clock stays lost, even if the proxy would still renew it.
-        while release.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) && self.is_held() {
-            pause = if self.renew() { time / 3 } else { time / 20 };
+    /// Sends the request for the lease once. The stream ends soon after the term of the lease: so a connection that is
+    /// dead does not last for longer.
+    fn ask(&self, preference: &str) -> Events {
+        let seconds = self.seconds.to_string();
+        let fields = [
+            ("Accept", "text/event-stream"),
+            ("Lease-Duration", &seconds),
+            ("Lease-Holder", &self.holder),
+            ("Prefer", preference),
+        ];
+        let limit = Duration::from_secs(self.seconds + 20);
+        let Ok(mut answer) = self.send("POST", &self.url, limit, &fields, "") else { return Box::new([].into_iter()) };
+        if answer.status() != 200 {
+            let refused = answer.body_mut().read_to_string().ok().and_then(|text| serde_json::from_str(&text).ok());
+            return Box::new(refused.map(|data| ("refused".to_owned(), data)).into_iter());
         }
+        let mut name = String::new();
+        let lines = BufReader::new(answer.into_body().into_reader()).lines().map_while(Result::ok);
+        Box::new(lines.filter_map(move |line| match line.split_once(": ") {
+            Some(("event", event)) => {
+                event.clone_into(&mut name);
+                None
+            }
+            Some(("data", data)) => Some((name.clone(), serde_json::from_str(data).ok()?)),
+            _ => None,
+        }))
     }
-}
 
-fn field(answer: &Response<Body>, name: &str) -> Option<String> {
-    Some(answer.headers().get(name)?.to_str().ok()?.to_owned())
+    /// Reads the stream beside the work. Comes back after a break, until the lease must be over.
+    fn keep(&self, mut events: Events, fence: u64, over: &Sender<String>) {
+        let mut broken = None;
+        let reason = 'lost: loop {
+            for (name, data) in events {
+                match &*name {
+                    "lost" => break 'lost data.reason,
+                    "refused" if data.status < 500 => break 'lost data.detail,
+                    "granted" if data.fence != fence => break 'lost "somebody else has had it".to_owned(),
+                    "granted" => broken = None,
+                    _ => {}
+                }
+            }
+            let since = *broken.get_or_insert_with(Instant::now);
+            if since.elapsed() > Duration::from_secs(self.seconds) {
+                break "it has run out".to_owned();
+            }
+            thread::sleep(Duration::from_secs(1));
+            events = self.ask("");
+        };
+        let _ = over.send(reason);
+    }
 }
 
 /// The lease is over, or cannot be had: nothing more may be written.
@@ -159,7 +191,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("fencing token {}", lease.fence);
     for line in 0..lines.parse::<u32>()? {
         let text = ureq::get(url).call()?.body_mut().read_to_string()?;
-        thread::sleep(Duration::from_millis(400)); // This is the work.
+        lease.work(Duration::from_millis(400))?;
         lease.write(url, &format!("{text}{holder} {line}\n"))?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::{
     program::{LANGUAGES, Program, signal_group},
     support::{
         child::Child,
-        leases::{acquire, reaches},
+        leases::{acquire, lease},
         nginx::Nginx,
         proxy::Proxy,
         wait::{DEADLINE, until},
@@ -95,34 +95,62 @@ async fn who_is_told_to_come_back_does() {
     }
 }
 
-/// A program that stands still for longer than its lease, as a machine in a snapshot does, wakes up without one.
+/// A program that stands still while its lease is broken, as a machine in a snapshot does, wakes up without one.
 #[tokio::test]
 async fn a_holder_that_has_slept_through_the_end_of_its_lease_writes_no_more() {
-    // A busy machine must not cost anybody a lease.
-    const SECONDS: &str = "8";
     let program = Program::of_document("lease");
-    let (nginx, proxy) = start(&LANGUAGES, "").await;
-    let start = |language| {
-        let url = format!("http://{}/{language}", proxy.addr());
-        (language, program.start(language, language, &[&url, language, SECONDS, "1000"]))
-    };
-    let mut running = LANGUAGES.map(start);
-    for (language, child) in &running {
-        // One is made at its beginning.
-        let renewals = || requests(&proxy, "PUT", &format!("/.leases/{language}"));
-        until(&format!("the heartbeat of {language}"), || renewals() > 1).await;
-        stop_while_it_works(child, &nginx, language).await;
-    }
+    let (nginx, proxy) = start(&LANGUAGES, "lease.client_break = true").await;
+    let mut running = work_without_end(&program, &nginx, &proxy).await;
     for (language, child) in &mut running {
-        reaches(proxy.addr(), &format!("/{language}"), "expired").await;
-        let (written, attempts) = (read(&nginx, language), requests(&proxy, "PUT", &format!("/{language}")));
+        stop_while_it_works(child, &nginx, language).await;
+        break_lease(&proxy, language).await;
+        let written = read(&nginx, language);
         signal_group(child, Signal::CONT);
         let status = child.exit_status().await;
         assert_eq!(status.code(), Some(1), "{language}: {}", child.log());
-        assert!(child.log().contains("lost the lease: it has run out"), "{language}: {}", child.log());
-        assert_eq!(read(&nginx, language), written);
-        assert_eq!(requests(&proxy, "PUT", &format!("/{language}")), attempts, "{language} has tried to write");
+        assert!(child.log().contains("lost the lease: "), "{language}: {}", child.log());
+        assert_eq!(read(&nginx, language), written, "{language}");
     }
+}
+
+/// The work gets a signal, and need not find out by its next write.
+#[tokio::test]
+async fn a_holder_learns_at_once_that_its_lease_is_broken() {
+    let program = Program::of_document("lease");
+    let (nginx, proxy) = start(&LANGUAGES, "lease.client_break = true").await;
+    let end = Instant::now() + DEADLINE;
+    let mut waiting = BTreeSet::from(LANGUAGES);
+    while !waiting.is_empty() {
+        assert!(Instant::now() < end, "{waiting:?} learn of it by their writes");
+        for (language, mut child) in work_without_end(&program, &nginx, &proxy).await {
+            let before = read(&nginx, language);
+            until("a line to be written", || read(&nginx, language) != before).await;
+            break_lease(&proxy, language).await;
+            let status = child.exit_status().await;
+            assert_eq!(status.code(), Some(1), "{language}: {}", child.log());
+            if child.log().contains("lost the lease: broken") {
+                waiting.remove(language);
+            }
+        }
+    }
+}
+
+/// A program in each language that writes its first lines.
+async fn work_without_end(program: &Program, nginx: &Nginx, proxy: &Proxy) -> [(&'static str, Child); LANGUAGES.len()] {
+    let running = LANGUAGES.map(|language| {
+        let url = format!("http://{}/{language}", proxy.addr());
+        (language, program.start(language, language, &[&url, language, "30", "1000"]))
+    });
+    for (language, _) in &running {
+        let before = read(nginx, language);
+        until(&format!("{language} to write"), || read(nginx, language) != before).await;
+    }
+    running
+}
+
+async fn break_lease(proxy: &Proxy, language: &str) {
+    let target = format!("/{language}");
+    assert_eq!(lease(proxy.addr(), "DELETE", &target, &[("Lease-Break-Period", "0")]).await.status, 202);
 }
 
 /// Stops a program between two writes, and not on the way from its look at the clock to the write.

@@ -48,7 +48,7 @@ pub struct KeptLease {
 
 /// What has become of a lease that a stream holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptState {
+pub enum KeptLeaseState {
     /// Its client holds it, for so long unless it is renewed.
     Held(Duration),
     /// It is being broken, and its client has so long to finish.
@@ -93,25 +93,25 @@ impl LeaseLoss {
 
 impl KeptLease {
     /// Looks at the lease in a record.
-    pub fn look(&self, snapshot: &Snapshot) -> KeptState {
-        let Some(lease) = self.lease(snapshot) else { return KeptState::Lost(LeaseLoss::Ended) };
+    pub fn look(&self, snapshot: &Snapshot) -> KeptLeaseState {
+        let Some(lease) = self.lease(snapshot) else { return KeptLeaseState::Lost(LeaseLoss::Ended) };
         let remaining = lease.remaining(snapshot.now).unwrap_or(Duration::MAX);
         match (lease.state(snapshot.now), lease.term) {
             (LeaseState::Leased | LeaseState::Breaking, _) if lease.keeper.is_some_and(|name| name != self.keeper) => {
-                KeptState::Lost(LeaseLoss::TakenUp)
+                KeptLeaseState::Lost(LeaseLoss::TakenUp)
             }
-            (LeaseState::Leased, _) => KeptState::Held(remaining),
-            (LeaseState::Breaking, _) => KeptState::Breaking(remaining),
-            (_, Term::Held(_)) => KeptState::Lost(LeaseLoss::Expired),
-            (_, Term::Breaking(_)) => KeptState::Lost(LeaseLoss::Broken),
-            (_, Term::Released(_)) => KeptState::Lost(LeaseLoss::Released),
+            (LeaseState::Leased, _) => KeptLeaseState::Held(remaining),
+            (LeaseState::Breaking, _) => KeptLeaseState::Breaking(remaining),
+            (_, Term::Held(_)) => KeptLeaseState::Lost(LeaseLoss::Expired),
+            (_, Term::Breaking(_)) => KeptLeaseState::Lost(LeaseLoss::Broken),
+            (_, Term::Released(_)) => KeptLeaseState::Lost(LeaseLoss::Released),
         }
     }
 
     /// Returns the record with a later end of the lease; `None` if the client does not hold the lease, or may not hold it
     /// for longer. What was broken or has run out stays so.
     pub fn renewed(&self, snapshot: &Snapshot) -> Option<Record> {
-        let KeptState::Held(_) = self.look(snapshot) else { return None };
+        let KeptLeaseState::Held(_) = self.look(snapshot) else { return None };
         let later = |lease: &Lease| {
             let LeaseDuration::Fixed(duration) = lease.duration else { return None };
             let end = snapshot.now.plus(duration).min(lease.granted.plus(self.max_hold_time));

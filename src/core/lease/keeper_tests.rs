@@ -5,7 +5,7 @@ use super::{
         Acquire, Action, LeaseId, Standing,
         testing::{Resource, acquire, fixed, id, share},
     },
-    KeptState::{Breaking, Held, Lost},
+    KeptLeaseState::{Breaking, Held, Lost},
     *,
 };
 use crate::core::records::steps::Outcome;

@@ -47,7 +47,7 @@ pub(crate) mod testing;
 
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
-pub use keeper::{KeeperName, KeptLease, KeptState, LeaseLoss};
+pub use keeper::{KeeperName, KeptLease, KeptLeaseState, LeaseLoss};
 pub use lease_set::{LeaseSet, SHARED_LEASES_MAX};
 pub use note::{LeaseNote, NOTE_BYTES_MAX, TooLongNote};
 pub use operation::{Acquire, Action, Command, Denied, Done};

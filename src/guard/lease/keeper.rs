@@ -21,7 +21,7 @@ use tokio::{
 use super::Leases;
 use crate::{
     core::{
-        lease::{KeptLease, KeptState, LeaseLoss},
+        lease::{KeptLease, KeptLeaseState, LeaseLoss},
         records::record::{Revision, Snapshot},
     },
     guard::request::Request,
@@ -39,7 +39,7 @@ const AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// The client's end of a keeper. If it is dropped, the client has gone: it may come back within `lease.linger`.
 pub(crate) struct LeaseKeeper {
-    state: watch::Receiver<KeptState>,
+    state: watch::Receiver<KeptLeaseState>,
     farewell: oneshot::Sender<Farewell>,
 }
 
@@ -53,7 +53,7 @@ enum Farewell {
 
 impl LeaseKeeper {
     /// Waits until the lease has another state than at the last call, and returns it. May be dropped and called again.
-    pub(crate) async fn changed(&mut self) -> KeptState {
+    pub(crate) async fn changed(&mut self) -> KeptLeaseState {
         if self.state.changed().await.is_err() {
             // The keeper has ended, and the process is about to.
             return std::future::pending().await;
@@ -65,8 +65,8 @@ impl LeaseKeeper {
     pub(crate) fn leave(self) -> Duration {
         let _ = self.farewell.send(Farewell::Stays);
         match *self.state.borrow() {
-            KeptState::Held(lasts) | KeptState::Breaking(lasts) => lasts,
-            KeptState::Lost(_) => Duration::ZERO,
+            KeptLeaseState::Held(lasts) | KeptLeaseState::Breaking(lasts) => lasts,
+            KeptLeaseState::Lost(_) => Duration::ZERO,
         }
     }
 
@@ -109,7 +109,7 @@ impl Keeping {
 struct Keeper {
     keeping: Keeping,
     follower: crate::store::Follower,
-    told: watch::Sender<KeptState>,
+    told: watch::Sender<KeptLeaseState>,
     /// The newest record that was looked at.
     seen: Revision,
     renew_at: Instant,
@@ -123,7 +123,7 @@ impl Keeper {
     /// Keeps the lease until it is lost, or its client has left it.
     async fn keep(mut self, mut said: oneshot::Receiver<Farewell>) {
         let mut release_at = None;
-        while !matches!(*self.told.borrow(), KeptState::Lost(_)) {
+        while !matches!(*self.told.borrow(), KeptLeaseState::Lost(_)) {
             let due = release_at.unwrap_or(self.lasts_until);
             tokio::select! {
                 biased;
@@ -148,7 +148,7 @@ impl Keeper {
         }
         self.seen = snapshot.revision;
         let state = self.keeping.lease.look(&snapshot);
-        if let KeptState::Held(lasts) | KeptState::Breaking(lasts) = state {
+        if let KeptLeaseState::Held(lasts) | KeptLeaseState::Breaking(lasts) = state {
             // Its client may have renewed it for less time.
             let now = Instant::now();
             self.lasts_until = self.lasts_until.min(now + lasts.min(AHEAD_MAX));
@@ -180,13 +180,13 @@ impl Keeper {
     /// Notes what the store has answered to a question of this time.
     fn note(&mut self, asked: Instant, snapshot: &Snapshot, is_renewed: bool) {
         let state = self.keeping.lease.look(snapshot);
-        if let KeptState::Held(lasts) = state {
+        if let KeptLeaseState::Held(lasts) = state {
             let lasts = lasts.min(AHEAD_MAX);
             self.lasts_until = asked + lasts;
             self.renew_at = asked + if is_renewed { lasts / RENEWED_AFTER } else { AHEAD_MAX };
             self.is_last_term = !is_renewed;
         }
-        if let KeptState::Breaking(lasts) = state {
+        if let KeptLeaseState::Breaking(lasts) = state {
             self.lasts_until = asked + lasts.min(AHEAD_MAX);
             self.renew_at = asked + AHEAD_MAX;
         }
@@ -197,14 +197,14 @@ impl Keeper {
     /// The time is over that the lease lasts for certain.
     fn end(&self) {
         let loss = match *self.told.borrow() {
-            KeptState::Breaking(_) => LeaseLoss::Broken,
-            KeptState::Held(_) if self.is_last_term => LeaseLoss::Expired,
-            KeptState::Held(_) | KeptState::Lost(_) => LeaseLoss::Unknown,
+            KeptLeaseState::Breaking(_) => LeaseLoss::Broken,
+            KeptLeaseState::Held(_) if self.is_last_term => LeaseLoss::Expired,
+            KeptLeaseState::Held(_) | KeptLeaseState::Lost(_) => LeaseLoss::Unknown,
         };
-        self.tell(KeptState::Lost(loss));
+        self.tell(KeptLeaseState::Lost(loss));
     }
 
-    fn tell(&self, state: KeptState) {
+    fn tell(&self, state: KeptLeaseState) {
         self.told.send_if_modified(|told| discriminant(&std::mem::replace(told, state)) != discriminant(&state));
     }
 

@@ -8,7 +8,7 @@ use http::StatusCode;
 use crate::{
     box_future::{BoxFuture, box_future},
     core::{
-        lease::{Done, KeptState, LeaseLoss},
+        lease::{Done, KeptLeaseState, LeaseLoss},
         policy::LeaseRules,
         watch::{breaking_event, granted_event, lost_event, refused_event, waiting_event},
     },
@@ -43,13 +43,13 @@ enum Stage {
     /// It waits for the lease.
     Waits(Acquisition),
     /// It holds the lease.
-    Holds(Holding),
+    Holds(StreamHolding),
     /// The stream ends.
     Over,
 }
 
 /// A lease that a client holds. If this is dropped, the client has gone.
-struct Holding {
+struct StreamHolding {
     keeper: LeaseKeeper,
     /// The lease, until the client has received its id.
     untold: Option<UntoldGrant>,
@@ -58,10 +58,10 @@ struct Holding {
 }
 
 /// Why a stream wakes up.
-enum Wake {
+enum LeaseWake {
     End,
     Acquired(Result<Operated, Halt>),
-    Kept(KeptState),
+    Kept(KeptLeaseState),
     Denied(StatusCode),
     Silence,
 }
@@ -97,7 +97,7 @@ impl LeaseStream {
         if let Some(first) = self.first.take() {
             return Some(first.into());
         }
-        if let Stage::Holds(Holding { untold, .. }) = &mut self.stage
+        if let Stage::Holds(StreamHolding { untold, .. }) = &mut self.stage
             && let Some(untold) = untold.take()
         {
             // The piece with the id was written before this one is asked for.
@@ -106,13 +106,13 @@ impl LeaseStream {
         loop {
             let wake = self.wake().await?;
             let text = match wake {
-                Wake::End => self.bid_farewell(),
-                Wake::Acquired(acquired) => self.tell_outcome(acquired).await,
-                Wake::Kept(KeptState::Lost(loss)) => self.tell_loss(loss, None),
-                Wake::Kept(KeptState::Breaking(remaining)) => breaking_event(remaining),
-                Wake::Kept(KeptState::Held(_)) => String::new(),
-                Wake::Denied(status) => self.tell_loss(LeaseLoss::Denied, Some(status)),
-                Wake::Silence => COMMENT.to_owned(),
+                LeaseWake::End => self.bid_farewell(),
+                LeaseWake::Acquired(acquired) => self.tell_outcome(acquired).await,
+                LeaseWake::Kept(KeptLeaseState::Lost(loss)) => self.tell_loss(loss, None),
+                LeaseWake::Kept(KeptLeaseState::Breaking(remaining)) => breaking_event(remaining),
+                LeaseWake::Kept(KeptLeaseState::Held(_)) => String::new(),
+                LeaseWake::Denied(status) => self.tell_loss(LeaseLoss::Denied, Some(status)),
+                LeaseWake::Silence => COMMENT.to_owned(),
             };
             if let Some(piece) = self.silence.broken_by(text) {
                 return Some(piece);
@@ -121,21 +121,21 @@ impl LeaseStream {
     }
 
     /// Waits for something to tell. `None` if the stream is over.
-    async fn wake(&mut self) -> Option<Wake> {
+    async fn wake(&mut self) -> Option<LeaseWake> {
         let (end, silence) = (&self.end, &self.silence);
         Some(match &mut self.stage {
             Stage::Waits(acquisition) => tokio::select! {
                 biased;
-                () = end.wait() => Wake::End,
-                acquired = acquisition.acquired() => Wake::Acquired(acquired),
-                () = silence.is_too_long() => Wake::Silence,
+                () = end.wait() => LeaseWake::End,
+                acquired = acquisition.acquired() => LeaseWake::Acquired(acquired),
+                () = silence.is_too_long() => LeaseWake::Silence,
             },
             Stage::Holds(holding) => tokio::select! {
                 biased;
-                kept = holding.keeper.changed() => Wake::Kept(kept),
-                () = end.wait() => Wake::End,
-                status = &mut holding.right_ends => Wake::Denied(status),
-                () = silence.is_too_long() => Wake::Silence,
+                kept = holding.keeper.changed() => LeaseWake::Kept(kept),
+                () = end.wait() => LeaseWake::End,
+                status = &mut holding.right_ends => LeaseWake::Denied(status),
+                () = silence.is_too_long() => LeaseWake::Silence,
             },
             Stage::Over => return None,
         })
@@ -180,12 +180,12 @@ impl LeaseStream {
 
 impl HeldLease {
     /// Holds the lease that was just acquired, and returns the event that tells of it.
-    fn hold(&self, operated: Operated) -> Result<(Holding, String), Halt> {
+    fn hold(&self, operated: Operated) -> Result<(StreamHolding, String), Halt> {
         let Some(Done::Acquired { id, duration, .. }) = operated.done else { return Err(refusals::of_field().into()) };
         let (snapshot, tag) = (&operated.snapshot, operated.validators.and_then(|validators| validators.tag));
         let event = granted_event(id, duration, snapshot, tag.as_ref());
         let keeper = self.lease.keep(&self.rules, id, (snapshot, operated.asked));
-        Ok((Holding { keeper, untold: operated.untold, right_ends: self.lease.right_ends() }, event))
+        Ok((StreamHolding { keeper, untold: operated.untold, right_ends: self.lease.right_ends() }, event))
     }
 }
 
