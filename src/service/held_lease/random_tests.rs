@@ -115,7 +115,7 @@ impl Life {
         let (fixture, waits) = (self.fixture(), self.random.bool());
         let (mut fields, known) = (format!("Lease-Duration: {TERM_SECONDS}\r\n"), self.people[who].lease.clone());
         if let Some((id, _)) = &known {
-            fields.push_str(&format!("Lease-Id: {id}\r\n"));
+            fields = format!("{fields}Lease-Id: {id}\r\n");
         } else if waits {
             fields.push_str("Prefer: wait=10\r\n");
         }
