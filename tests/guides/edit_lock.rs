@@ -13,7 +13,7 @@ async fn the_tutorial_of_an_edit_lock_does_what_it_says() {
     let mut people = Command::new("node");
     people.env("NODE_PATH", package.parent().expect("packages lie in a directory"));
     people.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guides/editor.cjs"));
-    people.arg(format!("http://{}", lesson.proxy()));
+    people.arg(format!("http://{}", lesson.proxy())).arg(lesson.proxy_process().to_string());
     let output = spawn_blocking(move || people.output()).await.expect("no panic").expect("node starts");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "finished\n", "{complaint}");

@@ -1,9 +1,10 @@
-// What two people do with the page of docs/tutorial/edit-lock.md, in the Chromium of this machine: node editor.cjs URL
+// What two people do with the page of docs/tutorial/edit-lock.md, in the Chromium of this machine:
+// node editor.cjs URL PROCESS, where PROCESS is that of ifmatch
 'use strict';
 const assert = require('node:assert/strict');
 const { chromium } = require('playwright-core');
 
-const [, , url] = process.argv;
+const [, , url, proxy] = process.argv;
 const SECOND = 1000;
 
 // A window of its own, in which time passes as the test says.
@@ -37,7 +38,7 @@ const says = (page, text) => page.getByText(text, { exact: true }).waitFor();
     await says(bob, 'You are editing');
     assert.deepEqual([await text.isEditable(), await text.inputValue()], [true, 'Tea for two']);
 
-    await bob.context().setOffline(true);
+    process.kill(Number(proxy), 'SIGTERM');
     const lost = bob.getByText('You have lost the lock. Copy your text, and load the page again', { exact: true });
     // The page asks again and again until its lease must be over.
     while (!(await lost.isVisible())) await bob.clock.fastForward(5 * SECOND);

@@ -24,6 +24,7 @@ pub struct Lesson {
     servers: Vec<Child>,
     directory: TempDir,
     proxy: SocketAddr,
+    proxy_process: Option<u32>,
     backend: SocketAddr,
 }
 
@@ -31,7 +32,8 @@ impl Lesson {
     /// Does what a page says, from its beginning to its end.
     pub async fn of(path: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut lesson = Self { servers: Vec::new(), directory, proxy: ports::free(), backend: ports::free() };
+        let (proxy, backend) = (ports::free(), ports::free());
+        let mut lesson = Self { servers: Vec::new(), directory, proxy, proxy_process: None, backend };
         for block in blocks(&page(path).text) {
             lesson.go_on(&block).await;
         }
@@ -63,10 +65,12 @@ impl Lesson {
 
     /// Starts a server, and waits until it can be connected to.
     async fn start(&mut self, command: &str) {
-        let addr = if command.starts_with("ifmatch ") { self.proxy } else { self.backend };
+        let is_proxy = command.starts_with("ifmatch ");
+        let addr = if is_proxy { self.proxy } else { self.backend };
         let log = self.directory.path().join(format!("log-{}", self.servers.len()));
         let mut server = Child::spawn(command, &mut shell(&format!("exec {command}"), self.directory.path()), log);
         server.accepts(addr).await.unwrap_or_else(|status| panic!("{command}: {status}\n{}", server.log()));
+        self.proxy_process = self.proxy_process.or(is_proxy.then(|| server.id()));
         self.servers.push(server);
     }
 
@@ -79,6 +83,11 @@ impl Lesson {
                 text.replace(&format!("\"{host}\", {port}"), &format!("\"{}\", {}", free.ip(), free.port()))
             },
         )
+    }
+
+    /// The number of its process.
+    pub fn proxy_process(&self) -> u32 {
+        self.proxy_process.expect("the page starts it")
     }
 
     /// The address of the proxy.
