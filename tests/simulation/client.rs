@@ -14,6 +14,7 @@ use pingora::http::RequestHeader;
 use crate::{
     metadata,
     process::Process,
+    streams::{LeaseEvents, listen, outcome},
     upstream::{named_body, text},
     world::{REQUEST, World},
 };
@@ -106,14 +107,17 @@ impl Client for Caller {
 
 /// Sends a request through the door and the guard of a process, and records its answer.
 pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize, request: Request) {
-    let told = REQUEST.scope(number, answer(&process, &request)).await;
+    let (told, stream) = REQUEST.scope(number, answer(&process, &request)).await;
     let at = tokio::time::Instant::now();
     world.note(|| format!("request {number} is answered {told:?}"));
     world.lock().answered(number, &told, at);
     world.stir();
+    if let Some(stream) = stream {
+        listen(&world, number, stream).await;
+    }
 }
 
-async fn answer(process: &Process, request: &Request) -> Told {
+async fn answer(process: &Process, request: &Request) -> (Told, Option<LeaseEvents>) {
     let request = &request.sent();
     let mut head = RequestHeader::build(request.method.clone(), request.target.as_bytes(), None).unwrap();
     head.insert_header("host", "x").unwrap();
@@ -140,9 +144,12 @@ async fn answer(process: &Process, request: &Request) -> Told {
     match door {
         Door::Guarded(guarded) => {
             let answer = service::handle(&serving.guards, &mut caller, &guarded).await;
-            read(answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))).await
+            match answer.unwrap_or_else(|error| panic!("{request:?}: {error}")) {
+                Ok(Answer::Lasting(_, stream)) => outcome(stream).await,
+                answer => (read(answer).await, None),
+            }
         }
-        Door::Refuse { refusal, .. } => read(Err(refusal)).await,
+        Door::Refuse { refusal, .. } => (read(Err(refusal)).await, None),
         other => panic!("{request:?} is not guarded: {other:?}"),
     }
 }
@@ -170,7 +177,7 @@ async fn read(answer: Result<Answer, Refusal>) -> Told {
             }
             told(head.status.as_u16(), &head.headers, String::from_utf8(body).unwrap())
         }
-        Ok(Answer::Lasting(..)) => panic!("nobody watches"),
+        Ok(Answer::Lasting(..)) => panic!("a stream is read elsewhere"),
     }
 }
 

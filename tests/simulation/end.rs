@@ -23,6 +23,7 @@ impl Run {
     /// Checks that no lease without an owner is left at the end, and that no client is locked out.
     pub async fn finish(&mut self) {
         self.faults.left = 0;
+        (0..self.clients.len()).for_each(|client| self.hang_up(client));
         self.settle_all().await;
         if !self.world.lock().late.is_empty() {
             self.overtake().await;
@@ -32,6 +33,7 @@ impl Run {
             advance(Duration::from_secs(1)).await;
         }
         self.check_leases();
+        self.check_streams();
         self.world.lock().stray.clear();
         for target in self.targets() {
             self.compare_copies(&target).await;

@@ -17,6 +17,8 @@ pub struct Grant {
     pub since: Instant,
     /// The moment when the client first got its answer.
     pub answered: u64,
+    /// The request whose stream holds the lease. It is held until the client hears of its loss.
+    pub stream: Option<usize>,
     /// Whether a client requested the end of the lease.
     pub is_over: bool,
     /// Whether other clients may hold shared leases beside it.

@@ -377,6 +377,20 @@ impl Ledger {
         })
     }
 
+    /// The number of a request.
+    fn number_of(&self, entry: &Entry) -> usize {
+        self.requests.iter().position(|other| other.invoked == entry.invoked).unwrap()
+    }
+
+    /// Whether a break may have ended the lease that a request was granted.
+    pub fn may_be_broken(&self, entry: &Entry) -> bool {
+        self.requests.iter().any(|other| {
+            let ended = other.answered.as_ref().map(|(at, _)| *at);
+            let ends = other.operation == Operation::Break && other.resource == entry.resource;
+            ends && ended.is_none_or(|ended| ended > entry.invoked)
+        })
+    }
+
     /// Records what a client learns from an answer; `content` is the state that the answer shows, if any.
     pub fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
         let is_beside_write = self.requests.iter().any(|other| {
@@ -398,11 +412,15 @@ impl Ledger {
             (Operation::Acquire, Some(id)) if told.status == 201 || told.status == 200 => {
                 known.leases.insert(entry.resource.clone(), id.clone());
                 let fence = told.fence.unwrap();
+                // The client of a stream relies on its lease once it has heard what follows the grant.
+                let stream = entry.holds_by_stream().then(|| self.number_of(entry));
                 let lasts = field(&entry.request, "lease-duration").and_then(|seconds| seconds.parse().ok());
                 let same =
                     self.grants.iter_mut().find(|grant| grant.fence == fence && grant.resource == entry.resource);
                 if let Some(grant) = same {
-                    (grant.since, grant.lasts) = (entry.invoked_at, lasts.map(Duration::from_secs));
+                    (grant.since, grant.stream) = (entry.invoked_at, stream);
+                    grant.lasts = lasts.map(Duration::from_secs).filter(|_| stream.is_none());
+                    grant.is_over |= stream.is_some();
                     return;
                 }
                 let is_shared = field(&entry.request, "lease-mode").is_some();
@@ -410,6 +428,7 @@ impl Ledger {
                 let is_held = lasts.is_none_or(|seconds| at < entry.invoked_at + Duration::from_secs(seconds));
                 // Two that share the lease may get their answers in either order, unless one asked after the other's answer.
                 let are_in_order = |grant: &Grant| grant.answered < entry.invoked;
+                let is_held = is_held && stream.is_none();
                 let is_beside = |grant: &Grant| is_held && grant.is_held(at) && !(grant.is_shared && is_shared);
                 let mut earlier = earlier.filter(|grant| is_beside(grant) || are_in_order(grant));
                 let wrong = earlier.find(|grant| is_beside(grant) || grant.fence >= fence).map(|other| other.fence);
@@ -417,21 +436,18 @@ impl Ledger {
                     self.breaks(format!("the leases {other} and {fence} are held at once, or in the other order"));
                 }
                 let answered = self.moment();
-                let is_over = self.requests.iter().any(|other| {
-                    let ended = other.answered.as_ref().map(|(at, _)| *at);
-                    let ends = other.operation == Operation::Break && other.resource == entry.resource;
-                    ends && ended.is_none_or(|ended| ended > entry.invoked)
-                });
+                let is_over = stream.is_some() || self.may_be_broken(entry);
                 self.grants.push(Grant {
                     resource: entry.resource.clone(),
                     ids: vec![id.clone()],
                     fence,
-                    lasts: lasts.map(Duration::from_secs),
+                    lasts: lasts.map(Duration::from_secs).filter(|_| stream.is_none()),
                     since: entry.invoked_at,
+                    stream,
                     answered,
                     is_over,
                     is_shared,
-                    ends_by: lasts.map(|seconds| at + Duration::from_secs(seconds)),
+                    ends_by: lasts.filter(|_| stream.is_none()).map(|seconds| at + Duration::from_secs(seconds)),
                 });
             }
             (Operation::Change, _) if told.status == 200 => {

@@ -34,6 +34,7 @@ impl Run {
             let mut inner = self.world.lock();
             inner.alive[process] = false;
             inner.ledger.has_died = true;
+            inner.ledger.streams_break_off(process);
             let (dead, left) =
                 std::mem::take(&mut inner.pending).into_iter().partition(|asked| asked.process == process);
             inner.pending = left;

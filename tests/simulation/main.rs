@@ -49,6 +49,7 @@ mod schedule;
 mod slow_owners;
 mod state;
 mod store;
+mod streams;
 mod transfers;
 mod trees;
 mod turns;
@@ -211,6 +212,12 @@ fn random_schedules_keep_the_promise_for_leases_that_have_ended() {
     random_runs(ended_leases::setting);
 }
 
+/// Rule 15 and section 8: a stream renews, breaks off, and tells of each loss in time.
+#[test]
+fn random_schedules_keep_the_promise_for_leases_that_streams_hold() {
+    random_runs(streams::setting);
+}
+
 /// Rule 7: an owner looks at its clock directly before the first byte.
 #[test]
 fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
@@ -220,7 +227,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 15] = [
+    let kinds: [fn(&mut Rng) -> Setting; 16] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
@@ -236,6 +243,7 @@ fn a_seed_repeats_its_run() {
         appends::setting,
         ended_leases::setting,
         slow_owners::setting,
+        streams::setting,
     ];
     let runs: Vec<_> = kinds.into_iter().flat_map(|kind| (1..=REPEATED_RUNS).map(move |seed| (kind, seed))).collect();
     on_all_cores(runs.len() as u64, |number| {

@@ -28,6 +28,8 @@ pub enum Operation {
     Change,
     Release,
     Break,
+    /// Breaks the streams of the client off.
+    HangUp,
     /// Replaces the content, and removes the metadata.
     Strip,
     /// Replaces the metadata alone.
@@ -70,6 +72,10 @@ pub const ALL: [Operation; 12] = [
 pub struct Manner {
     /// Whether a read sends the tag that its client has.
     pub is_conditional: bool,
+    /// Whether an acquisition holds the lease by a stream.
+    pub holds: bool,
+    /// Whether it has the id of the lease that the client knows.
+    pub resumes: bool,
     /// Whether an acquisition proposes its lease id.
     pub proposes: bool,
     /// The requested duration of a lease, in seconds; `None` for an infinite one.
@@ -159,6 +165,7 @@ impl Operation {
             Self::Delete | Self::Release | Self::Break => Method::DELETE,
             Self::Copy => "COPY".parse().unwrap(),
             Self::Move => "MOVE".parse().unwrap(),
+            Self::HangUp => unreachable!("a client that hangs up sends nothing"),
         }
     }
 
@@ -194,6 +201,7 @@ impl Operation {
             Self::Unless => tagged("if-none-match", seen),
             Self::Create => fields.push(("if-none-match", "*".to_owned())),
             Self::Acquire | Self::Next => {
+                fields.extend(manner.holds.then(|| ("accept", "text/event-stream".to_owned())));
                 let lasts = manner.lasts.map_or("infinite".to_owned(), |seconds| seconds.to_string());
                 fields.push(("lease-duration", lasts));
                 fields.extend(manner.shares.then(|| ("lease-mode", "shared".to_owned())));
@@ -206,6 +214,7 @@ impl Operation {
             _ => {}
         }
         let lease_id = match self {
+            Self::Acquire if manner.resumes => lease.cloned(),
             Self::Acquire => manner.proposes.then(|| id(number)),
             Self::Break | Self::Next => None,
             Self::Renew | Self::Change | Self::Release => Some(lease.cloned().unwrap_or_else(|| id(999))),

@@ -317,7 +317,11 @@ impl Run {
 
     pub fn begin_next(&mut self, client: usize) {
         let step = self.clients[client].steps.pop_front().unwrap();
-        self.begin(client, &step);
+        if step.operation == Operation::HangUp {
+            self.hang_up(client);
+        } else {
+            self.begin(client, &step);
+        }
     }
 
     fn begin(&mut self, client: usize, step: &Step) -> usize {
