@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -123,8 +123,12 @@ worker-locks: setup-build setup-test ## Kill 60 workers, proxies and engines und
 	IFMATCH_KILLS=60 $(CARGO) test --locked --test proxy lose_no_exclusion -- --nocapture
 
 job-queue: setup-build setup-test ## Drain queues of 10,000 jobs with 32 workers, also while workers and a proxy are killed (5 minutes)
-	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy of_many_workers -- --nocapture
-	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy finished_once -- --nocapture
+	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy of_many_workers_each -- --nocapture
+	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy each_job_is_finished_once -- --nocapture
+
+azure-queue: setup-build setup-test ## Drain Azure queues of 10,000 messages with 32 workers, also while workers and a proxy are killed (5 minutes)
+	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy of_many_workers_on_a_queue -- --nocapture
+	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy each_message_is_finished_once -- --nocapture
 
 histories: setup-build setup-test ## Kill and stop proxies and their engine, also under 48 configurations by chance, and check every history (20 minutes; docs/histories.md)
 	IFMATCH_CONFIGURATIONS=48 IFMATCH_OPERATIONS=2100 $(CARGO) test --locked --test histories generated -- --nocapture

@@ -50,7 +50,7 @@ fn check_says_nothing_of_other_paths_if_a_route_takes_them() {
 fn check_tells_what_a_lease_takes() {
     for (file, expected) in [
         ("config/worker-locks.toml", "never /.leases write 5s-1m required results"),
-        ("config/azure-queue.toml", "never /.leases read+write 1s-7days queues"),
+        ("config/job-queue.toml", "never /.leases read+write 1s-1h jobs"),
         ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
         ("config/terraform.toml", "never terraform write infinite states"),
     ] {
@@ -169,7 +169,7 @@ fn explain_tells_what_a_lease_demands() {
     assert!(outcome.starts_with("412 lease-id-missing: "), "{outcome}");
     let lines = explained(&["config/worker-locks.toml", "GET", "/jobs/42/resize"]);
     assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
-    let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
+    let lines = explained(&["config/job-queue.toml", "GET", "/jobs/17"]);
     assert_eq!(labelled(&lines, "lease"), "Lease-Id while the resource is leased");
 }
 
@@ -181,6 +181,9 @@ fn explain_names_the_operation_of_the_azure_dialect() {
     let lines = blob(&["PUT", "/photos/cat", "-H", "x-ms-blob-type: BlockBlob", "-H", "If-None-Match: *"]);
     assert_eq!(labelled(&lines, "lease"), "x-ms-lease-id while the resource is leased");
     assert_eq!(labelled(&lines, "outcome"), "the backend gets PUT /photos/cat, if its conditions are true");
+    let lines = explained(&["config/azure-queue.toml", "GET", "/jobs/messages?numofmessages=2"]);
+    assert_eq!(labelled(&lines, "operation"), "Get Messages");
+    assert_eq!(labelled(&lines, "outcome"), "ifmatch sends the backend the requests that the operation needs");
     let lines = blob(&["PUT", "/photos?restype=container"]);
     assert_eq!(labelled(&lines, "operation"), "Create Container");
     assert_eq!(labelled(&lines, "outcome"), "the backend gets MKCOL /photos/, if its conditions are true");

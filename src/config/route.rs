@@ -9,8 +9,8 @@ use super::{
     lease::Prefix,
     lease_rules::LeaseTable,
     route_kinds::{
-        LockSuffix, Methods, MirrorHeader, Suffix, TagMember, defaults_of, identity_cookie, identity_header,
-        identity_parameter, member, tag_after_write, tag_suffix, version_source, way_to_new_tag,
+        LockSuffix, Methods, MirrorHeader, Suffix, TagMember, default_require, defaults_of, identity_cookie,
+        identity_header, identity_parameter, member, tag_after_write, tag_suffix, version_source, way_to_new_tag,
     },
     table::section,
     units::{KIB, MIB, ZERO, hours, ms, seconds},
@@ -102,7 +102,7 @@ section! {
         /// Whether others may write to the resources without passing through this process.
         other_writers: bool = Flag(true);
         /// Which writes need a precondition.
-        require: Require = OneOf(if policy == Policy::Pessimistic { Require::Never } else { Require::Always });
+        require: Require = OneOf(default_require(policy, dialect));
         /// The methods that `require` applies to.
         require_methods: Vec<Method> = Methods(demanding_methods());
         /// The answer to a PUT of the very bytes that are there, if its tag is stale.

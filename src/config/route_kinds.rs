@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{Dialect, OnWrite, TagAfterWrite, TagSource},
+        policy::{Dialect, OnWrite, Policy, Require, TagAfterWrite, TagSource},
         tags::{json::JsonPointer, version_source::VersionSource},
     },
     dialect::settings::Defaults,
@@ -37,6 +37,12 @@ const NO_MIRRORS: [HeaderName; 12] = [
 /// Returns the defaults of a dialect.
 pub(super) fn defaults_of(dialect: Dialect) -> Defaults {
     dialect.grammar().facts().defaults
+}
+
+/// Returns which writes need a precondition by default.
+pub(super) fn default_require(policy: Policy, dialect: Dialect) -> Require {
+    let makes_own_requests = dialect.grammar().facts().demands.makes_own_requests;
+    if policy == Policy::Pessimistic || makes_own_requests { Require::Never } else { Require::Always }
 }
 
 /// Returns how the new tag is learned by default: only where the proxy makes it, a read is needed.

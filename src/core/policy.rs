@@ -164,6 +164,8 @@ pub enum Dialect {
     Azure,
     /// Azure Table Storage: its operations on entities, and its errors. Leases are those of [`Self::Native`].
     AzureTable,
+    /// Azure Queue Storage: its operations on queues and messages, and its errors. It has no leases.
+    AzureQueue,
     /// The `http` backend of Terraform and `OpenTofu`: states, and their locks.
     Terraform,
     /// `WebDAV` class 2: locks by LOCK, UNLOCK and `If`, and errors in its XML.

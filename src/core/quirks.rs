@@ -12,6 +12,8 @@ pub enum ServiceKind {
     S3,
     /// Azure Storage: a closed list of operations, whose answers are rewritten.
     Azure,
+    /// Azure Queue Storage: queues and messages, each a document that operations change.
+    AzureQueue,
     /// The `http` backend of Terraform: states with locks.
     Terraform,
     /// `WebDAV`: locks that are leases, and lists of properties that show them.

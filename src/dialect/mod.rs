@@ -27,6 +27,7 @@ use crate::core::{
 mod answers;
 pub mod at_destination;
 pub mod azure;
+pub mod azure_queue;
 pub mod azure_table;
 pub mod blocks;
 pub mod copies;
@@ -61,6 +62,7 @@ impl Dialect {
         ("s3", Self::S3),
         ("azure", Self::Azure),
         ("azure-table", Self::AzureTable),
+        ("azure-queue", Self::AzureQueue),
         ("terraform", Self::Terraform),
         ("webdav", Self::WebDav),
         #[cfg(test)]
@@ -74,6 +76,7 @@ impl Dialect {
             Self::S3 => &s3::S3,
             Self::Azure => &azure::Azure,
             Self::AzureTable => &azure_table::AzureTable,
+            Self::AzureQueue => &azure_queue::AzureQueue,
             Self::Terraform => &terraform::Terraform,
             Self::WebDav => &webdav::WebDav,
             #[cfg(test)]

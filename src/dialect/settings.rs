@@ -65,6 +65,9 @@ pub struct LeaseTimes {
 pub struct Demands {
     /// Whether the policy must be `"pessimistic"`.
     pub leases: bool,
+    /// Whether the proxy makes all requests to the upstream itself, with the conditions that they need. The policy must be
+    /// `"optimistic"`.
+    pub makes_own_requests: bool,
     /// Whether clients sign requests, so that the proxy can neither change them nor probe with their credentials.
     pub signed_requests: bool,
     /// The keys of the route that have no effect.

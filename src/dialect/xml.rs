@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::markup;
+
 /// The media type of the documents.
 pub const CONTENT_TYPE: &str = "application/xml";
 
@@ -30,6 +32,13 @@ impl Writer {
     pub fn text(&mut self, name: &str, text: &str) {
         // Writing to a string cannot fail.
         let _ = write!(self.0, "<{name}>{}</{name}>", escaped(text));
+    }
+
+    /// Writes an element that contains only this text, each character of which a reader gets back (XML 1.0 section 2.11).
+    pub fn exact(&mut self, name: &str, text: &str) {
+        let text = markup::escaped(text).replace('\r', "&#13;");
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "<{name}>{text}</{name}>");
     }
 
     /// Writes an element that contains what `content` writes.

@@ -39,6 +39,7 @@ mod read;
 mod received_client;
 pub(crate) mod refusals;
 mod request;
+mod seen_documents;
 mod services;
 mod tag_member;
 #[cfg(test)]

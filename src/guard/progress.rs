@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{
+    seen_documents::SeenDocuments,
     watch_places::{WatchCounts, WatchLimits},
     watcher::WatchRooms,
 };
@@ -19,23 +20,32 @@ pub(super) struct GenerationProgress {
     pub(super) end: GenerationEnd,
     pub(super) watch_rooms: Arc<WatchRooms>,
     pub(super) watches: Arc<WatchCounts>,
+    /// What services have seen.
+    pub(super) seen: Arc<SeenDocuments>,
     pub(super) watch_limits: WatchLimits,
 }
 
 impl GenerationProgress {
     /// That of the first generation.
     pub(super) fn new(watch_rooms: WatchRooms, server: &Server, gates: Gates) -> Self {
-        let (watch_rooms, watches) = (Arc::new(watch_rooms), Arc::default());
-        Self { gates, end: GenerationEnd::default(), watch_rooms, watches, watch_limits: WatchLimits::of(server) }
+        Self {
+            gates,
+            end: GenerationEnd::default(),
+            watch_rooms: Arc::new(watch_rooms),
+            watches: Arc::default(),
+            seen: Arc::default(),
+            watch_limits: WatchLimits::of(server),
+        }
     }
 
-    /// That of the next generation. Both share what is watched.
+    /// That of the next generation. Both share what is watched, and what was seen.
     pub(super) fn renewed(&self, server: &Server, gates: Gates) -> Self {
         Self {
             gates,
             end: GenerationEnd::default(),
             watch_rooms: Arc::clone(&self.watch_rooms),
             watches: Arc::clone(&self.watches),
+            seen: Arc::clone(&self.seen),
             watch_limits: WatchLimits::of(server),
         }
     }

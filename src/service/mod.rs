@@ -17,6 +17,7 @@ use crate::{
 };
 
 mod azure_blob;
+mod azure_queue;
 mod current_state;
 mod events;
 mod head_alone;
@@ -115,6 +116,7 @@ impl Service<'_> {
             // Boxed, so that the futures of plain requests stay small.
             ServiceKind::S3 => Box::pin(self.answer_s3(client, guarded, rules, call)).await,
             ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
+            ServiceKind::AzureQueue => Box::pin(self.answer_queue(client, guarded, call)).await,
             ServiceKind::Terraform => Box::pin(self.answer_of_states(client, guarded, call)).await,
             ServiceKind::WebDav => Box::pin(self.answer_webdav(client, guarded, rules, call)).await,
             #[cfg(test)]

@@ -71,6 +71,9 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
     }
     let outcome = match call.intent {
         Intent::Lease => "the lease is judged after the backend has been asked for the resource".to_owned(),
+        _ if guard.dialect.grammar().facts().demands.makes_own_requests => {
+            "ifmatch sends the backend the requests that the operation needs".to_owned()
+        }
         Intent::StageBlock => "the block waits in this process for the list that joins it".to_owned(),
         _ => {
             let condition = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     config::{Word, raw::Texts, route::CHANGING_METHODS, table::Section as _, written::Written},
-    core::policy::{Dialect, GuardRules, Policy},
+    core::policy::{Dialect, GuardRules, Policy, Require},
 };
 
 /// The methods whose class no route can change.
@@ -52,6 +52,18 @@ fn suits_dialect(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy, g
         demands.leases && policy != Policy::Pessimistic,
         format!("dialect = {name:?} needs policy = \"pessimistic\""),
         "leases are part of it; a client that requests none writes as under policy = \"optimistic\"",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.policy),
+        demands.makes_own_requests && policy != Policy::Optimistic,
+        format!("dialect = {name:?} needs policy = \"optimistic\""),
+        "each change of a queue or message depends on the state before it, and nothing has a lease",
+    );
+    check.refuse(
+        keys.get(|raw| &raw.require),
+        demands.makes_own_requests && guard.require != Require::Never,
+        format!("require has no effect in the {name} dialect"),
+        "leave it out: ifmatch writes the conditions itself",
     );
     let own = [
         ("safe_methods", keys.own.safe_methods.as_ref().map(Written::span)),

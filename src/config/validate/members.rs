@@ -8,7 +8,7 @@ use super::{
     touches::{may_enforce, reached},
 };
 use crate::{
-    config::Route,
+    config::{Route, Word as _},
     core::{
         members::index_form::IndexForm,
         policy::GuardRules,
@@ -27,10 +27,18 @@ pub(super) fn read(
     let text = keys.own.members.as_ref();
     check.refuse(
         keys.own.index.as_ref(),
-        text.is_none() && guard.is_some_and(|guard| guard.index != IndexForm::WebDav),
+        text.is_none() && guard.is_some_and(|guard| guard.index != IndexForm::WebDav && !lists_itself(guard)),
         "index has no effect on a route without members",
         "leave it out, or name the members, as in members = \"/jobs/{id}\"",
     );
+    if let Some(guard) = guard.filter(|guard| lists_itself(guard)) {
+        check.refuse(
+            keys.own.path.as_ref(),
+            !path.is_open(),
+            format!("dialect = {:?} needs all paths below one", guard.dialect.word()),
+            "queues and messages are documents below it: write path = \"/{*path}\"",
+        );
+    }
     let text = text.filter(|_| guard.is_some())?;
     let template = pattern(check, text, MembersTemplate::parse(text.get_ref(), path))?;
     Some(Spanned::new(text.span(), template))
@@ -86,6 +94,11 @@ fn of_members(placed: &Placed, path: &PathPattern, routes: &[Placed]) -> Option<
 fn has_leases(route: &Route) -> bool {
     let enforced = route.enforced().filter(|rules| can_take(rules));
     enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.acquire_on_read)
+}
+
+/// Whether the requests of clients make the proxy list folders, whatever members the route names.
+fn lists_itself(rules: &GuardRules) -> bool {
+    rules.dialect.grammar().facts().demands.makes_own_requests
 }
 
 /// Whether a read in the dialect of these rules can take a lease, and is one verb of the guard.

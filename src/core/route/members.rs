@@ -61,6 +61,11 @@ impl MembersTemplate {
 }
 
 impl MembersFolder {
+    /// The files with this end in the folder with this path. The end is a plain text, such as `.json`.
+    pub fn of(path: &NormalPath, suffix: &str) -> Self {
+        Self { path: format!("{}/", path.as_str().trim_end_matches('/')), suffix: suffix.to_owned() }
+    }
+
     /// The path of the folder in normal form, with a slash at its end.
     pub fn path(&self) -> &str {
         &self.path
@@ -69,7 +74,7 @@ impl MembersFolder {
     /// The same members of the same folder, by the path that the upstream knows.
     #[must_use]
     pub fn at(&self, path: &NormalPath) -> Self {
-        Self { path: format!("{}/", path.as_str().trim_end_matches('/')), suffix: self.suffix.clone() }
+        Self::of(path, &self.suffix)
     }
 
     /// The file of the member with this name.

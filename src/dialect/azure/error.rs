@@ -19,7 +19,7 @@ pub struct AzureError {
 
 impl AzureError {
     /// Returns the document of the error, with a message for people.
-    pub(super) fn document(self, message: &str) -> ErrorDocument {
+    pub fn document(self, message: &str) -> ErrorDocument {
         ErrorDocument {
             status: self.status,
             code: self.code,

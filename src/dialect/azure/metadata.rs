@@ -82,7 +82,12 @@ fn properties(operation: AzureOperation, headers: &HeaderMap) -> Result<Properti
     Ok(properties)
 }
 
-fn read(headers: &HeaderMap) -> Result<Metadata, Refusal> {
+/// Reads the metadata in the fields of a request.
+///
+/// # Errors
+///
+/// A name or a value cannot be kept.
+pub(in crate::dialect) fn read(headers: &HeaderMap) -> Result<Metadata, Refusal> {
     let mut metadata = Metadata::default();
     for (field, value) in headers {
         if let Some(name) = field.as_str().strip_prefix(METADATA_PREFIX) {

@@ -87,7 +87,7 @@ impl Query {
                 b"restype" => return Err(not_served("the only resources served here are blobs and containers")),
                 b"timeout" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {}
                 b"timeout" => return Err(bad_query("timeout")),
-                name if SIGNATURE.iter().any(|known| known.as_bytes() == name) => {
+                name if is_of_signature(name) => {
                     if !read.forwarded.is_empty() {
                         read.forwarded.push(b'&');
                     }
@@ -111,6 +111,11 @@ impl Query {
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// Whether a parameter with this name in lower case is part of a shared access signature.
+pub(in crate::dialect) fn is_of_signature(name: &[u8]) -> bool {
+    SIGNATURE.iter().any(|known| known.as_bytes() == name)
 }
 
 /// Names the operation that a value of `comp` stands for, and the remedy if there is one.

@@ -82,24 +82,24 @@ pub(super) fn unknown_field(name: &str) -> Refusal {
 }
 
 /// Refuses a query parameter that is not served.
-pub(super) fn unknown_query() -> Refusal {
+pub(in crate::dialect) fn unknown_query() -> Refusal {
     let detail = "The query has a parameter that is not served here, and the request was not sent on without it.";
     Refusal::new(Code::NotSupported, detail).called(400, "UnsupportedQueryParameter")
 }
 
 /// Refuses a query parameter that occurs twice, or whose value has no meaning.
-pub(super) fn bad_query(name: &str) -> Refusal {
+pub(in crate::dialect) fn bad_query(name: &str) -> Refusal {
     Refusal::new(Code::MalformedRequest, format!("The query parameter {name} occurs twice, or its value is invalid."))
         .called(400, "InvalidQueryParameterValue")
 }
 
 /// Refuses a request that Azure refuses with this name of a 400.
-pub(super) fn invalid(code: &'static str, detail: &'static str) -> Refusal {
+pub(in crate::dialect) fn invalid(code: &'static str, detail: &'static str) -> Refusal {
     Refusal::new(Code::MalformedRequest, detail).called(400, code)
 }
 
 /// Refuses an operation that is not on the list.
-pub(super) fn not_served(what: &'static str) -> Refusal {
+pub(in crate::dialect) fn not_served(what: &'static str) -> Refusal {
     Refusal::new(Code::NotSupported, what).called(501, "NotImplemented")
 }
 
@@ -121,7 +121,7 @@ pub(super) fn no_metadata() -> Refusal {
 }
 
 /// Refuses a method that no operation has.
-pub(super) fn bad_method() -> Refusal {
+pub(in crate::dialect) fn bad_method() -> Refusal {
     Refusal::new(Code::MethodNotAllowed, "No operation of this resource has that method.")
 }
 

@@ -64,6 +64,7 @@ pub static FACTS: DialectFacts = DialectFacts {
     },
     demands: Demands {
         leases: false,
+        makes_own_requests: false,
         signed_requests: false,
         idle_keys: &[],
         idle_lease_keys: &[],

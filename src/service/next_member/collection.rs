@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// A collection, and where its members are.
-pub(super) struct Collection {
+pub(in crate::service) struct Collection {
     /// The members, as clients know them.
-    pub(super) members: MembersFolder,
+    pub(in crate::service) members: MembersFolder,
     /// The members, as the upstream knows them.
     at_upstream: MembersFolder,
     form: IndexForm,
@@ -37,6 +37,11 @@ impl Collection {
         let template = guarded.route.members.as_ref();
         let members = found.zip(template).and_then(|(found, template)| template.folder(&found.captures));
         let members = members.ok_or_else(no_members)?;
+        Self::with(members, guarded)
+    }
+
+    /// The collection with these members, on the route of a request.
+    pub(in crate::service) fn with(members: MembersFolder, guarded: &GuardedRequest) -> Result<Self, Halt> {
         let folder = normalize(members.path().as_bytes(), KeptInNames::ALL).ok();
         let folder = folder.and_then(|folder| guarded.route.mapping.upstream_path(&folder)).ok_or_else(no_members)?;
         Ok(Self { at_upstream: members.at(&folder), members, form: rules_of(guarded)?.index.clone() })
@@ -45,7 +50,7 @@ impl Collection {
 
 impl Service<'_> {
     /// Reads a page of the index, as the backend shows it to the client of a request for the collection.
-    pub(super) async fn read_index(
+    pub(in crate::service) async fn read_index(
         &self,
         request: &Request,
         collection: &Collection,

@@ -30,7 +30,7 @@ use crate::{
     routing::GuardedRequest,
     telemetry::stream_info,
 };
-use collection::Collection;
+pub(super) use collection::Collection;
 
 mod collection;
 mod look;

@@ -2,15 +2,12 @@
 
 use std::{fs, net::SocketAddr, path::Path};
 
-use crate::{
-    leases::next_member::LISTING,
-    support::{
-        leases::{Grant, acquire, lease, put_with, reaches, release},
-        nginx::Nginx,
-        proxy::Proxy,
-        raw::{get, put, put_if_match, send},
-        response::Response,
-    },
+use crate::support::{
+    leases::{Grant, acquire, lease, put_with, release},
+    nginx::Nginx,
+    proxy::Proxy,
+    raw::{get, put, put_if_match, send},
+    response::Response,
 };
 
 /// The proxy that a file describes, in front of this backend.
@@ -163,27 +160,6 @@ async fn worker_locks_guard_results() {
     release(addr, resize, &lock.id).await;
     put_with(addr, resize, &lock.id, "two").await.refused(412, "lease-not-present");
     assert_eq!(get(addr, resize).await.text(), "one");
-}
-
-#[tokio::test]
-async fn messages_are_claimed_by_reading_them() {
-    let nginx = Nginx::with(LISTING).await;
-    let proxy = start_in_front_of(nginx.addr(), "azure-queue.toml").await;
-    let (addr, message) = (proxy.addr(), "/orders/messages/17");
-    assert_eq!(put(addr, message, &[("If-None-Match", "*")], "hello").await.status, 201);
-    let claim = async || send(addr, "GET", message, &[("Lease-Duration", "3")], "").await;
-    let first = claim().await;
-    assert_eq!((first.status, first.text()), (200, "hello"));
-    claim().await.refused(409, "lease-held");
-    get(addr, message).await.refused(412, "lease-id-missing");
-    reaches(addr, message, "expired").await;
-    let second = send(addr, "GET", "/orders/messages", &[("Lease-Duration", "3")], "").await;
-    assert_eq!((second.status, second.header("content-location")), (200, Some(message)));
-    let delete =
-        async |response: &Response| send(addr, "DELETE", message, &[("Lease-Id", &Grant::of(response).id)], "").await;
-    delete(&first).await.refused(412, "lease-id-mismatch");
-    assert_eq!(delete(&second).await.status, 204);
-    assert_eq!(get(addr, message).await.status, 404);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod disk_crashes;
 mod disk_restarts;
 mod held_leases;
 mod retries;
+mod shared_azure_queue;
 mod shared_queue;
 pub mod shared_store;
 mod store_outage;

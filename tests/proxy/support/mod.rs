@@ -21,7 +21,7 @@
 //! * [`leases`] are operations on leases, in the native dialect.
 //! * [`document`] takes documents apart, and runs what they show.
 //! * [`admin`] speaks to the admin listener of a proxy.
-//! * [`azure`] are requests in the azure dialect.
+//! * [`azure`] are requests in the azure dialect, and [`queues`] in that of its queues.
 //! * [`engines`] are the real servers of stores that proxies share.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`terraform`] runs Terraform.
@@ -56,6 +56,7 @@ pub mod message;
 pub mod nginx;
 pub mod ports;
 pub mod proxy;
+pub mod queues;
 pub mod random;
 pub mod raw;
 pub mod response;

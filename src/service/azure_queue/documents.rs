@@ -1,0 +1,202 @@
+//! The documents of queues and messages: each is read and written by the guard, as a resource of its own.
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use super::sent::{DocumentCondition, DocumentSent, head_of};
+use crate::{
+    body::{Body, Client},
+    core::{
+        http::request_target::{AmbiguousTarget, KeptInNames, NormalPath, normalize},
+        members::index_form::IndexForm,
+        quirks::ServiceKind,
+        refusal::{Code, Refusal},
+        route::MembersFolder,
+        tags::entity_tag::EntityTag,
+    },
+    dialect::{
+        azure_queue::{Queue, queue_not_found, unknown_state, unreadable},
+        native,
+    },
+    guard::{Halt, ReceivedClient, Request, incoming, refusals, rules_of},
+    routing::{GuardedRequest, door::Door},
+    service::{Service, next_member::Collection},
+};
+
+/// The documents below one account, with the rights of one client.
+pub(super) struct QueueDocuments<'a> {
+    pub(super) service: &'a Service<'a>,
+    pub(super) client: &'a mut dyn Client,
+    guarded: &'a GuardedRequest,
+    account: String,
+}
+
+impl<'a> QueueDocuments<'a> {
+    pub(super) fn new(
+        service: &'a Service<'a>,
+        client: &'a mut dyn Client,
+        guarded: &'a GuardedRequest,
+        account: String,
+    ) -> Self {
+        Self { service, client, guarded, account }
+    }
+
+    /// The path of a queue's document.
+    pub(super) fn path_of_queue(&self, queue: &str) -> String {
+        format!("{}/{queue}.json", self.account)
+    }
+
+    /// The path of a message's document.
+    pub(super) fn path_of_message(&self, queue: &str, id: &str) -> String {
+        format!("{}/{queue}/{id}", self.account)
+    }
+
+    /// The path of the account, as its client knows it.
+    pub(super) fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// The documents of all queues.
+    pub(super) fn queues(&self) -> Result<Collection, Halt> {
+        Collection::with(MembersFolder::of(&normal(&self.account)?, ".json"), self.guarded)
+    }
+
+    /// The documents of the messages of a queue.
+    pub(super) fn messages(&self, queue: &str) -> Result<Collection, Halt> {
+        let folder = normal(&format!("{}/{queue}", self.account))?;
+        Collection::with(MembersFolder::of(&folder, ""), self.guarded)
+    }
+
+    /// Returns a request for a document, with the client that it stands for.
+    pub(super) fn request(
+        &mut self,
+        method: &Method,
+        path: &str,
+        (condition, body): (DocumentCondition<'_>, Vec<u8>),
+    ) -> Result<(ReceivedClient<'_>, Request), Halt> {
+        let head = head_of(self.client.head(), (method, path), condition, rules_of(self.guarded)?)?;
+        let guard = self.service.guard;
+        let guarded = match guard.door(method, &head, self.guarded.client) {
+            Door::Guarded(guarded) => guarded,
+            Door::Refuse { refusal, .. } => return Err(refusal.into()),
+            _ => return Err(elsewhere().into()),
+        };
+        let rules = rules_of(&guarded)?;
+        let is_here =
+            rules.quirks.service == ServiceKind::AzureQueue && guarded.route.upstream == self.guarded.route.upstream;
+        if !is_here {
+            return Err(elsewhere().into());
+        }
+        let call = native::call(incoming(&head, &guarded), rules, false)?;
+        let (has_content, body) = (!body.is_empty(), Some(Body::made(body)));
+        let mut client = ReceivedClient { client: &mut *self.client, head, has_content, body };
+        let request = guard.request(&mut client, &guarded, rules, call)?;
+        Ok((client, request))
+    }
+
+    /// Reads a document.
+    pub(super) async fn read(&mut self, path: &str) -> Result<Option<(EntityTag, Vec<u8>)>, Halt> {
+        let service = self.service;
+        let (mut client, request) = self.request(&Method::GET, path, (DocumentCondition::None, Vec::new()))?;
+        match service.send(&mut client, &request).await? {
+            DocumentSent::Done(Some(tag), document) => Ok(Some((tag, document))),
+            DocumentSent::Done(None, _) => Err(unknown_state().into()),
+            DocumentSent::Absent | DocumentSent::Stale => Ok(None),
+        }
+    }
+
+    /// Writes a document, and remembers what is to be remembered of it.
+    pub(super) async fn write(
+        &mut self,
+        path: &str,
+        condition: DocumentCondition<'_>,
+        (document, memory): (Vec<u8>, Vec<u8>),
+    ) -> Result<DocumentSent, Halt> {
+        let service = self.service;
+        let (mut client, request) = self.request(&Method::PUT, path, (condition, document))?;
+        let sent = service.send(&mut client, &request).await?;
+        if let DocumentSent::Done(Some(tag), _) = &sent {
+            service.guard.note_seen(&request, tag.clone(), Bytes::from(memory));
+        }
+        Ok(sent)
+    }
+
+    /// Removes a document.
+    pub(super) async fn remove(&mut self, path: &str, condition: DocumentCondition<'_>) -> Result<DocumentSent, Halt> {
+        let service = self.service;
+        let (mut client, request) = self.request(&Method::DELETE, path, (condition, Vec::new()))?;
+        service.send(&mut client, &request).await
+    }
+
+    /// Makes the folders of a queue, where the backend makes none by itself (RFC 4918 section 9.7.1).
+    pub(super) async fn make_folders(&mut self, queue: &str) -> Result<(), Halt> {
+        if rules_of(self.guarded)?.index != IndexForm::WebDav {
+            return Ok(());
+        }
+        let mkcol = Method::from_bytes(b"MKCOL").map_err(|_error| refusals::of_field())?;
+        let account = self.account.clone();
+        let of_account: Vec<usize> =
+            account.match_indices('/').skip(1).map(|(end, _)| end).chain([account.len()]).collect();
+        let folders = of_account.into_iter().filter_map(|end| account.get(..end)).filter(|folder| !folder.is_empty());
+        for folder in folders.map(str::to_owned).chain([format!("{account}/{queue}")]) {
+            let service = self.service;
+            let (mut client, request) = self.request(&mkcol, &folder, (DocumentCondition::None, Vec::new()))?;
+            match service.send(&mut client, &request).await {
+                // It is there already.
+                Err(Halt::Denied(relayed)) if relayed.head.status == StatusCode::METHOD_NOT_ALLOWED => {
+                    relayed.discard().await;
+                }
+                Err(halt) => return Err(halt),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is remembered of the current state of a document.
+    pub(super) async fn seen(&mut self, path: &str) -> Result<Option<(EntityTag, Bytes)>, Halt> {
+        let guard = self.service.guard;
+        let (_, request) = self.request(&Method::GET, path, (DocumentCondition::None, Vec::new()))?;
+        let snapshot = guard.record_of(&request).await.map_err(|error| refusals::of_store(&error))?;
+        Ok(guard.seen(&request, &snapshot))
+    }
+
+    /// Remembers what was read of a document.
+    pub(super) fn note(&mut self, path: &str, tag: EntityTag, memory: Vec<u8>) -> Result<(), Halt> {
+        let guard = self.service.guard;
+        let (_, request) = self.request(&Method::GET, path, (DocumentCondition::None, Vec::new()))?;
+        guard.note_seen(&request, tag, Bytes::from(memory));
+        Ok(())
+    }
+
+    /// Reads a queue.
+    pub(super) async fn read_queue(&mut self, name: &str) -> Result<(EntityTag, Queue), Halt> {
+        let path = self.path_of_queue(name);
+        let (tag, document) = self.read(&path).await?.ok_or_else(queue_not_found)?;
+        let queue = Queue::from_document(&document).ok_or_else(unreadable)?;
+        self.note(&path, tag.clone(), document)?;
+        Ok((tag, queue))
+    }
+
+    /// The queue of messages, perhaps from memory: the backend is asked about each message anyway.
+    pub(super) async fn queue(&mut self, name: &str) -> Result<Queue, Halt> {
+        let path = self.path_of_queue(name);
+        let seen = self.seen(&path).await?.and_then(|(_, document)| Queue::from_document(&document));
+        match seen {
+            Some(queue) => Ok(queue),
+            None => Ok(self.read_queue(name).await?.1),
+        }
+    }
+}
+
+fn normal(path: &str) -> Result<NormalPath, Halt> {
+    let path = if path.is_empty() { "/" } else { path };
+    let ambiguous = |ambiguous: AmbiguousTarget| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string());
+    Ok(normalize(path.as_bytes(), KeptInNames::ALL).map_err(ambiguous)?)
+}
+
+fn elsewhere() -> Refusal {
+    let detail = "The path of the queue, or of its messages, takes a route without dialect = \"azure-queue\", or to another \
+                  server: one route has to take all paths below the account.";
+    Refusal::new(Code::NotSupported, detail)
+}

@@ -1,0 +1,196 @@
+//! Operations on messages, other than to take them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::StatusCode;
+
+use super::{
+    OperationDone, QueueDocuments,
+    sent::{DocumentCondition, DocumentSent},
+};
+use crate::{
+    core::tags::entity_tag::EntityTag,
+    dialect::azure_queue::{
+        MessageStanding, Moment, PopReceipt, QueueMessage, ShownMessage, is_message_id, message_id, message_not_found,
+        no_random_numbers, pop_receipt_mismatch, receipt_fields, shown_messages, too_many_changes, unreadable,
+    },
+    entropy::{number_of_answer, random_bytes},
+    guard::Halt,
+};
+
+/// How often an operation on one message begins anew if its state changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// How many messages one request reads at the backend. A request that has read so many is answered with what it has.
+pub(super) const READS_MAX: usize = 256;
+
+/// A message with the tag of its state.
+pub(super) struct CurrentMessage {
+    pub(super) tag: EntityTag,
+    pub(super) message: QueueMessage,
+}
+
+impl QueueDocuments<'_> {
+    /// Put Message.
+    pub(super) async fn put(
+        &mut self,
+        name: &str,
+        text: String,
+        (life, hidden): (Option<Duration>, Duration),
+    ) -> Result<OperationDone, Halt> {
+        let queue = self.queue(name).await?;
+        let (time, receipt) = (SystemTime::now(), fresh_receipt()?);
+        let now = Moment::of(time);
+        let id = message_id(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos(), number_of_answer());
+        let message = QueueMessage {
+            queue: queue.id,
+            text,
+            inserted: now,
+            expires: life.map(|life| now.after(life)),
+            visible: now.after(hidden),
+            taken: 0,
+            receipt: receipt.hash(),
+        };
+        let path = self.path_of_message(name, &id);
+        match self.write_message(&path, DocumentCondition::None, &message).await? {
+            DocumentSent::Done(..) => {
+                let shown = [(id, message, ShownMessage::Put(receipt))];
+                Ok(OperationDone::with_document(StatusCode::CREATED, shown_messages(&shown)))
+            }
+            DocumentSent::Absent | DocumentSent::Stale => Err(too_many_changes().into()),
+        }
+    }
+
+    /// Peek Messages: those that a client could take, without taking them.
+    pub(super) async fn peek(&mut self, name: &str, count: usize) -> Result<OperationDone, Halt> {
+        let queue = self.queue(name).await?;
+        let collection = self.messages(name)?;
+        let (mut shown, mut reads, mut start) = (Vec::new(), 0, None);
+        'pages: loop {
+            let page = self.page(&collection, start.as_ref()).await?;
+            for id in page.names.iter().filter(|id| is_message_id(id)) {
+                if shown.len() == count || reads == READS_MAX {
+                    break 'pages;
+                }
+                let path = self.path_of_message(name, id);
+                let seen = self.seen_message(&path).await?;
+                if seen.is_some_and(|seen| {
+                    seen.message.standing(Moment::of(SystemTime::now())) != MessageStanding::Visible
+                }) {
+                    continue;
+                }
+                reads += 1;
+                let Some(CurrentMessage { message, .. }) = self.read_message(&path).await? else { continue };
+                if message.queue == queue.id
+                    && message.standing(Moment::of(SystemTime::now())) == MessageStanding::Visible
+                {
+                    shown.push((id.clone(), message, ShownMessage::Peeked));
+                }
+            }
+            reads += 1;
+            start = page.next;
+            if start.is_none() {
+                break;
+            }
+        }
+        Ok(OperationDone::with_document(StatusCode::OK, shown_messages(&shown)))
+    }
+
+    /// Update Message.
+    pub(super) async fn update(
+        &mut self,
+        name: &str,
+        (id, receipt): (&str, PopReceipt),
+        hidden: Duration,
+        text: Option<String>,
+    ) -> Result<OperationDone, Halt> {
+        let queue = self.queue(name).await?;
+        let (path, fresh) = (self.path_of_message(name, id), fresh_receipt()?);
+        let mut seen = self.seen_message(&path).await?.filter(|_| text.is_some());
+        for _ in 0..ATTEMPTS {
+            let CurrentMessage { tag, message, .. } = self.proved(&path, (&queue.id, receipt), seen.take()).await?;
+            let message = message.updated(Moment::of(SystemTime::now()), hidden, fresh, text.clone());
+            if let DocumentSent::Done(..) = self.write_message(&path, DocumentCondition::State(&tag), &message).await? {
+                let fields = receipt_fields(&message, fresh);
+                return Ok(OperationDone { fields, ..OperationDone::with_status(StatusCode::NO_CONTENT) });
+            }
+        }
+        Err(too_many_changes().into())
+    }
+
+    /// Delete Message.
+    pub(super) async fn delete(
+        &mut self,
+        name: &str,
+        (id, receipt): (&str, PopReceipt),
+    ) -> Result<OperationDone, Halt> {
+        let queue = self.queue(name).await?;
+        let path = self.path_of_message(name, id);
+        let mut seen = self.seen_message(&path).await?;
+        for _ in 0..ATTEMPTS {
+            let CurrentMessage { tag, .. } = self.proved(&path, (&queue.id, receipt), seen.take()).await?;
+            match self.remove(&path, DocumentCondition::State(&tag)).await? {
+                DocumentSent::Done(..) => return Ok(OperationDone::with_status(StatusCode::NO_CONTENT)),
+                DocumentSent::Absent => return Err(message_not_found().into()),
+                DocumentSent::Stale => {}
+            }
+        }
+        Err(too_many_changes().into())
+    }
+
+    /// The message whose last receipt this is. What is remembered counts only for a receipt: without the right one the
+    /// backend is asked.
+    async fn proved(
+        &mut self,
+        path: &str,
+        (queue, receipt): (&str, PopReceipt),
+        seen: Option<CurrentMessage>,
+    ) -> Result<CurrentMessage, Halt> {
+        let is_proved =
+            |current: &CurrentMessage| current.message.queue == queue && current.message.is_proved_by(receipt);
+        if let Some(seen) = seen.filter(is_proved) {
+            return Ok(seen);
+        }
+        let current = self.read_message(path).await?.filter(|current| current.message.queue == queue);
+        let current = current.ok_or_else(message_not_found)?;
+        if current.message.standing(Moment::of(SystemTime::now())) == MessageStanding::Expired {
+            return Err(message_not_found().into());
+        }
+        if is_proved(&current) { Ok(current) } else { Err(pop_receipt_mismatch().into()) }
+    }
+
+    /// Reads a message, and remembers its state.
+    pub(super) async fn read_message(&mut self, path: &str) -> Result<Option<CurrentMessage>, Halt> {
+        let Some((tag, document)) = self.read(path).await? else { return Ok(None) };
+        let message = QueueMessage::from_document(&document).ok_or_else(unreadable)?;
+        self.note(path, tag.clone(), memory_of(&message))?;
+        Ok(Some(CurrentMessage { tag, message }))
+    }
+
+    /// The current state of a message from memory, without its text.
+    pub(super) async fn seen_message(&mut self, path: &str) -> Result<Option<CurrentMessage>, Halt> {
+        let seen = self.seen(path).await?;
+        Ok(seen
+            .and_then(|(tag, document)| Some(CurrentMessage { tag, message: QueueMessage::from_document(&document)? })))
+    }
+
+    /// Writes a message, and remembers its state.
+    pub(super) async fn write_message(
+        &mut self,
+        path: &str,
+        condition: DocumentCondition<'_>,
+        message: &QueueMessage,
+    ) -> Result<DocumentSent, Halt> {
+        self.write(path, condition, (message.to_document(), memory_of(message))).await
+    }
+}
+
+/// Returns a receipt that nobody can guess.
+pub(super) fn fresh_receipt() -> Result<PopReceipt, Halt> {
+    Ok(PopReceipt::new(random_bytes().map_err(|_error| no_random_numbers())?))
+}
+
+/// What is remembered of a message: all but its text, which may be long.
+fn memory_of(message: &QueueMessage) -> Vec<u8> {
+    QueueMessage { text: String::new(), ..message.clone() }.to_document()
+}

@@ -1,0 +1,126 @@
+//! One request for a document, with the credentials of the client, and its outcome.
+
+use http::{HeaderName, HeaderValue, Method, header};
+use pingora::http::RequestHeader;
+
+use crate::{
+    body::{Client, MemoryUse},
+    core::{
+        http::credentials::signer,
+        policy::GuardRules,
+        refusal::Code,
+        tags::{
+            entity_tag::EntityTag,
+            validators::{Validators, tells_absence},
+        },
+    },
+    dialect::azure_queue::unreadable,
+    guard::{Answer, Halt, Relayed, Request, Verb, refusals},
+    service::Service,
+    upstream::{BufferedBody, fields::FieldsOfHead as _, read_whole},
+};
+
+/// The longest document that is read, in bytes: a message of 64 KiB, each character of which is an escape of two.
+const DOCUMENT_BYTES_MAX: usize = 160 * 1024;
+
+/// The fields of a client's request that also belong to those which the proxy makes for it, beside its credentials.
+const KEPT: [HeaderName; 6] = [
+    header::HOST,
+    header::USER_AGENT,
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+];
+
+/// What a write depends on.
+#[derive(Clone, Copy)]
+pub(super) enum DocumentCondition<'t> {
+    /// The state with this tag.
+    State(&'t EntityTag),
+    /// That there is no document.
+    Absence,
+    /// Nothing.
+    None,
+}
+
+/// The outcome of a request for a document.
+pub(super) enum DocumentSent {
+    /// It was carried out. The document, if it was a read, and the tag of its state.
+    Done(Option<EntityTag>, Vec<u8>),
+    /// There is no document.
+    Absent,
+    /// The condition is false.
+    Stale,
+}
+
+impl Service<'_> {
+    /// Carries out a request for a document.
+    pub(super) async fn send(&self, client: &mut dyn Client, request: &Request) -> Result<DocumentSent, Halt> {
+        let verb = if request.method == Method::GET { Verb::Read } else { Verb::Write(None) };
+        let relayed = match self.guard.serve(client, request, verb).await {
+            Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) => *relayed,
+            Err(Halt::Refused(refusal)) if refusal.code == Code::PreconditionFailed => return Ok(DocumentSent::Stale),
+            Err(halt) => return Err(halt),
+            Ok(_) => return Err(unreadable().into()),
+        };
+        let status = relayed.head.status;
+        if status.is_success() {
+            let tag = Validators::from_headers(&relayed.head.headers).0.tag;
+            let document = if request.method == Method::GET { self.whole(request, relayed).await? } else { Vec::new() };
+            return Ok(DocumentSent::Done(tag, document));
+        }
+        if tells_absence(status) && request.method != Method::PUT {
+            relayed.discard().await;
+            return Ok(DocumentSent::Absent);
+        }
+        Err(Halt::Denied(Box::new(relayed)))
+    }
+
+    /// Reads the whole of a document.
+    async fn whole(&self, request: &Request, relayed: Relayed) -> Result<Vec<u8>, Halt> {
+        let mut document = relayed.begun.chunks().concat();
+        let Some(mut exchange) = relayed.rest else { return Ok(document) };
+        let budget = self.guard.bodies().budget_for(MemoryUse::Response);
+        let read = read_whole(&mut exchange, DOCUMENT_BYTES_MAX, request.upstream().timeout, budget).await;
+        match read.map_err(refusals::of_read)? {
+            BufferedBody::Complete(rest) => {
+                exchange.finish().await;
+                document.extend(rest.chunks().concat());
+                Ok(document)
+            }
+            BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
+                exchange.discard().await;
+                Err(unreadable().into())
+            }
+        }
+    }
+}
+
+/// Returns the head of a request for a document, with the credentials of the client.
+pub(super) fn head_of(
+    received: &RequestHeader,
+    (method, path): (&Method, &str),
+    condition: DocumentCondition<'_>,
+    rules: &GuardRules,
+) -> Result<RequestHeader, Halt> {
+    let mut head = received.clone();
+    head.set_method(method.clone());
+    head.set_raw_path(path.as_bytes())?;
+    // A signature holds for the client's own request alone.
+    let is_signed = signer(&received.headers).is_some();
+    let is_credential = |name: &HeaderName| {
+        let is_declared = rules.identity_headers.contains(name) || *name == header::COOKIE;
+        is_declared && !(is_signed && *name == header::AUTHORIZATION)
+    };
+    head.remove_all(|name| !KEPT.contains(name) && !name.as_str().starts_with("x-forwarded-") && !is_credential(name));
+    match condition {
+        DocumentCondition::State(tag) => head.insert_header(header::IF_MATCH, tag.to_header_value())?,
+        DocumentCondition::Absence => head.insert_header(header::IF_NONE_MATCH, HeaderValue::from_static("*"))?,
+        DocumentCondition::None => {}
+    }
+    if *method == Method::PUT {
+        head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))?;
+    }
+    Ok(head)
+}

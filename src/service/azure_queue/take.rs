@@ -1,0 +1,182 @@
+//! Get Messages: the first messages that nobody has, each hidden by a write of its own.
+
+use std::time::{Duration, SystemTime};
+
+use http::{Method, StatusCode};
+
+use super::{
+    OperationDone, QueueDocuments,
+    messages::{READS_MAX, fresh_receipt},
+    sent::{DocumentCondition, DocumentSent},
+};
+use crate::{
+    core::{
+        members::line::{Dealt, Need},
+        refusal::{Code, Refusal},
+    },
+    dialect::azure_queue::{MessageStanding, Moment, Queue, QueueMessage, ShownMessage, is_message_id, shown_messages},
+    guard::{Halt, PlaceInLine, Request, refusals, while_client_waits},
+    service::next_member::Collection,
+};
+
+/// So many messages may fail before their client is told of it. One that always fails must not keep the others from all
+/// clients, and a backend that fails for all of them is not asked for each.
+const FAILURES_MAX: usize = 8;
+
+/// A message that a client has taken.
+type TakenMessage = (String, QueueMessage, ShownMessage);
+
+/// What a look at a message came to.
+enum MessageLook {
+    Taken(Box<TakenMessage>),
+    /// It is hidden, or gone, or another client takes it.
+    Passed,
+    /// It has changed since its index was read.
+    Changed,
+}
+
+/// A request for messages of one queue.
+struct WantedMessages<'q> {
+    name: &'q str,
+    queue: Queue,
+    hidden: Duration,
+    /// How many messages may still be read at the backend.
+    reads_left: usize,
+    /// How many messages have failed.
+    failures: usize,
+}
+
+impl QueueDocuments<'_> {
+    /// Get Messages.
+    pub(super) async fn take(&mut self, name: &str, count: usize, hidden: Duration) -> Result<OperationDone, Halt> {
+        let queue = self.queue(name).await?;
+        let mut wanted = WantedMessages { name, queue, hidden, reads_left: READS_MAX, failures: 0 };
+        let collection = self.messages(name)?;
+        let (_, folder) =
+            self.request(&Method::GET, collection.members.path(), (DocumentCondition::None, Vec::new()))?;
+        let mut taken: Vec<TakenMessage> = Vec::new();
+        while taken.len() < count {
+            match self.take_next(&mut wanted, &collection, &folder).await {
+                Ok(Some(next)) => taken.push(next),
+                Ok(None) => break,
+                // What the client has already must not be lost to it.
+                Err(halt @ Halt::Broken(_)) => return Err(halt),
+                Err(_) if !taken.is_empty() => break,
+                Err(halt) => return Err(halt),
+            }
+        }
+        Ok(OperationDone::with_document(StatusCode::OK, shown_messages(&taken)))
+    }
+
+    /// Takes the first message that nobody has; `None` if there is none.
+    async fn take_next(
+        &mut self,
+        wanted: &mut WantedMessages<'_>,
+        collection: &Collection,
+        folder: &Request,
+    ) -> Result<Option<TakenMessage>, Halt> {
+        let guard = self.service.guard;
+        let (place, mut failed) = (guard.stand_in_line(folder, &collection.members), None);
+        loop {
+            if self.client.has_gone() {
+                return Err(Halt::Broken(pingora::Error::new_down(pingora::ErrorType::ConnectionClosed)));
+            }
+            match place.need(false) {
+                Need::Look(dealt) => match self.look(wanted, &place, &dealt).await {
+                    Ok(MessageLook::Taken(taken)) => {
+                        place.serve();
+                        return Ok(Some(*taken));
+                    }
+                    Ok(MessageLook::Changed) if place.set_aside() => {}
+                    Ok(MessageLook::Changed | MessageLook::Passed) => place.skip(None),
+                    Err(halt @ Halt::Broken(_)) => return Err(halt),
+                    Err(halt) => {
+                        wanted.failures += 1;
+                        if wanted.failures >= FAILURES_MAX {
+                            return Err(halt);
+                        }
+                        failed = Some(halt);
+                        place.skip(None);
+                    }
+                },
+                Need::Page | Need::Pass if wanted.reads_left == 0 => return failed.map_or(Ok(None), Err),
+                Need::Page | Need::Pass => {
+                    wanted.reads_left -= 1;
+                    let newest = || guard.records().newest_seen();
+                    let turn = while_client_waits(self.client, place.turn_to_read(false, newest)).await?;
+                    if let Some(turn) = turn {
+                        let reading = self.service.read_index(folder, collection, turn.start.as_ref());
+                        let page = while_client_waits(self.client, reading).await??;
+                        turn.show(page);
+                    }
+                }
+                Need::Nothing => return failed.map_or(Ok(None), Err),
+            }
+        }
+    }
+
+    /// Looks at a message that was dealt to the client, and takes it if nobody has it.
+    async fn look(
+        &mut self,
+        wanted: &mut WantedMessages<'_>,
+        place: &PlaceInLine,
+        dealt: &Dealt,
+    ) -> Result<MessageLook, Halt> {
+        let id = &dealt.file;
+        if !is_message_id(id) {
+            return Ok(MessageLook::Passed);
+        }
+        let (guard, path) = (self.service.guard, self.path_of_message(wanted.name, id));
+        let (_, request) = self.request(&Method::GET, &path, (DocumentCondition::None, Vec::new()))?;
+        let snapshot = guard.record_of(&request).await.map_err(|error| refusals::of_store(&error))?;
+        if !snapshot.has_no_pending_writes() {
+            return Ok(MessageLook::Passed);
+        }
+        let seen = guard.seen(&request, &snapshot).and_then(|(_, document)| QueueMessage::from_document(&document));
+        match seen.map(|message| message.standing(Moment::of(SystemTime::now()))) {
+            Some(MessageStanding::Hidden(_)) => return Ok(MessageLook::Passed),
+            None if snapshot.touched() > place.newest() && !dealt.is_last_resort => return Ok(MessageLook::Changed),
+            _ => {}
+        }
+        if wanted.reads_left == 0 {
+            return Ok(MessageLook::Passed);
+        }
+        wanted.reads_left -= 1;
+        match self.take_message(wanted, id, &path).await {
+            Err(Halt::Refused(refusal)) if is_in_use(&refusal) => Ok(MessageLook::Passed),
+            Err(Halt::Denied(relayed)) if relayed.head.status == StatusCode::FORBIDDEN => {
+                relayed.discard().await;
+                Ok(MessageLook::Passed)
+            }
+            looked => looked,
+        }
+    }
+
+    /// Reads a message, and takes it if nobody has it.
+    async fn take_message(&mut self, wanted: &WantedMessages<'_>, id: &str, path: &str) -> Result<MessageLook, Halt> {
+        let Some(current) = self.read_message(path).await? else { return Ok(MessageLook::Passed) };
+        let (now, message) = (Moment::of(SystemTime::now()), current.message);
+        let is_of_queue = message.queue == wanted.queue.id;
+        match message.standing(now) {
+            MessageStanding::Visible if is_of_queue => {}
+            MessageStanding::Hidden(_) if is_of_queue => return Ok(MessageLook::Passed),
+            _ => {
+                self.remove(path, DocumentCondition::State(&current.tag)).await?;
+                return Ok(MessageLook::Passed);
+            }
+        }
+        let receipt = fresh_receipt()?;
+        let taken = message.taken(now, wanted.hidden, receipt);
+        match self.write_message(path, DocumentCondition::State(&current.tag), &taken).await? {
+            DocumentSent::Done(..) => {
+                Ok(MessageLook::Taken(Box::new((id.to_owned(), taken, ShownMessage::Taken(receipt)))))
+            }
+            DocumentSent::Absent | DocumentSent::Stale => Ok(MessageLook::Passed),
+        }
+    }
+}
+
+/// Whether a refusal says that somebody else uses the message at this moment.
+fn is_in_use(refusal: &Refusal) -> bool {
+    matches!(refusal.code, Code::WriteInFlight | Code::Unsettled) && !refusal.in_doubt
+}
