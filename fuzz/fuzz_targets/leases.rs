@@ -18,6 +18,7 @@ const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::P
 const FIELDS: [HeaderName; 13] = [
     HeaderName::from_static("lease-id"),
     HeaderName::from_static("proposed-lease-id"),
+    HeaderName::from_static("delete-pending"),
     HeaderName::from_static("lease-duration"),
     HeaderName::from_static("lease-break-period"),
     HeaderName::from_static("lease-holder"),

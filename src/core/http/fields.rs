@@ -89,13 +89,14 @@ pub struct FieldRule {
 }
 
 /// The table, sorted by the first letter. If two lines match a name, the first one counts.
-pub static TABLE: [FieldRule; 60] = [
+pub static TABLE: [FieldRule; 61] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
     of_hop("connection"),
     FieldRule { writer: FieldWriter::Both, ..judged("cookie", Remover::Nobody) },
     written("content-length", FieldWriter::Both),
+    judged(field_names::DELETE_PENDING.lower, Remover::Guard),
     judged("depth", Remover::Nobody),
     FieldRule { writer: FieldWriter::Both, ..judged("destination", Remover::Nobody) },
     judged(field_names::DESTINATION_LEASE_ID.lower, Remover::Guard),

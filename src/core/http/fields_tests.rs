@@ -28,6 +28,7 @@ fn connection_may_name_nothing_that_is_judged_or_written_here() {
         "Lease-Id",
         "Lease-Duration",
         "Proposed-Lease-Id",
+        "Delete-Pending",
         "Idempotency-Key",
         "Fencing-Token",
         "Forwarded",

@@ -19,6 +19,8 @@ pub const LEASE_ID: FieldName = named("lease-id", "Lease-Id");
 pub const DESTINATION_LEASE_ID: FieldName = named("destination-lease-id", "Destination-Lease-Id");
 /// The id that a holder wants instead.
 pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Lease-Id");
+/// Whether a DELETE that waits goes on waiting: `?0` withdraws it.
+pub const DELETE_PENDING: FieldName = named("delete-pending", "Delete-Pending");
 /// Whether other clients may hold shared leases beside this one: `shared`, or `exclusive`.
 pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.

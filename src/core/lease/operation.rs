@@ -35,6 +35,11 @@ pub enum Action {
         /// The new id.
         proposed: LeaseId,
     },
+    /// Withdraws the DELETE that waits for the holders of the lease.
+    WithdrawDelete {
+        /// The id of the holder.
+        id: LeaseId,
+    },
     /// Gives the lease up.
     Release {
         /// The id of the holder.
@@ -98,6 +103,8 @@ pub enum Done {
         /// The new id.
         id: LeaseId,
     },
+    /// No DELETE waits for the holders of the lease.
+    DeleteWithdrawn,
     /// The holder gave the lease up.
     Released,
     /// The lease had been released with this id before.
@@ -117,6 +124,7 @@ impl Done {
             Self::Acquired { is_new: false, .. } => "repeated",
             Self::Renewed { .. } => "renewed",
             Self::Changed { .. } => "changed",
+            Self::DeleteWithdrawn => "delete withdrawn",
             Self::Released | Self::AlreadyReleased => "released",
             Self::Broken { .. } => "broken",
         }

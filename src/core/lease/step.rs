@@ -43,11 +43,15 @@ pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result
         }
         Action::Renew { id, duration } => current.renew((id, duration), principal, rules)?,
         Action::Change { id, proposed } => current.change(id, proposed, principal)?,
+        Action::WithdrawDelete { id } => current.withdraw_delete(id, principal)?,
         Action::Release { id } => current.release(id, principal)?,
         Action::Break { period } => current.end(period, |_lease| true)?,
         Action::BreakNamed { id } => current.end(Some(Duration::ZERO), |lease| lease.id == id)?,
     };
     let mut record = current.record_with(leases);
+    if done == Done::DeleteWithdrawn {
+        record.pending_delete = None;
+    }
     if matches!(done, Done::Acquired { is_new: true, .. }) {
         record.fence = Stamp::Itself;
         // The wait for the exclusive lease is over: a shared one is not granted while it lasts.
@@ -203,6 +207,16 @@ impl<'a> Current<'a> {
             return Err(Denied::IdMismatch);
         }
         Ok((self.changed(lease, |lease| (lease.id, lease.keeper) = (proposed, None)), done))
+    }
+
+    /// Lets a client that holds the lease withdraw the DELETE that waits for the holders. Once no client holds the lease, the
+    /// DELETE may be on its way.
+    fn withdraw_delete(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {
+        if !self.leases.state(self.now).is_held() {
+            return Err(Denied::NotPresent);
+        }
+        let own = self.leases.proved_by(id, principal).filter(|lease| lease.state(self.now).is_held());
+        own.map(|_own| (self.leases.clone(), Done::DeleteWithdrawn)).ok_or(Denied::IdMismatch)
     }
 
     fn release(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {

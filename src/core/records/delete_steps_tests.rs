@@ -144,6 +144,28 @@ fn no_client_gets_the_lease_of_what_is_about_to_be_deleted() {
 }
 
 #[test]
+fn only_a_holder_withdraws_a_delete() {
+    let withdraw = |id| Action::WithdrawDelete { id };
+    for delete in [delete_of(TARGET), delete_of_state("\"1\"")] {
+        let mut resource = pending_by(delete);
+        for other in [A, 0xd] {
+            assert_eq!(resource.lease(withdraw(id(other))), Err(Denied::IdMismatch));
+        }
+        assert!(resource.snapshot.record.pending_delete.is_some());
+        assert_eq!(resource.must(withdraw(id(B))), Done::DeleteWithdrawn);
+        assert_eq!(resource.snapshot.record.pending_delete, None);
+        assert_eq!(resource.must(withdraw(id(C))), Done::DeleteWithdrawn, "it may be repeated");
+        resource.must(share(id(0xd), fixed(60)));
+    }
+    let mut resource = due();
+    assert_eq!(resource.lease(withdraw(id(B))), Err(Denied::NotPresent), "the DELETE may be on its way");
+    let mut expired = pending();
+    expired.pass_seconds(60);
+    assert_eq!(expired.lease(withdraw(id(B))), Err(Denied::NotPresent));
+    assert!(is_pending(&resource) && is_pending(&expired));
+}
+
+#[test]
 fn a_late_delete_is_judged_by_what_waits() {
     let judged = |resource: &Resource, target| judge_late_delete(&resource.snapshot, target);
     assert_eq!(judged(&due(), TARGET), Ok(Standing::Holder));

@@ -116,7 +116,7 @@ pub fn done(done: Done, held: Option<LeaseId>) -> Result<(StatusCode, Option<(He
         Done::Acquired { id, .. } => Ok((StatusCode::CREATED, Some((LEASE_ID, id_value(id))))),
         Done::Renewed { .. } => Ok((StatusCode::OK, held.map(|id| (LEASE_ID, id_value(id))))),
         Done::Changed { id } => Ok((StatusCode::OK, Some((LEASE_ID, id_value(id))))),
-        Done::Released => Ok((StatusCode::OK, None)),
+        Done::Released | Done::DeleteWithdrawn => Ok((StatusCode::OK, None)),
         Done::AlreadyReleased => Err(refuse(&Denied::NotPresent)),
         Done::Broken { remaining } => {
             Ok((StatusCode::ACCEPTED, Some((LEASE_TIME, HeaderValue::from(rounded_up(remaining))))))

@@ -41,6 +41,7 @@ fn told(fields: &[(HeaderName, &'static str)]) -> String {
         Ok(Action::Release { id }) => format!("release {}", name(id)),
         Ok(Action::Break { period }) => format!("break {period:?}"),
         Ok(Action::BreakNamed { id }) => format!("break {}", name(id)),
+        Ok(Action::WithdrawDelete { .. }) => "withdraw".to_owned(),
         Err(refusal) => refusal.service.expect("Azure's name").code.to_owned(),
     }
 }

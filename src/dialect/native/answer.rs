@@ -36,7 +36,7 @@ pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {
             fields.insert(LEASE_ID, id_value(id));
             StatusCode::OK
         }
-        Done::Released | Done::AlreadyReleased => StatusCode::NO_CONTENT,
+        Done::DeleteWithdrawn | Done::Released | Done::AlreadyReleased => StatusCode::NO_CONTENT,
         Done::Broken { remaining } => {
             fields.insert(LEASE_TIME, HeaderValue::from(rounded_up(remaining)));
             StatusCode::ACCEPTED

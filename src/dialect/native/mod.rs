@@ -5,6 +5,7 @@
 //! | `POST` | acquires | 201 |
 //! | `PUT` with `Lease-Id` | renews | 200 |
 //! | `PATCH` with `Lease-Id`, `Proposed-Lease-Id` | changes the id | 200 |
+//! | `PATCH` with `Lease-Id`, `Delete-Pending: ?0` | withdraws the DELETE that waits | 204 |
 //! | `DELETE` with `Lease-Id` | releases | 204 |
 //! | `DELETE` with `Lease-Break-Period` | breaks | 202 |
 //! | `GET` | shows | 200 |
@@ -28,6 +29,7 @@ pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.l
 pub const LEASE_DURATION: HeaderName = HeaderName::from_static(field_names::LEASE_DURATION.lower);
 /// The field with the number that grows with every grant.
 pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCING_TOKEN.lower);
+const DELETE_PENDING: HeaderName = HeaderName::from_static(field_names::DELETE_PENDING.lower);
 const DESTINATION_LEASE_ID: HeaderName = HeaderName::from_static(field_names::DESTINATION_LEASE_ID.lower);
 const LEASE_MODE: HeaderName = HeaderName::from_static(field_names::LEASE_MODE.lower);
 const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);

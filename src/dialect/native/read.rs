@@ -5,7 +5,8 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    DESTINATION_LEASE_ID, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE, PROPOSED_LEASE_ID,
+    DELETE_PENDING, DESTINATION_LEASE_ID, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE,
+    PROPOSED_LEASE_ID,
 };
 use crate::{
     core::{
@@ -33,10 +34,7 @@ pub fn read(
         Method::GET | Method::HEAD => return Ok(LeaseOperation::Show),
         Method::POST => Action::Acquire(acquire(headers, rules, fresh()?)?),
         Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: duration(headers, rules)? },
-        Method::PATCH => {
-            let proposed = required_id(headers, &PROPOSED_LEASE_ID)?;
-            Action::Change { id: required_id(headers, &LEASE_ID)?, proposed: random(proposed)? }
-        }
+        Method::PATCH => change(headers)?,
         Method::DELETE => end(headers, rules)?,
         _ => return Err(Refusal::new(Code::MethodNotAllowed, "a lease takes GET, POST, PUT, PATCH and DELETE")),
     };
@@ -85,6 +83,26 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
         .map_err(|error| malformed(format!("Lease-Holder: {error}")))?;
     let (mode, takes_over) = (mode(headers, rules)?, takes_over(headers, rules)?);
     Ok(Acquire { proposed, fresh, mode, duration, holder, note: None, keeper: None, takes_over })
+}
+
+/// Reads the change of a lease: another id, or what becomes of the DELETE that waits for its holders.
+fn change(headers: &HeaderMap) -> Result<Action, Refusal> {
+    match (single(headers, &DELETE_PENDING)?, id(headers, &PROPOSED_LEASE_ID)?) {
+        (None, Some(proposed)) => {
+            Ok(Action::Change { id: required_id(headers, &LEASE_ID)?, proposed: random(proposed)? })
+        }
+        // A boolean of RFC 9651.
+        (Some("?0"), None) => Ok(Action::WithdrawDelete { id: required_id(headers, &LEASE_ID)? }),
+        (Some(_), None) => Err(malformed(
+            "Delete-Pending is ?0, which withdraws the DELETE that waits; to delete, send DELETE to the resource"
+                .to_owned(),
+        )),
+        (None, None) => Err(malformed(
+            "send Proposed-Lease-Id to change the id of the lease, or Delete-Pending: ?0 to keep the resource"
+                .to_owned(),
+        )),
+        (Some(_), Some(_)) => Err(malformed("send one of Proposed-Lease-Id and Delete-Pending".to_owned())),
+    }
 }
 
 /// Reads how long the client wants the lease, if it says so.

@@ -75,6 +75,8 @@ fn each_method_is_one_action() {
     assert!(
         matches!(action("PATCH", &change), Action::Change { id: old, proposed } if old == id(RANDOM) && proposed == id(OTHER))
     );
+    let keep = [("lease-id", RANDOM), ("delete-pending", "?0")];
+    assert!(matches!(action("PATCH", &keep), Action::WithdrawDelete { id: named } if named == id(RANDOM)));
     let period = Some(Duration::from_secs(7));
     assert!(
         matches!(action("DELETE", &[("lease-break-period", "7")]), Action::Break { period: named } if named == period)
@@ -112,6 +114,14 @@ fn what_cannot_be_read_or_is_not_allowed_is_refused() {
         ("POST", &[("lease-id", RANDOM), ("lease-id", OTHER)], Code::MalformedLeaseHeader),
         ("PUT", &[], Code::MalformedLeaseHeader),
         ("PATCH", &[("lease-id", RANDOM)], Code::MalformedLeaseHeader),
+        ("PATCH", &[("delete-pending", "?0")], Code::MalformedLeaseHeader),
+        ("PATCH", &[("lease-id", RANDOM), ("delete-pending", "?1")], Code::MalformedLeaseHeader),
+        ("PATCH", &[("lease-id", RANDOM), ("delete-pending", "false")], Code::MalformedLeaseHeader),
+        (
+            "PATCH",
+            &[("lease-id", RANDOM), ("delete-pending", "?0"), ("proposed-lease-id", OTHER)],
+            Code::MalformedLeaseHeader,
+        ),
         ("DELETE", &[], Code::MalformedLeaseHeader),
         ("DELETE", &[("lease-break-period", "0")], Code::MethodNotAllowed),
         ("LOCK", &[], Code::MethodNotAllowed),
@@ -166,6 +176,7 @@ fn each_outcome_has_its_status_and_fields() {
         ),
         (Done::Renewed { duration }, 200, &[("lease-duration", "30"), ("fencing-token", "9")]),
         (Done::Changed { id: id(OTHER) }, 200, &[("lease-id", OTHER)]),
+        (Done::DeleteWithdrawn, 204, &[]),
         (Done::Released, 204, &[]),
         (Done::AlreadyReleased, 204, &[]),
         (Done::Broken { remaining: Duration::from_millis(1) }, 202, &[("lease-time", "1")]),

@@ -101,6 +101,28 @@ async fn a_deleted_document_is_there_for_its_holders_alone_and_goes_with_the_las
     }
 }
 
+/// As an SMB client that has the file open takes the sign of deletion back.
+#[tokio::test]
+async fn a_holder_withdraws_the_delete_of_another_one() {
+    let (backend, proxy) = start(|setup| setup).await;
+    let addr = proxy.addr();
+    let [ann, bob] = pending(addr, "30").await;
+    let withdraw = async |id: &str| lease(addr, "PATCH", DOC, &[("Lease-Id", id), ("Delete-Pending", "?0")]).await;
+    let refused = withdraw(&ann.id).await.refused(409, "lease-id-mismatch");
+    assert!(refused.detail.contains("another id"), "{}", refused.detail);
+    withdraw(IDS[0]).await.refused(409, "lease-id-mismatch");
+    let hidden = get(addr, DOC).await;
+    assert_eq!(hidden.header("retry-after"), Some("1"), "it may come back");
+    hidden.refused(409, "delete-pending");
+    assert_eq!(withdraw(&bob.id).await.status, 204);
+    assert_eq!(get(addr, DOC).await.text(), "one");
+    assert_eq!(withdraw(&bob.id).await.status, 204);
+    release(addr, DOC, &bob.id).await;
+    assert_eq!(get(addr, DOC).await.text(), "one");
+    assert_eq!(backend.count("DELETE", DOC), 0);
+    withdraw(&bob.id).await.refused(409, "lease-not-present");
+}
+
 #[tokio::test]
 async fn a_client_that_is_alone_deletes_at_once() {
     let (backend, proxy) = start(|setup| setup).await;
