@@ -16,6 +16,7 @@ use crate::{
     options::{Guards, Options},
     process::Keeping,
     run::{Run, Setting, Step},
+    schedule::Faults,
     world::World,
 };
 
@@ -161,14 +162,17 @@ pub fn setting(random: &mut Rng) -> Setting {
     let plain = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
     let mut prologue = vec![vec![plain(Operation::Read)]; clients];
     prologue[0].insert(0, plain(Operation::Create));
+    prologue[0].push(hold(random, false));
     let mut steps = vec![Vec::new(); clients];
-    for (client, steps) in steps.iter_mut().enumerate() {
-        if client == 0 {
-            steps.push(hold(random, false));
-        }
-        steps.extend((0..random.usize(1..5)).map(|_| step(random)));
+    if random.bool() {
+        // The first client breaks off and comes back, while others wait for the lease.
+        steps[0].extend([plain(Operation::HangUp), hold(random, true)]);
     }
-    Setting { other: None, reload_changes_tags: false, prologue, steps, ..setting }
+    for steps in &mut steps {
+        steps.extend((0..random.usize(1..4)).map(|_| step(random)));
+    }
+    let faults = Faults { left: random.u32(..3), ..setting.faults };
+    Setting { other: None, reload_changes_tags: false, prologue, steps, faults, ..setting }
 }
 
 fn hold(random: &mut Rng, resumes: bool) -> Step {

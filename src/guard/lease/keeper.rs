@@ -31,8 +31,8 @@ use crate::{
 /// A lease is renewed when this part of its term has passed. Then two more attempts fit into it.
 const RENEWED_AFTER: u32 = 3;
 
-/// The longest pause after a failure of the store.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// The pause after a failure of the store. Several attempts fit into the shortest term, a second.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The longest time for which a keeper plans ahead.
 const AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -89,7 +89,9 @@ pub(super) struct Keeping {
 impl Keeping {
     /// Begins to keep the lease, which the store had in this record when it was asked.
     pub(super) fn begin(self, snapshot: &Snapshot, asked: Instant) -> LeaseKeeper {
-        let (told, state) = watch::channel(self.lease.look(snapshot));
+        let (told, mut state) = watch::channel(self.lease.look(snapshot));
+        // A process that was stopped may learn of the grant when the lease has ended.
+        state.mark_changed();
         let (farewell, said) = oneshot::channel();
         let mut keeper = Keeper {
             follower: self.leases.knowledge.records.follow(&self.request.key, snapshot),
@@ -169,10 +171,7 @@ impl Keeper {
                 }
                 self.note(asked, &updated.snapshot, updated.is_changed);
             }
-            Ok(Err(_no_answer)) => {
-                let left = self.lasts_until.saturating_duration_since(asked);
-                self.renew_at = Instant::now() + PAUSE_MAX.min(left / RENEWED_AFTER);
-            }
+            Ok(Err(_no_answer)) => self.renew_at = Instant::now() + PAUSE,
             Err(_elapsed) => self.end(),
         }
     }
@@ -220,7 +219,7 @@ impl Keeper {
                     }
                     return;
                 }
-                Err(_no_answer) => sleep(PAUSE_MAX).await,
+                Err(_no_answer) => sleep(PAUSE).await,
             }
         }
     }
