@@ -119,6 +119,7 @@ pub mod dialect;
 pub mod downstream;
 pub mod drain;
 pub mod entropy;
+pub mod error_causes;
 pub mod generation;
 pub mod guard;
 mod names;

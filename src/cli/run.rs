@@ -11,8 +11,9 @@ use super::{Exit, RunOptions, admin_listener::BoundAdmin, complain, report};
 use crate::{
     admin,
     config::{Config, Listen, Loaded, StoreKind},
-    core::records::owed::Owed,
+    core::{records::owed::Owed, time::StoreTime},
     entropy::random_u64,
+    error_causes::with_causes,
     generation::{Live, Serving},
     guard::Guard,
     names,
@@ -149,7 +150,7 @@ fn serve(
     runtime.block_on(async {
         let store = store::open(config).await?;
         let activity = admin_listener.as_ref().map(|_| Arc::<Activity>::default());
-        let live = live(config, &store, signer, activity.clone()).await?;
+        let live = live(config, &store, signer, activity.clone())?;
         let counting = tokio::spawn(store::census::count_records(Arc::clone(&store.store)));
         let holding = tokio::spawn(end_hold(Arc::clone(&store.store), store.hold));
         let store_for_reloads = Arc::clone(&store.store);
@@ -190,13 +191,14 @@ async fn end_hold(store: Arc<dyn Store>, hold: Duration) {
 }
 
 /// Builds the first generation: a configuration with its guard and its store.
-pub(super) async fn live(
+pub(super) fn live(
     config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
-    let held_until = opened.store.now().await?.plus(config.store.start_grace.max(opened.hold));
+    let grace = config.store.start_grace.max(opened.hold);
+    let held_until = opened.time.map_or_else(StoreTime::default, |time| time.plus(grace));
     // This runtime carries no requests, and lives as long as requests come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let (store, owner) = (Arc::clone(&opened.store), random_u64()?);
@@ -209,8 +211,7 @@ pub(super) async fn live(
 
 /// Reports what went wrong, with its causes.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
+    complain(format_args!("ifmatch: {}", with_causes(error)));
     exit.into()
 }
 

@@ -33,6 +33,7 @@ pub mod census;
 pub mod disk;
 pub mod encoding;
 mod followed;
+mod late;
 pub mod memory;
 mod open;
 mod recent;

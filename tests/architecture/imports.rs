@@ -18,6 +18,7 @@ const ROOMS: &[&str] = &[
     "core",
     "clock",
     "entropy",
+    "error_causes",
     "supervisor",
     "names",
     "dialect",

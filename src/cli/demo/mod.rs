@@ -55,7 +55,7 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
         let (_backend_runs, backend_stops) = watch::channel(false);
         tokio::spawn(backend::serve(backend, backend_stops));
         let config = Arc::new(config);
-        let live = run::live(&config, &store::open(&config).await?, None, None).await?;
+        let live = run::live(&config, &store::open(&config).await?, None, None)?;
         let stop = signals::watch()?;
         let serving = server::run(listeners, &config.server, Gateway::new(live), stop.subscribe());
         let walking = async {

@@ -122,6 +122,24 @@ async fn a_store_that_is_killed_comes_back_with_its_leases() {
     }
 }
 
+/// A process that starts before its store serves what needs none, and the store takes part as soon as it answers.
+#[tokio::test]
+async fn a_store_that_is_away_at_the_start_is_used_as_soon_as_it_answers() {
+    for mut engine in Engine::all().await {
+        engine.signal("KILL");
+        let (backend, proxy) = start(&engine).await;
+        let addr = proxy.addr();
+        assert_fails_closed(&backend, addr).await;
+        engine.restart().await;
+        assert_eq!(write_again(addr, None, "two").await.status, 204);
+        let tag = get(addr, DOC).await.etag();
+        assert_eq!(put_if_match(addr, DOC, &tag, "three").await.status, 204);
+        put_if_match(addr, DOC, &tag, "four").await.refused(412, "precondition-failed");
+        let grant = acquire(addr, DOC, "60").await;
+        assert_eq!(write_again(addr, Some(("Lease-Id", &grant.id)), "five").await.status, 204);
+    }
+}
+
 /// The backend has applied the write when the store is gone: its answer counts, and the mark ends as a doubt.
 /// Rule 12: after the exchange the client gets the answer of the upstream, without a tag.
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! The connections to PostgreSQL, and the attempts before it counts as unavailable.
 
 use std::{
+    error::Error,
+    io::{self, ErrorKind},
+    iter::successors,
     pin::pin,
     sync::{
         Arc,
@@ -38,6 +41,17 @@ const START_MAX: Duration = Duration::from_secs(30);
 
 /// The number of the lock that the processes take in turn while they make the tables: any number will do.
 const SCHEMA_LOCK: i64 = 0x69_66_6d_61_74_63_68;
+
+/// What a connection fails with while no server is there.
+const AWAY: [ErrorKind; 7] = [
+    ErrorKind::ConnectionRefused,
+    ErrorKind::ConnectionReset,
+    ErrorKind::HostUnreachable,
+    ErrorKind::NetworkUnreachable,
+    ErrorKind::NotFound,
+    ErrorKind::TimedOut,
+    ErrorKind::UnexpectedEof,
+];
 
 /// A client of one PostgreSQL. A connection carries out one statement after the other, so there is one for each batch of
 /// swaps that is under way. A statement takes the connection with fewer statements in flight.
@@ -81,9 +95,9 @@ impl PostgresClient {
     ) -> Result<(Self, String), OpenError> {
         let access = PostgresAccess::new(settings, limit)?;
         let texts = StatementTexts::of(&settings.schema);
-        let session = timeout(limit, access.open()).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        let session = timeout(limit, access.open()).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unfit)?;
         let kept = timeout(START_MAX.max(limit), set_up(&session.client, &texts, drawn));
-        let kept = kept.await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        let kept = kept.await.map_err(|_elapsed| OpenError::Silent)?.map_err(unfit)?;
         let client = Self {
             access,
             texts,
@@ -94,7 +108,7 @@ impl PostgresClient {
         };
         // The first writes would otherwise wait for the connections, behind those of other processes.
         let open = try_join_all(client.connections.iter().map(|slot| client.open(slot)));
-        timeout(START_MAX.max(limit), open).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        timeout(START_MAX.max(limit), open).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unfit)?;
         Ok((client, kept))
     }
 
@@ -180,4 +194,17 @@ impl Announces for PostgresClient {
             Some((key, (session, notifications)))
         })))
     }
+}
+
+/// Tells a server that is away or starts from one that cannot be used.
+fn unfit(error: Unfit) -> OpenError {
+    let causes = || successors(Some(&*error as &(dyn Error + 'static)), |&error| error.source());
+    let is_away = |cause: &(dyn Error + 'static)| {
+        let is_starting = cause
+            .downcast_ref::<tokio_postgres::Error>()
+            .is_some_and(|error| error.code() == Some(&SqlState::CANNOT_CONNECT_NOW) || error.is_closed());
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        is_starting || kind.is_some_and(|kind| AWAY.contains(&kind))
+    };
+    if causes().any(is_away) { OpenError::Silent } else { unusable(error) }
 }
