@@ -175,9 +175,10 @@ pub struct LeaseInTheWay {
 }
 
 impl LeaseInTheWay {
-    /// The lease in a record, if it is held.
+    /// The lease in a record, if it is held; else that of a tree around the resource.
     pub fn of(snapshot: &Snapshot) -> Option<Self> {
-        let lease = snapshot.lease().filter(|_| snapshot.lease_state().is_held())?;
+        let own = snapshot.lease().filter(|_| snapshot.lease_state().is_held());
+        let lease = own.or_else(|| snapshot.holding_leases().next())?;
         let holder = lease.holder.as_ref().map(|holder| holder.as_str().into());
         Some(Self { holder, remaining: lease.remaining(snapshot.now), note: lease.note.clone() })
     }
@@ -207,8 +208,8 @@ pub struct Cause {
     pub probe_status: Option<u16>,
     /// The lease.
     pub lease: Option<LeaseInTheWay>,
-    /// The path of the resource below the target that the lease is on, if it is not on the target.
-    pub leased_member: Option<Box<str>>,
+    /// The path of the resource that the lease is on, if it is not on the target but above or below it.
+    pub leased_elsewhere: Option<Box<str>>,
     /// Why an earlier read of the resource got no tag.
     pub untagged: Option<Untagged>,
     /// Whether the client may know the state of the resource.

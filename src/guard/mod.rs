@@ -39,6 +39,7 @@ mod read;
 mod received_client;
 pub(crate) mod refusals;
 mod request;
+mod request_trees;
 mod seen_documents;
 mod services;
 mod tag_member;
@@ -399,6 +400,8 @@ mod store_cost_tests;
 mod store_failure_tests;
 #[cfg(test)]
 mod transfer_tests;
+#[cfg(test)]
+mod tree_lease_tests;
 #[cfg(test)]
 mod tree_tests;
 #[cfg(test)]

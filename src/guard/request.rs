@@ -17,9 +17,12 @@ use crate::{
     config::{Route, Upstream},
     core::{
         http::{client_address::ClientAddress, credentials::signer, request_target::split_query},
-        lease::{LeaseId, TargetName, Usage, Usages},
+        lease::{LeaseId, TargetName, Usages},
         policy::{GuardRules, ProbeAuth},
-        records::record::{Snapshot, VariantName},
+        records::{
+            record::{Snapshot, VariantName},
+            tree_leases::Reach,
+        },
         resource::ResourceKey,
         shares::line_share::LineClient,
         tags::{
@@ -204,11 +207,6 @@ impl Request {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
     }
 
-    /// Whether the request may change a collection with all resources below it.
-    pub(crate) fn may_change_tree(&self) -> bool {
-        self.route().has_trees && (self.place.usages.contains(Usage::Delete) || self.destination().is_some())
-    }
-
     /// Whether the request changes another resource, and only reads its target: it is a COPY.
     pub(crate) fn only_reads_target(&self) -> bool {
         self.destination().is_some() && self.method.as_str() == "COPY"
@@ -233,7 +231,8 @@ impl Request {
     /// Whether the request has the id of a lease that is held or remembered.
     pub(crate) fn proves_lease(&self, snapshot: &Snapshot) -> bool {
         let principal = Some(self.sender.principal.holder());
-        self.sender.lease_id.is_some_and(|id| snapshot.leases().any(|lease| lease.is_proved_by(id, principal)))
+        let mut leases = snapshot.leases().chain(snapshot.held_around(Reach::Tree).map(|around| &around.lease));
+        self.sender.lease_id.is_some_and(|id| leases.any(|lease| lease.is_proved_by(id, principal)))
     }
 
     /// The sender, as one of those in a line. Cookies that may change at any time do not count.

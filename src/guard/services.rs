@@ -16,9 +16,11 @@ use crate::{
     body::{Bodies, Body, Client},
     core::{
         http::client_address::ClientAddress,
+        lease::{Acquire, Action},
         records::{
             record::{Revision, Snapshot},
             settled::shows_settled_state,
+            tree_leases::Reach,
         },
         refusal::{Code, Refusal},
         route::MembersFolder,
@@ -46,6 +48,36 @@ impl Guard {
         self.finish_expected_delete(client, request).await;
         let operated = Box::pin(self.leases.operate(client, request, rules, operation)).await;
         self.finish_delete_after(client, request, true, operated).await
+    }
+
+    /// Acquires the lease of a collection that reaches this far below it.
+    ///
+    /// # Errors
+    ///
+    /// The lease is denied, perhaps because of another one below it, or its route has no leases.
+    pub(crate) async fn acquire_tree(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        wanted: (Acquire, Reach),
+    ) -> Result<Operated, Halt> {
+        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
+        Box::pin(self.leases.acquire_tree(client, request, rules, wanted)).await
+    }
+
+    /// Carries out another operation on such a lease.
+    ///
+    /// # Errors
+    ///
+    /// The operation is denied, or its route has no leases.
+    pub(crate) async fn operate_tree(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        action: Action,
+    ) -> Result<Operated, Halt> {
+        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
+        Box::pin(self.leases.operate_tree(client, request, rules, action)).await
     }
 
     /// Asks the upstream what it has at the target of a request. `None` if it does not know the question.

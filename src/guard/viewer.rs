@@ -12,6 +12,7 @@ use crate::{
         lease::PrincipalName,
         policy::TagSource,
         records::record::{Revision, Snapshot},
+        resource::ResourceKey,
         tags::entity_tag::EntityTag,
     },
     routing::{
@@ -49,6 +50,16 @@ impl Viewer {
     /// The host that the client used.
     pub(crate) fn host(&self) -> &str {
         host(&self.received)
+    }
+
+    /// Whether collections can be leased with all below them.
+    pub(crate) fn has_trees(&self) -> bool {
+        self.request.has_trees()
+    }
+
+    /// The path by which the client knows the resource with this key.
+    pub(crate) fn path_of(&self, key: &ResourceKey) -> Option<String> {
+        self.request.path_of(key)
     }
 
     /// Returns the resource that a reference of the backend's names. `None`: no guarded resource, or the store does not

@@ -11,6 +11,7 @@ use crate::core::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
         pending_delete::PendingDelete,
         record::{Known, VariantName},
+        tree_leases::{Reach, TreeLease},
         trees::{TreeChange, TreeRoot, Trees},
     },
     tags::{
@@ -161,8 +162,13 @@ fn trees() -> impl Strategy<Value = Box<Trees>> {
     let keys = || "[a-z]:/[ -~]{0,12}".prop_map(Box::from);
     let root = (keys(), any::<bool>()).prop_map(|(key, is_read)| TreeRoot { key, is_read });
     let change = (keys(), stamps()).prop_map(|(root, at)| TreeChange { root, at });
-    (prop::collection::vec(root, 0..3), prop::collection::vec(change, 0..3), stamps())
-        .prop_map(|(roots, changes, changed_before)| Box::new(Trees { roots, changes, changed_before }))
+    let reach = prop::sample::select(vec![Reach::Membership, Reach::Tree]);
+    let lease = (keys(), any::<u64>(), reach);
+    let lease = lease.prop_map(|(root, fence, reach)| TreeLease { root, fence: Revision(fence), reach });
+    let lists = (prop::collection::vec(root, 0..3), prop::collection::vec(change, 0..3));
+    (lists, prop::collection::vec(lease, 0..3), stamps()).prop_map(|((roots, changes), leases, changed_before)| {
+        Box::new(Trees { roots, changes, changed_before, leases })
+    })
 }
 
 fn records() -> impl Strategy<Value = Record> {

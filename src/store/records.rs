@@ -21,6 +21,7 @@ use crate::{
     core::{
         records::{
             record::{Availability, Record, Revision, Snapshot},
+            tree_leases::{LeaseAround, lease_around, listed_around},
             trees::TreeRoot,
             under_trees::under_trees,
         },
@@ -123,10 +124,22 @@ impl Records {
     }
 
     async fn under_trees(&self, key: &ResourceKey, own: Snapshot) -> Result<Snapshot, StoreError> {
-        match self.trees_around(key) {
-            Some(around) => Ok(under_trees(own, key.as_str(), &self.read_alone(&around).await?)),
-            None => Ok(own),
+        let Some(around) = self.trees_around(key) else { return Ok(own) };
+        let trees = self.read_alone(&around).await?;
+        let leases_around = self.leases_around(key, &trees).await?;
+        Ok(Snapshot { leases_around, ..under_trees(own, key.as_str(), &trees) })
+    }
+
+    /// Returns the held leases of the collections around a resource that reach it, by the record of trees. Those of the
+    /// collections are read later, so that each tells whether the lease has ended.
+    pub async fn leases_around(&self, key: &ResourceKey, trees: &Snapshot) -> Result<Vec<LeaseAround>, StoreError> {
+        let mut leases = Vec::new();
+        for listed in listed_around(trees, key.as_str()) {
+            let root = ResourceKey::from_text(&listed.root);
+            let found = self.read_alone(&root).await?;
+            leases.extend(lease_around(listed, root, &found));
         }
+        Ok(leases)
     }
 
     async fn read_alone(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
@@ -149,7 +162,14 @@ impl Records {
         let own = recent.recall(key, own_time)?;
         let Some(around) = self.trees_around(key) else { return Some(own) };
         let trees = recent.recall(&around, own_time)?;
-        let (since, snapshot) = (own.since.min(trees.since), under_trees(own.snapshot, key.as_str(), &trees.snapshot));
+        let (mut since, mut leases_around) = (own.since.min(trees.since), Vec::new());
+        for listed in listed_around(&trees.snapshot, key.as_str()) {
+            let root = ResourceKey::from_text(&listed.root);
+            let found = recent.recall(&root, own_time)?;
+            since = since.min(found.since);
+            leases_around.extend(lease_around(listed, root, &found.snapshot));
+        }
+        let snapshot = Snapshot { leases_around, ..under_trees(own.snapshot, key.as_str(), &trees.snapshot) };
         Some(Sighting { snapshot, since })
     }
 

@@ -29,6 +29,7 @@ use super::{
     time::StoreTime,
 };
 
+mod begun;
 pub mod field_names;
 mod holder;
 mod id;
@@ -45,6 +46,7 @@ mod view;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use begun::{Begun, begun, without_lease};
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use keeper::{KeeperName, KeptLease, KeptLeaseState, LeaseLoss};

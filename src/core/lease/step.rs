@@ -17,7 +17,10 @@ use super::{
 };
 use crate::core::{
     policy::LeaseRules,
-    records::record::{Availability, Record, Revision, Snapshot, Stamp},
+    records::{
+        record::{Availability, Record, Revision, Snapshot, Stamp},
+        tree_leases::Reach,
+    },
     time::StoreTime,
 };
 
@@ -136,6 +139,7 @@ impl<'a> Current<'a> {
         let others = self.leases.only(|lease| lease.state(self.now).is_held() && own != Some(lease));
         self.must_be_shared_by(&others, &wanted, id)?;
         if is_new {
+            self.must_be_shared_around(wanted.mode)?;
             self.must_have_place(&others, wanted.mode)?;
             self.must_be_free()?;
         }
@@ -177,7 +181,11 @@ impl<'a> Current<'a> {
         let lease = self.leases.proved_by(id, principal).ok_or(Denied::IdMismatch)?;
         match lease.state(self.now) {
             LeaseState::Leased => {}
-            LeaseState::Expired => self.must_stay().and_then(|()| self.must_be_unwritten(lease))?,
+            LeaseState::Expired => {
+                self.must_stay()?;
+                self.must_be_shared_around(lease.mode)?;
+                self.must_be_unwritten(lease)?;
+            }
             LeaseState::Breaking => return Err(Denied::Breaking),
             LeaseState::Broken => return Err(Denied::Broken),
             LeaseState::Available => return Err(Denied::NotPresent),
@@ -258,10 +266,20 @@ impl<'a> Current<'a> {
     /// Fails if another client holds a lease beside which this one cannot be. An id belongs to one lease.
     fn must_be_shared_by(&self, others: &LeaseSet, wanted: &Acquire, id: LeaseId) -> Result<(), Denied> {
         let is_shared = |lease: &Lease| [lease.mode, wanted.mode] == [LeaseMode::Shared; 2] && lease.id != id;
-        let in_the_way = others.only(|lease| !is_shared(lease));
+        self.must_not_meet(&others.only(|lease| !is_shared(lease)))
+    }
+
+    /// Fails if another client holds the lease of a tree around the resource beside which this one cannot be.
+    fn must_be_shared_around(&self, mode: LeaseMode) -> Result<(), Denied> {
+        let around = self.snapshot.held_around(Reach::Tree).map(|around| &around.lease);
+        let is_shared = |lease: &&Lease| [lease.mode, mode] == [LeaseMode::Shared; 2];
+        self.must_not_meet(&around.filter(|lease| !is_shared(lease)).cloned().collect())
+    }
+
+    fn must_not_meet(&self, in_the_way: &LeaseSet) -> Result<(), Denied> {
         let Some(lease) = in_the_way.foremost(self.now) else { return Ok(()) };
         Err(Denied::Held {
-            remaining: self.remaining(&in_the_way),
+            remaining: self.remaining(in_the_way),
             holder: lease.holder.clone(),
             is_breaking: lease.state(self.now) == LeaseState::Breaking,
         })

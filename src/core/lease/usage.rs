@@ -1,9 +1,9 @@
 //! The decision whether a lease permits a read or a write (DESIGN, section 5).
 
-use super::{LeaseId, LeaseState, PrincipalName};
+use super::{LeaseId, LeaseMode, LeaseState, PrincipalName};
 use crate::core::{
     policy::{LeaseGuards, LeaseRules},
-    records::record::Snapshot,
+    records::{record::Snapshot, tree_leases::Reach},
 };
 
 /// The kind of use that a request makes of a resource, as far as leases are concerned.
@@ -89,6 +89,8 @@ impl LeaseGuards {
 pub enum Standing {
     /// The client holds the lease, and the write carries the fence.
     Holder,
+    /// The client holds the lease of a tree around the resource, and the write carries the fence.
+    HolderAround,
     /// The lease does not guard this use.
     Unguarded,
     /// The lease would guard this use, but no client holds it.
@@ -100,7 +102,12 @@ impl Standing {
     ///
     /// [`Mark::leaves_lease`]: crate::core::records::record::Mark::leaves_lease
     pub const fn leaves_lease(self) -> bool {
-        !matches!(self, Self::Free)
+        matches!(self, Self::Holder | Self::Unguarded)
+    }
+
+    /// Whether the client holds a lease that keeps others away from the resource.
+    pub const fn is_held(self) -> bool {
+        matches!(self, Self::Holder | Self::HolderAround)
     }
 }
 
@@ -139,19 +146,26 @@ pub fn judge_use(
     if snapshot.record.pending_delete.is_some() && !own.is_some_and(LeaseState::is_held) {
         return Err(UseDenied::DeletePending);
     }
-    let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usages.into()));
-    if presented.is_none() {
+    let usages = usages.into();
+    let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usages));
+    let around = snapshot.held_around(Reach::Tree).map(|around| &around.lease);
+    let is_kept = around.clone().any(|lease| lease.guards.covers_any(usages));
+    let Some(id) = presented else {
         return match (is_guarded, state.is_held()) {
+            _ if is_kept => Err(UseDenied::IdMissing),
             (false, _) => Ok(Standing::Unguarded),
             (true, true) => Err(UseDenied::IdMissing),
             (true, false) if rules.is_some_and(|rules| rules.required) => Err(UseDenied::LeaseRequired),
             (true, false) => Ok(Standing::Free),
         };
-    }
+    };
+    // One of all shared leases suffices, and an exclusive one has none beside it.
+    let mut around = around.filter(|_| snapshot.held_leases().all(|lease| lease.mode == LeaseMode::Shared));
     match own {
         Some(LeaseState::Leased | LeaseState::Breaking) => Ok(Standing::Holder),
         Some(LeaseState::Expired | LeaseState::Broken) => Err(UseDenied::Lost),
-        _ if state.is_held() => Err(UseDenied::IdMismatch),
+        _ if around.any(|lease| lease.is_proved_by(id, principal)) => Ok(Standing::HolderAround),
+        _ if is_kept || state.is_held() => Err(UseDenied::IdMismatch),
         _ => Err(UseDenied::NotPresent),
     }
 }

@@ -13,6 +13,7 @@ pub mod record;
 pub mod revision;
 pub mod settled;
 pub mod steps;
+pub mod tree_leases;
 pub mod trees;
 pub mod under_trees;
 pub mod upload_turn;

@@ -18,6 +18,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     first_attempt::FirstAttempt,
     pending_delete::PendingDelete,
+    tree_leases::LeaseAround,
     trees::{TreeInTheWay, Trees},
 };
 use crate::core::{
@@ -164,6 +165,8 @@ pub struct Snapshot {
     pub now: StoreTime,
     /// The write of a tree around the resource that is in the way of others.
     pub above: Option<TreeInTheWay>,
+    /// The leases of collections around the resource that reach it.
+    pub leases_around: Vec<LeaseAround>,
 }
 
 impl Record {
@@ -266,7 +269,7 @@ impl Record {
 impl Snapshot {
     /// Creates the snapshot of a record that was read, or written, at this time.
     pub fn new(revision: Revision, record: impl Into<Arc<Record>>, now: StoreTime) -> Self {
-        Self { revision, record: record.into(), now, above: None }
+        Self { revision, record: record.into(), now, above: None, leases_around: Vec::new() }
     }
 
     /// A copy of the record, to be changed, with its own revision written into it.
@@ -293,9 +296,12 @@ impl Snapshot {
         self.above.is_none() && self.record.has_no_pending_writes(self.now)
     }
 
-    /// Whether the record is still the same as in an earlier snapshot, and no tree around the resource has changed since.
+    /// Whether the record is still the same as in an earlier snapshot, and no tree around the resource has changed since, or
+    /// was leased or given up.
     pub fn is_that_of(&self, earlier: &Self) -> bool {
-        self.revision == earlier.revision && self.record.tree_change == earlier.record.tree_change
+        self.revision == earlier.revision
+            && self.record.tree_change == earlier.record.tree_change
+            && self.leases_around == earlier.leases_around
     }
 
     /// The leases that are held or remembered.

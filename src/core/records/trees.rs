@@ -4,6 +4,7 @@
 use super::{
     availability::Availability,
     revision::{Revision, Stamp},
+    tree_leases::TreeLease,
 };
 use crate::core::resource::ResourceKey;
 
@@ -41,6 +42,8 @@ pub struct Trees {
     pub changes: Vec<TreeChange>,
     /// The last one of all changes before, which count for all resources. Zero if there was none.
     pub changed_before: Stamp,
+    /// The leases of collections that reach what is below, and some that have ended.
+    pub leases: Vec<TreeLease>,
 }
 
 /// The write of a tree that is in the way of a resource.
@@ -67,7 +70,7 @@ pub fn is_below(key: &str, root: &str) -> bool {
 
 impl Default for Trees {
     fn default() -> Self {
-        Self { roots: Vec::new(), changes: Vec::new(), changed_before: Stamp::At(Revision(0)) }
+        Self { roots: Vec::new(), changes: Vec::new(), changed_before: Stamp::At(Revision(0)), leases: Vec::new() }
     }
 }
 
@@ -83,7 +86,8 @@ impl Trees {
     /// The bytes of the roots.
     pub fn bytes(&self) -> usize {
         let roots = self.roots.iter().map(|root| root.key.len());
-        roots.sum::<usize>() + self.changes_bytes()
+        let leased = self.leases.iter().map(|lease| lease.root.len());
+        roots.chain(leased).sum::<usize>() + self.changes_bytes()
     }
 
     /// Ends the write whose trees are in the record: those that it did not only read have changed at this moment.

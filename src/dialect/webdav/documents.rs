@@ -68,6 +68,18 @@ pub fn lock_answer(lock: &ShownLock) -> String {
     format!("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:prop xmlns:D=\"{NAMESPACE}\">{locks}</D:prop>\n")
 }
 
+/// Returns the document that tells why a collection is not locked: another lock on a resource below it (RFC 4918 section
+/// 9.10.9).
+pub fn not_locked(collection: &str, locked: &str) -> String {
+    let (collection, locked) = (escaped(collection), escaped(locked));
+    format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"{NAMESPACE}\"><D:response>\
+         <D:href>{locked}</D:href><D:status>HTTP/1.1 423 Locked</D:status><D:error><D:no-conflicting-lock>\
+         <D:href>{locked}</D:href></D:no-conflicting-lock></D:error></D:response><D:response><D:href>{collection}</D:href>\
+         <D:status>HTTP/1.1 424 Failed Dependency</D:status></D:response></D:multistatus>\n"
+    )
+}
+
 /// Returns the document of an error: the condition that is violated, perhaps with the resource whose lock is in the way,
 /// and the name and the detail of the refusal for whoever reads it.
 pub(super) fn error_of(condition: Option<(&str, Option<&str>)>, (code, detail): (&str, &str)) -> String {

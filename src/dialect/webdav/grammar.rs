@@ -80,7 +80,7 @@ impl Grammar for WebDav {
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {
         let path = String::from_utf8_lossy(request.target);
         let path = path.split('?').next().unwrap_or_default();
-        let path = refusal.cause.as_ref().and_then(|cause| cause.leased_member.as_deref()).unwrap_or(path);
+        let path = refusal.cause.as_ref().and_then(|cause| cause.leased_elsewhere.as_deref()).unwrap_or(path);
         let (status, condition) = error(request.method, refusal);
         let condition = condition.map(|condition| match condition {
             Violated::UnknownToken => ("lock-token-matches-request-uri", None),

@@ -11,6 +11,8 @@ pub struct LockNote {
     pub maker: PrincipalName,
     /// Whether the client asked for a lock of all below the resource.
     pub is_deep: bool,
+    /// Whether the resource is a collection.
+    pub is_of_collection: bool,
     /// The element of the owner.
     pub owner: Option<Box<str>>,
 }
@@ -24,16 +26,19 @@ impl LockNote {
     pub fn to_note(&self) -> Result<LeaseNote, TooLongNote> {
         let maker = u128::from_be_bytes(self.maker);
         let depth = if self.is_deep { "infinity" } else { "0" };
-        LeaseNote::new(&format!("{maker:032x} {depth} {}", self.owner.as_deref().unwrap_or_default()))
+        let slash = if self.is_of_collection { "/" } else { "" };
+        LeaseNote::new(&format!("{maker:032x} {depth}{slash} {}", self.owner.as_deref().unwrap_or_default()))
     }
 
     /// Reads the note of a lease; `None` if it is that of another service.
     pub fn of(note: &LeaseNote) -> Option<Self> {
         let mut parts = note.as_str().splitn(3, ' ');
         let maker = u128::from_str_radix(parts.next()?, 16).ok()?.to_be_bytes();
-        let is_deep = parts.next()? == "infinity";
+        let depth = parts.next()?;
+        let is_of_collection = depth.ends_with('/');
+        let is_deep = depth.trim_end_matches('/') == "infinity";
         let owner = parts.next().filter(|owner| !owner.is_empty()).map(Into::into);
-        Some(Self { maker, is_deep, owner })
+        Some(Self { maker, is_deep, is_of_collection, owner })
     }
 }
 
@@ -75,8 +80,8 @@ mod tests {
     #[test]
     fn a_note_is_read_as_it_was_written() {
         for note in [
-            LockNote { maker: [0; 16], is_deep: false, owner: None },
-            LockNote { maker: [0xab; 16], is_deep: true, owner: Some("<D0:owner> a b</D0:owner>".into()) },
+            LockNote { maker: [0; 16], is_deep: false, is_of_collection: true, owner: None },
+            LockNote { maker: [0xab; 16], is_deep: true, is_of_collection: false, owner: Some("<D0:owner> a b</D0:owner>".into()) },
         ] {
             let written = note.to_note().expect("short");
             assert_eq!(LockNote::of(&written), Some(note));
@@ -90,7 +95,7 @@ mod tests {
     #[test]
     fn only_the_maker_of_a_lock_sees_its_token() {
         let (maker, other) = ([1; 16], [2; 16]);
-        let note = LockNote { maker, is_deep: true, owner: Some("<o/>".into()) };
+        let note = LockNote { maker, is_deep: true, is_of_collection: false, owner: Some("<o/>".into()) };
         let mut resource = Resource::new();
         let Action::Acquire(mut wanted) = acquire(Some(id(7)), fixed(60)) else { unreachable!() };
         wanted.note = note.to_note().ok();

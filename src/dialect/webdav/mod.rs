@@ -20,7 +20,7 @@ mod question;
 mod response;
 
 pub use condition::{OpenList, Place, TagList, Truth, judge, narrowed};
-pub use documents::{ShownLock, active_locks, lock_answer, token_uri};
+pub use documents::{ShownLock, active_locks, lock_answer, not_locked, token_uri};
 pub use fields::{LockDepth, MalformedField, depth, lock_token, timeout};
 pub use grammar::{LockFields, WebDav};
 pub use if_field::{Group, If, IfList, IfPart, MalformedIf, State, StateToken};

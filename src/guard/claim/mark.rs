@@ -146,6 +146,8 @@ impl Marker {
         Ok(match attempt.make(next).await?.0 {
             Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
             Swapped::Done(marked) => {
+                // The write was judged by these.
+                let marked = Snapshot { leases_around: snapshot.leases_around.clone(), ..marked };
                 if let (true, None, Some(metrics)) = (had_doubt, marked.record.doubt, metrics::get()) {
                     metrics.doubt_resolved();
                 }

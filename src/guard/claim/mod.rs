@@ -31,6 +31,7 @@ use mark::Marker;
 use queue::Queues;
 use turn::PlaceInFront;
 
+pub(crate) mod below;
 mod beside_trees;
 pub(crate) mod held;
 pub(crate) mod mark;

@@ -22,7 +22,10 @@ use crate::{
     core::{
         cause::{LastChange, LeaseInTheWay, Reason, Untagged},
         policy::ProbeAuth,
-        records::record::{Revision, Snapshot, VariantName},
+        records::{
+            record::{Revision, Snapshot, VariantName},
+            tree_leases::Reach,
+        },
         refusal::{Code, Refusal},
         resource::KeyDigest,
         time::StoreTime,
@@ -159,6 +162,10 @@ impl Knowledge {
     pub(crate) fn explain_lease(&self, request: &Request, snapshot: &Snapshot, mut refusal: Refusal) -> Refusal {
         let cause = refusal.cause_mut();
         cause.lease = LeaseInTheWay::of(snapshot);
+        if !snapshot.lease_state().is_held() {
+            let around = snapshot.held_around(Reach::Tree).next();
+            cause.leased_elsewhere = around.and_then(|around| request.path_of(&around.root)).map(Into::into);
+        }
         cause.client_may_know = self.may_know(request, snapshot);
         refusal
     }

@@ -41,6 +41,7 @@ mod places;
 pub(crate) mod quota;
 pub(crate) mod step;
 pub(crate) mod streamed;
+mod tree_leases;
 pub(crate) mod untold;
 pub(crate) mod usage;
 

@@ -10,11 +10,13 @@ use crate::{
     core::{
         cause::Reason,
         lease::{
-            Acquire, Action, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, step, take_back,
+            Acquire, Action, Begun, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, begun, step,
+            take_back, without_lease,
         },
         policy::{LeaseRules, TagSource},
         records::{
             record::{Record, Snapshot},
+            tree_leases::Reach,
             waiting::served,
         },
         refusal::Refusal,
@@ -178,6 +180,11 @@ impl Leases {
         wait: Duration,
     ) -> Result<(), StoreError> {
         let (records, mut revision, mut wait) = (&self.knowledge.records, snapshot.revision, wait);
+        let around = snapshot.held_around(Reach::Tree).next().filter(|_| !snapshot.lease_state().is_held());
+        if let Some(around) = around {
+            let _ = timeout(wait, records.changed(&around.root, snapshot, around.seen)).await;
+            return Ok(());
+        }
         if wants_to_be_alone(action) && snapshot.lease().is_some_and(|lease| lease.mode == LeaseMode::Shared) {
             wait = wait.min(SIGN_RENEWAL);
             if !snapshot.is_exclusive_awaited(SIGN_LASTS.saturating_sub(SIGN_RENEWAL)) {
@@ -211,24 +218,31 @@ impl Leases {
         Ok((swapped, (!grant.is_known).then(|| UntoldGrant::new(made))))
     }
 
-    /// Takes a new lease back if a tree around its resource has changed since the step was judged, or is about to. Its client
-    /// steps again then.
+    /// Takes a lease back that was not held before, if a tree around its resource has changed since the step was judged, or
+    /// is about to, or was leased. So is one that was forgotten before the step took effect. Its client steps again then.
     async fn give_way_to_trees(
         &self,
         request: &Request,
         before: &Snapshot,
         (done, swapped): (Done, Swapped),
     ) -> Result<Swapped, Halt> {
-        let (Done::Acquired { id, is_new: true, .. }, Swapped::Done(granted)) = (done, &swapped) else {
-            return Ok(swapped);
+        let Swapped::Done(after) = &swapped else { return Ok(swapped) };
+        let Some(begun) = begun(before, after) else { return Ok(swapped) };
+        let shown = Snapshot { leases_around: before.leases_around.clone(), ..after.clone() };
+        let is_clear = match begun {
+            Begun::Anew(_) => self.claims.is_clear_of_trees(&request.key, &shown, None).await,
+            Begun::TooLate(_) => Ok(false),
         };
-        let is_clear = self.claims.is_clear_of_trees(&request.key, granted).await;
         if is_clear == Ok(true) {
             return Ok(swapped);
         }
-        let grant = LostGrant { id, is_known: false };
-        let taken =
-            self.knowledge.records.update(&request.key, None, |current| take_back(grant, before, current)).await;
+        let without = |current: &Snapshot| match (done, begun) {
+            (Done::Acquired { id, is_new: true, .. }, _) => {
+                take_back(LostGrant { id, is_known: false }, before, current)
+            }
+            (_, Begun::Anew(fence) | Begun::TooLate(fence)) => Some(without_lease(current, fence)),
+        };
+        let taken = self.knowledge.records.update(&request.key, None, without).await;
         is_clear
             .and(taken)
             .map(|taken| Swapped::Conflict(taken.snapshot))

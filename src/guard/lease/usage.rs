@@ -144,7 +144,7 @@ pub(crate) fn judge_read_by_lease(
         Err(_) => return Ok(None),
     };
     let standing = judge_by_lease(request, snapshot)?;
-    Ok((standing == Standing::Holder).then(|| snapshot.fence()))
+    Ok(standing.is_held().then(|| snapshot.fence_of_writes()))
 }
 
 impl Receipt {
@@ -236,7 +236,7 @@ pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
 /// Sends the fence of the holder to the upstream, which can then refuse a holder that was overtaken.
 pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Revision) -> pingora::Result<()> {
     match standing {
-        Standing::Holder => head.insert_header(FENCING_TOKEN.title, fence.0),
+        Standing::Holder | Standing::HolderAround => head.insert_header(FENCING_TOKEN.title, fence.0),
         Standing::Unguarded | Standing::Free => Ok(()),
     }
 }

@@ -93,8 +93,7 @@ impl Probes {
 
     /// Refuses a request that could remove resources below its target, where it may not. Nothing of it was sent.
     pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Halt> {
-        let may_be_removed = request.route().has_trees && request.rules().changes_trees();
-        if !may_be_removed && self.removes_members(request).await? { Err(members_too().into()) } else { Ok(()) }
+        if !request.has_trees() && self.removes_members(request).await? { Err(members_too().into()) } else { Ok(()) }
     }
 
     /// Whether a request would remove resources below its target.
@@ -246,8 +245,7 @@ fn as_trees(
     roots: &[(&Request, bool)],
     not_supported: impl Fn() -> Refusal,
 ) -> Result<Vec<TreeRoot>, Halt> {
-    let changes_trees = |request: &Request| request.route().has_trees && request.rules().changes_trees();
-    if !roots.iter().all(|(root, _)| changes_trees(root)) {
+    if !roots.iter().all(|(root, _)| root.has_trees()) {
         return Err(not_supported().into());
     }
     if let Some(destination) = request.destination() {

@@ -18,9 +18,14 @@ pub(super) async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<
     Some((head, body))
 }
 
-/// The answer to a question for the type of a resource. What is named `folder` is a collection.
+/// The answer to a question for the type of a resource. What is named `folder` is a collection, and what is named `absent`
+/// is none.
 pub(super) fn type_of(head: &str) -> String {
-    let is_folder = head.split(' ').nth(1).is_some_and(|target| target.ends_with("folder"));
+    let is_named = |name| head.split(' ').nth(1).is_some_and(|target| target.ends_with(name));
+    if is_named("absent") {
+        return "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
+    }
+    let is_folder = is_named("folder");
     let content = if is_folder { "<resourcetype><collection/></resourcetype>" } else { "<resourcetype/>" };
     format!("HTTP/1.1 207 Multi-Status\r\nContent-Length: {}\r\n\r\n{content}", content.len())
 }

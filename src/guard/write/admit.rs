@@ -156,7 +156,7 @@ impl Writes {
         snapshot: &Snapshot,
         (judged, standing): (Judged, Standing),
     ) -> Basis {
-        let (spelling, fence) = (self.knowledge.spelling(request, Some(snapshot)), snapshot.fence());
+        let (spelling, fence) = (self.knowledge.spelling(request, Some(snapshot)), snapshot.fence_of_writes());
         Basis { judged, spelling, standing, fence }
     }
 

@@ -43,7 +43,10 @@ impl Writes {
         }
         let judged = preconditions.await?;
         match by_lease {
-            Ok(standing) => Ok((judged, standing)),
+            Ok(standing) => {
+                self.judge_membership(request, snapshot).await?;
+                Ok((judged, standing))
+            }
             Err(denied) => Err(self.leases.refuse_by_lease(request, snapshot, denied).await),
         }
     }

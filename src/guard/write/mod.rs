@@ -34,6 +34,7 @@ mod exchange;
 pub(crate) mod idempotency;
 mod judge;
 mod members;
+mod membership;
 pub(crate) mod method_in_form;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;

@@ -112,16 +112,16 @@ impl Service<'_> {
     }
 }
 
-/// The tokens of the locks on a resource.
+/// The tokens of the locks on a resource, and of those of the collections around it.
 fn locks_of(snapshot: &Snapshot) -> Vec<LeaseId> {
-    snapshot.held_leases().map(|lease| lease.id).collect()
+    snapshot.holding_leases().map(|lease| lease.id).collect()
 }
 
 /// Lets a request write what is locked, if it submits the token of one of the locks. It then names that lease, and the
 /// guard refuses it if the lease has ended.
 fn submit(request: &mut Request, snapshot: &Snapshot, submitted: &[LeaseId]) {
     let principal = Some(request.sender.principal.holder());
-    let proves = |id: &&LeaseId| snapshot.held_leases().any(|lease| lease.is_proved_by(**id, principal));
+    let proves = |id: &&LeaseId| snapshot.holding_leases().any(|lease| lease.is_proved_by(**id, principal));
     if let Some(id) = submitted.iter().find(proves) {
         request.sender.lease_id = Some(*id);
         request.conditions.lease_suffices = true;

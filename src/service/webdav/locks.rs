@@ -3,23 +3,24 @@
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::{DavRequest, Service, content_of, creation, path_of};
+use super::{DavRequest, Service, content_of, creation, path_of, remove_lock_fields};
 use crate::{
     body::{Body, Client},
     core::{
         lease::{Acquire, Action, Done, LeaseId},
         policy::LeaseRules,
-        records::record::Snapshot,
+        records::{record::Snapshot, tree_leases::Reach, trees::is_below},
         refusal::{Code, Refusal},
+        resource::ResourceKey,
     },
     dialect::{
         LeaseOperation, Response,
         webdav::{
             LOCK_INFO_BYTES_MAX, LOCK_TOKEN, LockDepth, LockInfoFault, LockNote, ShownLock, StateToken, TIMEOUT,
-            WantedLock, lock_answer, timeout, token_uri,
+            WantedLock, lock_answer, not_locked, timeout, token_uri,
         },
     },
-    guard::{Answer, Halt, ReceivedClient, TypeSeen, Verb, fresh_id, incoming, refusals},
+    guard::{Answer, Halt, Operated, ReceivedClient, TypeSeen, Verb, fresh_id, incoming, refusals, rules_of},
     routing::door::Door,
 };
 
@@ -37,16 +38,19 @@ impl Service<'_> {
             return Err(Refusal::new(Code::MalformedLeaseHeader, "a lock has the depth 0 or infinity").into());
         }
         let seen = self.guard.type_of(&dav.request).await?;
-        let is_named_as_collection = dav.request.head.raw_path().split(|octet| *octet == b'?').next();
-        if seen == Some(TypeSeen::Collection)
-            || seen.is_none() && is_named_as_collection.is_some_and(|path| path.ends_with(b"/"))
-        {
-            return Err(no_collections().into());
-        }
+        let is_named_as_collection = path_of(&dav.received).ends_with('/');
+        let reach = match (seen, dav.fields.depth) {
+            (Some(TypeSeen::Collection), _) if !dav.request.has_trees() => return Err(no_collections().into()),
+            (Some(TypeSeen::Collection), Some(LockDepth::Zero)) => Some(Reach::Membership),
+            (Some(TypeSeen::Collection), _) => Some(Reach::Tree),
+            (None, _) if is_named_as_collection => return Err(no_collections().into()),
+            _ => None,
+        };
         self.judge_conditions(&mut dav).await?;
         let note = LockNote {
             maker: dav.request.sender.principal.holder(),
             is_deep: dav.fields.depth != Some(LockDepth::Zero),
+            is_of_collection: reach.is_some(),
             owner: info.owner,
         };
         let wanted = Acquire {
@@ -59,12 +63,21 @@ impl Service<'_> {
             keeper: None,
             takes_over: false,
         };
-        let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
-        let locked = self.guard.operate_lease(client, &dav.request, operation).await?;
+        let locked = match reach {
+            Some(reach) => self.guard.acquire_tree(client, &dav.request, (wanted, reach)).await,
+            None => {
+                let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
+                self.guard.operate_lease(client, &dav.request, operation).await
+            }
+        };
+        let locked = match locked {
+            Err(Halt::Refused(refusal)) if reach.is_some() => return told_below(&dav, refusal),
+            locked => locked?,
+        };
         let Some(Done::Acquired { id, .. }) = locked.done else { return Err(refusals::of_field().into()) };
         let mut status = StatusCode::OK;
         // A lock of nothing creates an empty resource. If that fails, nobody is told of the lock, and it is taken back.
-        if seen != Some(TypeSeen::Plain) && self.create(client, &dav, id).await? {
+        if !matches!(seen, Some(TypeSeen::Plain | TypeSeen::Collection)) && self.create(client, &dav, id).await? {
             status = StatusCode::CREATED;
         }
         let mut answer = told(&dav, (&locked.snapshot, id), status)?;
@@ -89,6 +102,7 @@ impl Service<'_> {
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         let mut request = self.guard.request(&mut client, &found, dav.rules, call)?;
         request.sender.lease_id = Some(id);
+        request.sender.lease_ids = dav.fields.submitted();
         match self.guard.serve(&mut client, &request, Verb::Write(None)).await {
             Ok(Answer::Relayed(relayed)) if relayed.head.status.is_success() => {
                 relayed.discard().await;
@@ -123,13 +137,59 @@ impl Service<'_> {
         };
         let headers = &dav.received.headers;
         let duration = headers.contains_key(TIMEOUT).then(|| timeout(headers, rules));
-        let operation = LeaseOperation::Step { action: Action::Renew { id, duration }, wait: None };
-        let renewed = self.guard.operate_lease(client, &dav.request, operation).await?;
+        let renewed = self.operate_lock(client, dav, (id, Action::Renew { id, duration })).await?;
         told(dav, (&renewed.snapshot, id), StatusCode::OK)
     }
 
+    /// Refreshes a lock or gives it up, from wherever in its scope the request comes. The request is then one of the root of
+    /// the lock.
+    async fn operate_lock(
+        &self,
+        client: &mut dyn Client,
+        dav: &mut DavRequest<'_>,
+        (id, action): (LeaseId, Action),
+    ) -> Result<Operated, Halt> {
+        let own = self.read(&dav.request.key).await?;
+        if let Some(around) = own.held_around(Reach::Tree).find(|around| around.lease.id == id) {
+            self.go_to_root(client, dav, &around.root).await?;
+            return self.guard.operate_tree(client, &dav.request, action).await;
+        }
+        let note = own.held_leases().find(|lease| lease.id == id).and_then(|lease| lease.note.as_ref());
+        if note.and_then(LockNote::of).is_some_and(|note| note.is_of_collection) {
+            return self.guard.operate_tree(client, &dav.request, action).await;
+        }
+        self.guard.operate_lease(client, &dav.request, LeaseOperation::Step { action, wait: None }).await
+    }
+
+    /// Lets a request go to the root of a lock around its target, which has judged its conditions.
+    async fn go_to_root(
+        &self,
+        client: &mut dyn Client,
+        dav: &mut DavRequest<'_>,
+        root: &ResourceKey,
+    ) -> Result<(), Halt> {
+        if !dav.request.conditions.is_empty() {
+            self.guard.judge_now(&dav.request).await?;
+        }
+        let path = dav.request.path_of(root).ok_or_else(refusals::of_field)?;
+        let mut head = dav.received.clone();
+        head.set_raw_path(path.as_bytes())?;
+        remove_lock_fields(&mut head);
+        let found = match self.guard.door(&head.method, &head, dav.guarded.client) {
+            Door::Guarded(found) if found.key == *root => found,
+            Door::Refuse { refusal, .. } => return Err(refusal.into()),
+            _ => return Err(refusals::of_field().into()),
+        };
+        let rules = rules_of(&found)?;
+        let call = rules.dialect.grammar().read(incoming(&head, &found), rules, false)?;
+        let mut client = ReceivedClient { client, head: head.clone(), has_content: false, body: Some(Body::empty()) };
+        dav.request = self.guard.request(&mut client, &found, rules, call)?;
+        dav.received = head;
+        Ok(())
+    }
+
     /// Gives a lock up.
-    pub(super) async fn unlock_file(&self, client: &mut dyn Client, dav: &DavRequest<'_>) -> Result<Answer, Halt> {
+    pub(super) async fn unlock_file(&self, client: &mut dyn Client, mut dav: DavRequest<'_>) -> Result<Answer, Halt> {
         let id = match dav.fields.token {
             Some(StateToken::Lock(id)) => id,
             Some(StateToken::Unknown) => {
@@ -141,10 +201,19 @@ impl Service<'_> {
                 return Err(Refusal::new(Code::MalformedLeaseHeader, detail).into());
             }
         };
-        let operation = LeaseOperation::Step { action: Action::Release { id }, wait: None };
-        self.guard.operate_lease(client, &dav.request, operation).await?;
+        self.operate_lock(client, &mut dav, (id, Action::Release { id })).await?;
         let fields = HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]);
         Ok(Answer::local(Response { status: StatusCode::NO_CONTENT, fields, body: None }))
+    }
+}
+
+/// The answer to a LOCK of a collection that was refused. A lock below it has an element of its own.
+fn told_below(dav: &DavRequest<'_>, refusal: Refusal) -> Result<Answer, Halt> {
+    let own = dav.request.path_of(&dav.request.key).unwrap_or_default();
+    let elsewhere = refusal.cause.as_ref().and_then(|cause| cause.leased_elsewhere.as_deref());
+    match elsewhere.filter(|path| is_below(path, &own)) {
+        Some(locked) => Ok(document(StatusCode::MULTI_STATUS, not_locked(&path_of(&dav.received), locked))),
+        None => Err(refusal.into()),
     }
 }
 
@@ -153,10 +222,14 @@ fn told(dav: &DavRequest<'_>, (snapshot, id): (&Snapshot, LeaseId), status: Stat
     let lease = snapshot.leases().find(|lease| lease.id == id).ok_or_else(unknown_token)?;
     // A client of a shared principal may refresh a lock that another has made.
     let shown = ShownLock { token: token_uri(id), ..ShownLock::of(lease, snapshot, [0; 16], &path_of(&dav.received)) };
+    Ok(document(status, lock_answer(&shown)))
+}
+
+fn document(status: StatusCode, body: String) -> Answer {
     let mut fields = HeaderMap::new();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml; charset=\"utf-8\""));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(Answer::local(Response { status, fields, body: Some(lock_answer(&shown)) }))
+    Answer::local(Response { status, fields, body: Some(body) })
 }
 
 fn of_lock_info(fault: LockInfoFault) -> Refusal {
@@ -183,6 +256,7 @@ fn no_locks() -> Refusal {
 }
 
 fn no_collections() -> Refusal {
-    let detail = "collections cannot be locked here, because such a lock would not hold: lock each file by itself";
+    let detail = "the collection cannot be locked here, because such a lock would not hold: lock each file by itself. With \
+                  collections = \"webdav\" on its route, and a backend that knows PROPFIND, it can be";
     Refusal::new(Code::NotSupported, detail)
 }

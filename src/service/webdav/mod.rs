@@ -2,11 +2,6 @@
 //!
 //! A lock is a lease of its resource. So it holds on every route that reaches the resource, whatever its dialect. What
 //! the protocol says of locks is judged here, and never arrives at the backend.
-//!
-//! # Design
-//!
-//! *Why can no collection be locked?* A lock of a collection keeps others from adding members and from removing them, and
-//! one of infinite depth covers all below. A lock that does not hold is worse than none.
 
 use std::sync::Arc;
 
@@ -55,19 +50,16 @@ impl Service<'_> {
         let (intent, received) = (call.intent, client.head().clone());
         let fields = LockFields::read(&guarded.methods.judged, &received.headers)?;
         let mut request = self.guard.request(client, guarded, rules, call)?;
-        // A backend that has locks of its own would judge them by another table.
-        for name in [IF, LOCK_TOKEN, TIMEOUT] {
-            request.head.remove_header(&name);
-            if let Some(destination) = request.destination_mut() {
-                destination.head.remove_header(&name);
-            }
+        remove_lock_fields(&mut request.head);
+        if let Some(destination) = request.destination_mut() {
+            remove_lock_fields(&mut destination.head);
         }
         let mut dav = DavRequest { guarded, received, rules, fields, request };
         match dav.request.method.as_str() {
             _ if intent == Intent::Preflight => {}
             "OPTIONS" => return self.tell_options(client, &dav).await,
             "LOCK" => return self.lock_file(client, dav).await,
-            "UNLOCK" => return self.unlock_file(client, &dav).await,
+            "UNLOCK" => return self.unlock_file(client, dav).await,
             "PROPFIND" => {
                 self.judge_conditions(&mut dav).await?;
                 return self.find_properties(client, dav).await;
@@ -103,6 +95,13 @@ impl Service<'_> {
         // Office opens documents for writing only where it stands.
         head.insert_header("MS-Author-Via", HeaderValue::from_static("DAV"))?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun: BodyPrefix::default(), rest: None })))
+    }
+}
+
+/// Removes what a request says of locks. A backend that has locks of its own would judge it by another table.
+fn remove_lock_fields(head: &mut RequestHeader) {
+    for name in [IF, LOCK_TOKEN, TIMEOUT] {
+        head.remove_header(&name);
     }
 }
 

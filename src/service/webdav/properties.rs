@@ -11,6 +11,7 @@ use crate::{
     body::{BoxFuture, Client},
     core::{
         http::request_target::same_origin_target,
+        records::tree_leases::{LeaseAround, Reach},
         refusal::{Code, Refusal},
         tags::entity_tag::EntityTag,
     },
@@ -160,13 +161,17 @@ impl Teller {
         let Some(target) = same_origin_target(href, self.viewer.host(), "/") else { return ResourceFacts::default() };
         let Some(viewed) = self.viewer.view(target.as_bytes()).await else { return ResourceFacts::default() };
         let (snapshot, reader) = (&viewed.snapshot, self.viewer.reader());
-        let locks = snapshot.held_leases().map(|lease| ShownLock::of(lease, snapshot, reader, href)).collect();
+        let own = snapshot.held_leases().map(|lease| ShownLock::of(lease, snapshot, reader, href));
+        let around = snapshot.held_around(Reach::Tree).filter_map(|LeaseAround { root, lease, .. }| {
+            Some(ShownLock::of(lease, snapshot, reader, &self.viewer.path_of(root)?))
+        });
+        let locks = own.chain(around).collect();
         // Some servers leave the quotes of a tag out here.
         let listed = response.etag().and_then(|tag| EntityTag::parse_unquoted(tag.trim().as_bytes()).ok());
         let etag = listed.and_then(|tag| self.viewer.issued(&viewed, &tag)).map(|tag| tag.to_header_value());
         ResourceFacts {
             locks,
-            can_be_locked: viewed.is_of_route && !target.ends_with('/'),
+            can_be_locked: viewed.is_of_route && (self.viewer.has_trees() || !target.ends_with('/')),
             etag: etag.as_ref().and_then(|tag| tag.to_str().ok()).map(str::to_owned),
         }
     }

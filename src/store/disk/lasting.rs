@@ -6,7 +6,10 @@ use super::frame::Entries;
 use crate::{
     core::{
         lease::Lease,
-        records::record::{Record, Revision},
+        records::{
+            record::{Record, Revision},
+            tree_leases::TreeLease,
+        },
         resource::ResourceKey,
         tags::{bare_tags::BareTags, told_dates::FirstDate},
         time::StoreTime,
@@ -14,8 +17,8 @@ use crate::{
     store::encoding,
 };
 
-/// The part of a record that must survive: its leases, the last fence, and the DELETE that waits for the holders. There
-/// is none if the record has neither leases nor such a DELETE.
+/// The part of a record that must survive: its leases, the last fence, the DELETE that waits for the holders, and the list
+/// of leases that reach what is below their collections. There is none if the record has nothing of these but a fence.
 #[derive(Clone, Copy)]
 pub(super) struct LastingPart<'a> {
     record: &'a Record,
@@ -38,7 +41,7 @@ impl<'a> LastingPart<'a> {
     /// Returns the lasting part of a record that was put in at this time, if there is one.
     pub(super) fn of(record: &'a Record, since: StoreTime) -> Option<Self> {
         let part = Self { record, since };
-        let lasts = record.pending_delete.is_some() || part.leases().next().is_some();
+        let lasts = record.pending_delete.is_some() || part.leases().next().is_some() || !part.listed().is_empty();
         lasts.then_some(part)
     }
 
@@ -55,20 +58,25 @@ impl<'a> LastingPart<'a> {
         self.record.leases.iter().filter(move |lease| self.keeps(lease))
     }
 
+    fn listed(self) -> &'a [TreeLease] {
+        self.record.trees.as_deref().map_or(&[], |trees| &trees.leases)
+    }
+
     /// Writes it as a record of its own, with its moments counted from `now`.
     pub(super) fn text(self, now: StoreTime) -> String {
-        let Record { pending_delete, fence, .. } = self.record;
+        let Record { pending_delete, fence, trees, .. } = self.record;
         let (leases, pending_delete) = (self.record.leases.only(|lease| self.keeps(lease)), pending_delete.clone());
         // The file says nothing of tags and dates: its reader takes none of an earlier process for the current state's.
         let nothing = Record { bare_tags: BareTags::None, first_date: FirstDate::NONE, ..Record::absent(Revision(0)) };
-        encoding::encode(&Record { leases, pending_delete, fence: *fence, ..nothing }, now)
+        let trees = trees.as_ref().and_then(|trees| trees.lasting());
+        encoding::encode(&Record { leases, pending_delete, fence: *fence, trees, ..nothing }, now)
     }
 }
 
 impl PartialEq for LastingPart<'_> {
     fn eq(&self, other: &Self) -> bool {
         let rest = |part: &Self| (part.record.fence, &part.record.pending_delete);
-        rest(self) == rest(other) && self.leases().eq(other.leases())
+        rest(self) == rest(other) && self.leases().eq(other.leases()) && self.listed() == other.listed()
     }
 }
 

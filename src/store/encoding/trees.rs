@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{read_stamp, stamp};
-use crate::core::records::trees::{TreeChange, TreeRoot, Trees};
+use crate::core::records::{
+    record::Revision,
+    tree_leases::{Reach, TreeLease},
+    trees::{TreeChange, TreeRoot, Trees},
+};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +17,8 @@ pub(super) struct WrittenTrees {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<WrittenChange>,
     changed_before: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    leases: Vec<WrittenTreeLease>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -29,6 +35,39 @@ struct WrittenChange {
     at: Option<u64>,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTreeLease {
+    root: String,
+    fence: u64,
+    reach: WrittenReach,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenReach {
+    Membership,
+    Tree,
+}
+
+impl WrittenTreeLease {
+    fn of(lease: &TreeLease) -> Self {
+        let reach = match lease.reach {
+            Reach::Membership => WrittenReach::Membership,
+            Reach::Tree => WrittenReach::Tree,
+        };
+        Self { root: lease.root.to_string(), fence: lease.fence.0, reach }
+    }
+
+    fn read(self) -> TreeLease {
+        let reach = match self.reach {
+            WrittenReach::Membership => Reach::Membership,
+            WrittenReach::Tree => Reach::Tree,
+        };
+        TreeLease { root: self.root.into(), fence: Revision(self.fence), reach }
+    }
+}
+
 impl WrittenTrees {
     pub(super) fn of(trees: &Trees) -> Self {
         let root = |root: &TreeRoot| WrittenRoot { key: root.key.to_string(), is_read: root.is_read };
@@ -37,6 +76,7 @@ impl WrittenTrees {
             roots: trees.roots.iter().map(root).collect(),
             changes: trees.changes.iter().map(change).collect(),
             changed_before: stamp(trees.changed_before),
+            leases: trees.leases.iter().map(WrittenTreeLease::of).collect(),
         }
     }
 
@@ -47,6 +87,7 @@ impl WrittenTrees {
             roots: self.roots.into_iter().map(root).collect(),
             changes: self.changes.into_iter().map(change).collect(),
             changed_before: read_stamp(self.changed_before),
+            leases: self.leases.into_iter().map(WrittenTreeLease::read).collect(),
         }
     }
 }

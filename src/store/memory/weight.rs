@@ -12,6 +12,7 @@ use crate::core::{
         first_attempt::{FirstAttempt, KeptAnswer},
         pending_delete::{Condition, PendingDelete},
         record::{Known, Mark, Record, Revision, WaitingSign},
+        tree_leases::TreeLease,
         trees::{TreeChange, TreeRoot, Trees},
     },
     resource::ResourceKey,
@@ -54,7 +55,8 @@ pub(in crate::store) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     };
     let trees = |trees: &Trees| {
         let (roots, changes) = (trees.roots.len(), trees.changes.len());
-        size_of::<Trees>() + roots * size_of::<TreeRoot>() + changes * size_of::<TreeChange>() + trees.bytes()
+        let lists = roots * size_of::<TreeRoot>() + changes * size_of::<TreeChange>();
+        size_of::<Trees>() + lists + trees.leases.len() * size_of::<TreeLease>() + trees.bytes()
     };
     let lists = [
         record.unclaimed.len() * size_of::<Mark>(),
@@ -110,6 +112,7 @@ mod tests {
         records::{
             first_attempt::SentWrite,
             record::{Doubt, Stamp, VariantName},
+            tree_leases::Reach,
         },
         tags::{bare_tags::Listed, entity_tag::EntityTag, validators::Validators},
     };
@@ -157,9 +160,10 @@ mod tests {
         let trees = Trees {
             roots: vec![TreeRoot { key: root(), is_read: false }],
             changes: vec![TreeChange { root: root(), at: Stamp::Itself }],
+            leases: vec![TreeLease { root: root(), fence: Revision(1), reach: Reach::Tree }],
             ..Trees::default()
         };
-        let trees_bytes = size_of::<Trees>() + size_of::<TreeRoot>() + size_of::<TreeChange>() + 8;
+        let trees_bytes = size_of::<Trees>() + size_of::<TreeRoot>() + size_of::<TreeChange>() + size_of::<TreeLease>() + 12;
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),

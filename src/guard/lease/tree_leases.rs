@@ -1,0 +1,186 @@
+//! The leases of collections that reach what is below them ([`tree_leases`](crate::core::records::tree_leases)).
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use pingora::ErrorType;
+use tokio::time::Instant;
+
+use super::{
+    Leases, Operated,
+    step::Stepped,
+    untold::{UntoldGrant, has_nobody_to_tell},
+};
+use crate::{
+    body::Client,
+    core::{
+        cause::Reason,
+        lease::{Acquire, Action, Denied, Done, Lease, LeaseId, LeaseMode},
+        policy::{LeaseAuth, LeaseRules},
+        records::{
+            record::Snapshot,
+            tree_leases::{Reach, TREE_LEASES_MAX, TreeLease, list, unlist},
+            trees::TreeRoot,
+        },
+        refusal::{Code, Refusal},
+        resource::ResourceKey,
+    },
+    guard::{Halt, refusals, request::Request},
+    store::{Records, StoreError},
+};
+
+/// How many collections are looked at together for leases that have ended.
+const AT_ONCE: usize = 16;
+
+impl Leases {
+    /// Acquires the lease of a collection that reaches this far below it. If the lease of a resource there is in the way, its
+    /// path is in the cause of the refusal.
+    pub(crate) async fn acquire_tree(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        rules: &LeaseRules,
+        (wanted, reach): (Acquire, Reach),
+    ) -> Result<Operated, Halt> {
+        let (rules, mode) = (of_trees(rules), wanted.mode);
+        let end = Instant::now() + request.rules().claim.max_wait;
+        let stepped = self.take_step(client, request, &rules, Action::Acquire(wanted), None).await?;
+        let Stepped { done, snapshot, waited, untold } = stepped;
+        let Done::Acquired { id, duration, .. } = done else { return Err(refusals::unknown_state().into()) };
+        let lease = TreeLease { root: request.key.as_str().into(), fence: snapshot.fence(), reach };
+        let reached = match self.list(&request.key, &lease).await {
+            Ok(()) => self.wait_for_reached(request, &lease, mode, end).await,
+            full => full,
+        };
+        if let Err(refused) = reached {
+            self.give_back(client, request, (id, untold)).await;
+            return Err(refused.into());
+        }
+        if has_nobody_to_tell(client, duration) {
+            return Err(Halt::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
+        }
+        Ok(Operated { done: Some(done), snapshot, waited, untold, validators: None })
+    }
+
+    /// Carries out another operation on such a lease.
+    pub(crate) async fn operate_tree(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        rules: &LeaseRules,
+        action: Action,
+    ) -> Result<Operated, Halt> {
+        if rules.auth == LeaseAuth::Probe {
+            // Few servers answer a GET of a collection.
+            self.probes.type_of(request).await?;
+        }
+        let stepped = self.take_step(client, request, &of_trees(rules), action, None).await?;
+        let Stepped { done, snapshot, waited, untold } = stepped;
+        if done == Done::Released {
+            self.unlist_ended_of(&request.key, &snapshot).await;
+        }
+        Ok(Operated { done: Some(done), snapshot, waited, untold, validators: None })
+    }
+
+    /// Puts a lease into the record of trees.
+    async fn list(&self, key: &ResourceKey, lease: &TreeLease) -> Result<(), Refusal> {
+        let (records, of_store) = (&self.knowledge.records, |error: StoreError| refusals::of_lease_store(&error));
+        let around = records.trees_around(key).ok_or_else(refusals::unknown_state)?;
+        let put = async || records.update(&around, None, |trees| list(trees, lease)).await.map_err(of_store);
+        if put().await?.is_changed {
+            return Ok(());
+        }
+        unlist_all_ended(records, &around).await.map_err(of_store)?;
+        if put().await?.is_changed { Ok(()) } else { Err(too_many()) }
+    }
+
+    /// Waits until no write is in progress that a new lease reaches. Fails if another client has a lease in its way.
+    async fn wait_for_reached(
+        &self,
+        request: &Request,
+        lease: &TreeLease,
+        mode: LeaseMode,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        let root = TreeRoot { key: lease.root.clone(), is_read: false };
+        let is_reached = |key: &ResourceKey| lease.reaches(key.as_str());
+        let judge = |key: &ResourceKey, snapshot: &Snapshot| {
+            let is_in_the_way = |other: &&Lease| [other.mode, mode] != [LeaseMode::Shared; 2];
+            match snapshot.held_leases().find(is_in_the_way).filter(|_| lease.reach == Reach::Tree) {
+                Some(other) => Err(in_the_way(request, key, (other, snapshot))),
+                None => Ok(()),
+            }
+        };
+        self.claims.wait_below(&[root], is_reached, judge, end).await
+    }
+
+    /// Gives a lease up of which its client is not told.
+    async fn give_back(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        (id, untold): (LeaseId, Option<UntoldGrant>),
+    ) {
+        let Some(rules) = &request.rules().lease else { return };
+        let released = self.take_step(client, request, &of_trees(rules), Action::Release { id }, None).await;
+        // Otherwise it is taken back when `untold` is dropped.
+        if let Ok(Stepped { snapshot, .. }) = released {
+            self.unlist_ended_of(&request.key, &snapshot).await;
+            if let Some(untold) = untold {
+                untold.told();
+            }
+        }
+    }
+
+    /// Removes the ended leases of a collection from the list. If that fails, they are removed later.
+    async fn unlist_ended_of(&self, key: &ResourceKey, snapshot: &Snapshot) {
+        let Some(around) = self.knowledge.records.trees_around(key) else { return };
+        let is_over =
+            |listed: &TreeLease| *listed.root == *key.as_str() && snapshot.held_lease(listed.fence).is_none();
+        let removed = self.knowledge.records.update(&around, None, |trees| unlist(trees, is_over)).await;
+        if let Err(error) = removed {
+            tracing::debug!(%error, "cannot remove an ended lease from the list of its upstream");
+        }
+    }
+}
+
+/// The rules by which such a lease is granted: nobody renews it after its end.
+fn of_trees(rules: &LeaseRules) -> LeaseRules {
+    LeaseRules { remember_time: Duration::ZERO, ..rules.clone() }
+}
+
+/// Removes all leases from the list that have ended.
+async fn unlist_all_ended(records: &Records, around: &ResourceKey) -> Result<(), StoreError> {
+    let trees = records.read(around).await?;
+    let listed: Vec<TreeLease> = trees.record.trees.iter().flat_map(|trees| &trees.leases).cloned().collect();
+    let mut ended = Vec::new();
+    for portion in listed.chunks(AT_ONCE) {
+        let roots: Vec<ResourceKey> = portion.iter().map(|listed| ResourceKey::from_text(&listed.root)).collect();
+        let found = join_all(roots.iter().map(|root| records.read(root))).await;
+        for (listed, found) in portion.iter().zip(found) {
+            if found?.held_lease(listed.fence).is_none() {
+                ended.push(listed);
+            }
+        }
+    }
+    records.update(around, None, |trees| unlist(trees, |listed| ended.contains(&listed))).await.map(drop)
+}
+
+/// The refusal of a lease that would reach a resource that another client has leased.
+fn in_the_way(request: &Request, key: &ResourceKey, (other, snapshot): (&Lease, &Snapshot)) -> Refusal {
+    let denied = Denied::Held {
+        remaining: other.remaining(snapshot.now),
+        holder: other.holder.clone(),
+        is_breaking: false,
+    };
+    let path = request.path_of(key).unwrap_or_default();
+    let mut refusal = request.grammar().lease_denied(denied).because(Reason::LeaseHeld);
+    refusal.detail = format!("{path}, which is below the collection, is leased: {}", refusal.detail).into();
+    refusal.cause_mut().leased_elsewhere = Some(path.into());
+    refusal
+}
+
+fn too_many() -> Refusal {
+    let detail = format!("clients hold {TREE_LEASES_MAX} locks of collections of this server, or long names of them: try again later");
+    Refusal::new(Code::StoreFull, detail).retry_after(refusals::RETRY_SOON)
+}
