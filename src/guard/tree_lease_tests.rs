@@ -269,7 +269,10 @@ async fn a_lock_below_keeps_a_collection_from_being_locked() {
                 let own = "<D:href>/doc/folder</D:href><D:status>HTTP/1.1 424 Failed Dependency</D:status>";
                 assert!(answer.body.contains(&below) && answer.body.contains(own), "{}", answer.body);
             }
-            assert_eq!((is_leased(&fixture).await, listed(&fixture).await), (status == 200, usize::from(status == 200)));
+            assert_eq!(
+                (is_leased(&fixture).await, listed(&fixture).await),
+                (status == 200, usize::from(status == 200))
+            );
         }
         let fixture = impatient().await;
         lease_elsewhere(&fixture, resource, LeaseMode::Exclusive).await;

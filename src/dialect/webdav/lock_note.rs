@@ -81,7 +81,12 @@ mod tests {
     fn a_note_is_read_as_it_was_written() {
         for note in [
             LockNote { maker: [0; 16], is_deep: false, is_of_collection: true, owner: None },
-            LockNote { maker: [0xab; 16], is_deep: true, is_of_collection: false, owner: Some("<D0:owner> a b</D0:owner>".into()) },
+            LockNote {
+                maker: [0xab; 16],
+                is_deep: true,
+                is_of_collection: false,
+                owner: Some("<D0:owner> a b</D0:owner>".into()),
+            },
         ] {
             let written = note.to_note().expect("short");
             assert_eq!(LockNote::of(&written), Some(note));

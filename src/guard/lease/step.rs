@@ -10,8 +10,8 @@ use crate::{
     core::{
         cause::Reason,
         lease::{
-            Acquire, Action, Begun, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, begun, step,
-            take_back, without_lease,
+            Acquire, Action, Begun, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, begun,
+            step, take_back, without_lease,
         },
         policy::{LeaseRules, TagSource},
         records::{

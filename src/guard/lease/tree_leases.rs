@@ -135,8 +135,7 @@ impl Leases {
     /// Removes the ended leases of a collection from the list. If that fails, they are removed later.
     async fn unlist_ended_of(&self, key: &ResourceKey, snapshot: &Snapshot) {
         let Some(around) = self.knowledge.records.trees_around(key) else { return };
-        let is_over =
-            |listed: &TreeLease| *listed.root == *key.as_str() && snapshot.held_lease(listed.fence).is_none();
+        let is_over = |listed: &TreeLease| *listed.root == *key.as_str() && snapshot.held_lease(listed.fence).is_none();
         let removed = self.knowledge.records.update(&around, None, |trees| unlist(trees, is_over)).await;
         if let Err(error) = removed {
             tracing::debug!(%error, "cannot remove an ended lease from the list of its upstream");
@@ -168,11 +167,8 @@ async fn unlist_all_ended(records: &Records, around: &ResourceKey) -> Result<(),
 
 /// The refusal of a lease that would reach a resource that another client has leased.
 fn in_the_way(request: &Request, key: &ResourceKey, (other, snapshot): (&Lease, &Snapshot)) -> Refusal {
-    let denied = Denied::Held {
-        remaining: other.remaining(snapshot.now),
-        holder: other.holder.clone(),
-        is_breaking: false,
-    };
+    let denied =
+        Denied::Held { remaining: other.remaining(snapshot.now), holder: other.holder.clone(), is_breaking: false };
     let path = request.path_of(key).unwrap_or_default();
     let mut refusal = request.grammar().lease_denied(denied).because(Reason::LeaseHeld);
     refusal.detail = format!("{path}, which is below the collection, is leased: {}", refusal.detail).into();
@@ -181,6 +177,8 @@ fn in_the_way(request: &Request, key: &ResourceKey, (other, snapshot): (&Lease, 
 }
 
 fn too_many() -> Refusal {
-    let detail = format!("clients hold {TREE_LEASES_MAX} locks of collections of this server, or long names of them: try again later");
+    let detail = format!(
+        "clients hold {TREE_LEASES_MAX} locks of collections of this server, or long names of them: try again later"
+    );
     Refusal::new(Code::StoreFull, detail).retry_after(refusals::RETRY_SOON)
 }

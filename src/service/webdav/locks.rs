@@ -63,12 +63,11 @@ impl Service<'_> {
             keeper: None,
             takes_over: false,
         };
-        let locked = match reach {
-            Some(reach) => self.guard.acquire_tree(client, &dav.request, (wanted, reach)).await,
-            None => {
-                let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
-                self.guard.operate_lease(client, &dav.request, operation).await
-            }
+        let locked = if let Some(reach) = reach {
+            self.guard.acquire_tree(client, &dav.request, (wanted, reach)).await
+        } else {
+            let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
+            self.guard.operate_lease(client, &dav.request, operation).await
         };
         let locked = match locked {
             Err(Halt::Refused(refusal)) if reach.is_some() => return told_below(&dav, refusal),

@@ -163,7 +163,8 @@ mod tests {
             leases: vec![TreeLease { root: root(), fence: Revision(1), reach: Reach::Tree }],
             ..Trees::default()
         };
-        let trees_bytes = size_of::<Trees>() + size_of::<TreeRoot>() + size_of::<TreeChange>() + size_of::<TreeLease>() + 12;
+        let trees_bytes =
+            size_of::<Trees>() + size_of::<TreeRoot>() + size_of::<TreeChange>() + size_of::<TreeLease>() + 12;
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),

@@ -1,6 +1,7 @@
 //! `WebDAV` clients in front of a server without locks.
 
 mod conditions;
+mod folder_locks;
 mod folders;
 mod litmus;
 mod locks;

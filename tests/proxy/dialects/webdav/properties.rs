@@ -61,12 +61,12 @@ async fn only_its_maker_sees_a_token() {
 }
 
 #[tokio::test]
-async fn a_folder_is_told_as_one_that_cannot_be_locked() {
+async fn a_folder_is_told_as_one_that_can_be_locked() {
     let share = Share::start().await;
     let addr = share.addr();
     assert_eq!(send(addr, "MKCOL", "/folder/", &[], "").await.status, 201);
     let told = send(addr, "PROPFIND", "/folder/", &[("Depth", "0")], question("<D:supportedlock/>")).await;
-    assert!(told.text().contains("<D:supportedlock xmlns:D=\"DAV:\"></D:supportedlock>"), "{}", told.text());
+    assert!(told.text().contains("<D:lockentry><D:lockscope><D:shared/>"), "{}", told.text());
     let all = send(addr, "PROPFIND", "/folder/", &[("Depth", "0")], "").await;
     assert!(all.text().contains("<D:lockdiscovery") && all.text().contains("resourcetype"), "{}", all.text());
     let names = "<?xml version=\"1.0\"?><D:propfind xmlns:D=\"DAV:\"><D:propname/></D:propfind>";
