@@ -13,8 +13,10 @@ use pingora::http::RequestHeader;
 
 use crate::{
     metadata,
+    options::LOCKS_HOST,
     process::Process,
     streams::{LeaseEvents, listen, outcome},
+    trees::is_of_lock,
     upstream::{named_body, text},
     world::{REQUEST, World},
 };
@@ -120,7 +122,8 @@ pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize,
 async fn answer(process: &Process, request: &Request) -> (Told, Option<LeaseEvents>) {
     let request = &request.sent();
     let mut head = RequestHeader::build(request.method.clone(), request.target.as_bytes(), None).unwrap();
-    head.insert_header("host", "x").unwrap();
+    let host = if is_of_lock(&request.method) { LOCKS_HOST } else { "x" };
+    head.insert_header("host", host).unwrap();
     for (name, value) in &request.fields {
         head.insert_header(*name, value.as_str()).unwrap();
     }
@@ -133,7 +136,7 @@ async fn answer(process: &Process, request: &Request) -> (Told, Option<LeaseEven
         &Head {
             method: &head.method,
             version: Version::HTTP_11,
-            host: "x",
+            host,
             target: head.raw_path(),
             headers: &head.headers,
             client: ClientAddress::Local,
@@ -183,7 +186,8 @@ async fn read(answer: Result<Answer, Refusal>) -> Told {
 
 fn told(status: u16, fields: &HeaderMap, body: String) -> Told {
     let number = |name| text(fields, name).map(|number| number.parse().unwrap());
-    let (tag, lease_id) = (text(fields, "etag"), text(fields, "lease-id"));
+    let of_lock = || Some(text(fields, "lock-token")?.trim_matches(['<', '>']).split_once(':')?.1.to_owned());
+    let (tag, lease_id) = (text(fields, "etag"), text(fields, "lease-id").or_else(of_lock));
     let modified = text(fields, "last-modified");
     let (serial, fence) = (number("x-serial"), number("fencing-token"));
     let metadata = text(fields, metadata::FIELD).map(|number| number.parse().unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::judge::Entry;
+use crate::{judge::Entry, trees::is_member};
 
 /// A lease that a client was granted.
 #[derive(Clone, Debug)]
@@ -32,19 +32,26 @@ impl Grant {
         !self.is_over && self.lasts.is_none_or(|lasts| at < self.since + lasts)
     }
 
+    /// Whether the lease is one of this resource, or of the collection that it is in.
+    pub fn reaches(&self, resource: &str) -> bool {
+        self.resource == resource || is_member(resource, &self.resource)
+    }
+
     pub fn is_of(&self, entry: &Entry) -> bool {
-        self.resource == entry.resource && entry.lease.as_ref().is_some_and(|id| self.ids.contains(id))
+        self.reaches(&entry.resource) && entry.lease.as_ref().is_some_and(|id| self.ids.contains(id))
     }
 
     /// Whether this lease keeps off a request that was made under one of the other leases.
     pub fn keeps_off(&self, entry: &Entry, grants: &[Self]) -> bool {
         let may_be_held = |own: &Self| own.ends_by.is_none_or(|end| entry.invoked_at < end);
         let shares = |own: &Self| own.is_shared && self.is_shared && own.is_of(entry) && may_be_held(own);
-        self.resource == entry.resource && !self.is_of(entry) && !grants.iter().any(shares)
+        self.reaches(&entry.resource) && !self.is_of(entry) && !grants.iter().any(shares)
     }
 
-    /// Whether the fence that came with a write of the holder is right. With shared leases it is that of the last grant.
+    /// Whether the fence that came with a write of the holder is right. With shared leases it is that of the last grant. The
+    /// answer to a LOCK tells none.
     pub fn has_sent(&self, fence: Option<u64>) -> bool {
-        fence.is_some_and(|fence| fence == self.fence || self.is_shared && fence > self.fence)
+        let is_later = self.is_shared || self.fence == 0;
+        fence.is_some_and(|fence| fence == self.fence || is_later && fence > self.fence)
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     metadata::Parts,
     operation::Operation,
     retries::{Keys, is_success},
+    trees::{is_member, is_shared_lock, lasts_of},
     turns::Turns,
     world::{Inner, Response, Sent},
 };
@@ -411,23 +412,26 @@ impl Ledger {
         match (entry.operation, &told.lease_id) {
             (Operation::Acquire, Some(id)) if told.status == 201 || told.status == 200 => {
                 known.leases.insert(entry.resource.clone(), id.clone());
-                let fence = told.fence.unwrap();
+                let fence = told.fence.unwrap_or_default();
                 // The client of a stream relies on its lease once it has heard what follows the grant.
                 let stream = entry.holds_by_stream().then(|| self.number_of(entry));
-                let lasts = field(&entry.request, "lease-duration").and_then(|seconds| seconds.parse().ok());
-                let same =
-                    self.grants.iter_mut().find(|grant| grant.fence == fence && grant.resource == entry.resource);
+                let lasts = lasts_of(&entry.request).and_then(|seconds| seconds.parse().ok());
+                let is_same = |grant: &&mut Grant| grant.fence == fence && (fence > 0 || grant.ids.contains(id));
+                let same = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource).find(is_same);
                 if let Some(grant) = same {
                     (grant.since, grant.stream) = (entry.invoked_at, stream);
                     grant.lasts = lasts.map(Duration::from_secs).filter(|_| stream.is_none());
                     grant.is_over |= stream.is_some();
                     return;
                 }
-                let is_shared = field(&entry.request, "lease-mode").is_some();
-                let earlier = self.grants.iter().filter(|grant| grant.resource == entry.resource);
+                let is_shared = field(&entry.request, "lease-mode").is_some() || is_shared_lock(&entry.request);
+                let is_around =
+                    |grant: &&Grant| grant.reaches(&entry.resource) || is_member(&grant.resource, &entry.resource);
+                let earlier = self.grants.iter().filter(is_around);
                 let is_held = lasts.is_none_or(|seconds| at < entry.invoked_at + Duration::from_secs(seconds));
                 // Two that share the lease may get their answers in either order, unless one asked after the other's answer.
-                let are_in_order = |grant: &Grant| grant.answered < entry.invoked;
+                let are_in_order =
+                    |grant: &Grant| grant.answered < entry.invoked && grant.resource == entry.resource && fence > 0;
                 let is_held = is_held && stream.is_none();
                 let is_beside = |grant: &Grant| is_held && grant.is_held(at) && !(grant.is_shared && is_shared);
                 let mut earlier = earlier.filter(|grant| is_beside(grant) || are_in_order(grant));

@@ -41,6 +41,9 @@ impl Source {
 /// The server that has no resources.
 pub const ELSEWHERE: &str = "127.0.0.1:10";
 
+/// The host by which collections are locked.
+pub const LOCKS_HOST: &str = "locks";
+
 /// The accesses that a lease keeps from other clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
@@ -242,6 +245,13 @@ impl Options {
         let whole = self.text();
         let (mut text, _) = whole.split_once("[[routes]]").map(|(head, rest)| (head.to_owned(), rest)).unwrap();
         self.route(&mut text, ("trees", "/{*rest}", "{path}"), "one", self.leased.0, "collections = \"webdav\"\n");
+        if self.leased.0 {
+            let _ = write!(
+                text,
+                "[[routes]]\nname = \"locks\"\nhost = \"{LOCKS_HOST}\"\npath = \"/{{*rest}}\"\nkey = \"{{path}}\"\nupstream = \"one\"\n\
+                 policy = \"pessimistic\"\ndialect = \"webdav\"\ncollections = \"webdav\"\n[routes.lease]\nauth = \"none\"\n"
+            );
+        }
         text
     }
 

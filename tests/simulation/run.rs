@@ -22,6 +22,7 @@ use crate::{
     process::{ALL, Cellar, Keeping, Process, Remembers, memory_directory},
     retries::Keys,
     schedule::{Event, Faults},
+    trees::{collection_of, is_root, of_lock},
     world::{Inner, Shared, World},
 };
 
@@ -371,7 +372,14 @@ impl Run {
 fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step: &Step) -> Entry {
     let resource = resource_of(&step.target);
     let known = &ledger.clients[client];
-    let mut request = step.operation.request(number, &step.target, known, known.leases.get(&resource), step.manner);
+    let around = || collection_of(&resource).and_then(|collection| known.leases.get(&collection));
+    let lease = known.leases.get(&resource).or_else(|| around().filter(|_| !step.operation.is_of_lease()));
+    let is_of_lock = is_root(&step.target) && step.operation.is_of_lease();
+    let mut request = if is_of_lock {
+        of_lock(step.operation, &step.target, lease, step.manner)
+    } else {
+        step.operation.request(number, &step.target, known, lease, step.manner)
+    };
     if ledger.has_metadata {
         request.fields.extend(metadata::fields(step.operation, number));
     }
@@ -380,7 +388,7 @@ fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step
         process,
         operation: step.operation,
         retry_of: None,
-        lease: field(&request, "lease-id"),
+        lease: if is_of_lock { lease.cloned() } else { field(&request, "lease-id") },
         base: known.seen.get(&step.target).cloned(),
         request,
         resource,

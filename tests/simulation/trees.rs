@@ -10,7 +10,10 @@ use tokio::time::Instant;
 
 use crate::{
     backend::{Backend, Change, Kind, Tags, resource_of, response},
+    client::Request,
     generate::{options, remembers},
+    grants::Grant,
+    judge::field,
     operation::{Manner, Operation},
     options::{Guards, Options, Source},
     process::Keeping,
@@ -37,7 +40,7 @@ pub fn other_root(target: &str) -> &'static str {
 
 /// Whether a resource is a member of the collection that this resource stands for.
 pub fn is_member(resource: &str, collection: &str) -> bool {
-    collection.ends_with(' ') && resource.starts_with(collection)
+    collection.ends_with(' ') && resource.starts_with(collection) && resource.len() > collection.len()
 }
 
 /// The answer to a question for the type of a target.
@@ -88,10 +91,12 @@ impl Inner {
         self.ledger.requests[number].arrived = true;
         self.ledger.requests[number].applied += 1;
         let entry = self.ledger.requests[number].clone();
+        let there = field(&entry.request, "destination-lease-id");
+        let is_named = |grant: &&Grant| [&entry.lease, &there].into_iter().flatten().any(|id| grant.ids.contains(id));
         let is_leased = |name: &&String| {
             let guards = self.ledger.guards_writes || self.ledger.guards_deletes;
-            let mut held = self.ledger.grants.iter().filter(|grant| grant.resource == **name && grant.is_held(now));
-            guards && held.any(|grant| grant.answered < entry.invoked)
+            let mut held = self.ledger.grants.iter().filter(|grant| grant.reaches(name) && grant.is_held(now));
+            guards && held.any(|grant| grant.answered < entry.invoked && !is_named(&grant))
         };
         let how = match changed.iter().find(is_leased) {
             _ if entry.applied > 1 => Some(format!("request {number} was applied twice")),
@@ -101,8 +106,53 @@ impl Inner {
         if let Some(how) = how {
             self.ledger.breaks(how);
         }
+        let source = resource_of(&sent.target);
+        // A lock ends with its collection.
+        let ended =
+            self.ledger.grants.iter_mut().filter(|grant| grant.resource == source && sent.method.as_str() != "COPY");
+        ended.for_each(|grant| grant.is_over = true);
         response(204)
     }
+}
+
+/// The request of an operation on the lock of a collection, which has this token.
+pub fn of_lock(operation: Operation, target: &str, id: Option<&String>, manner: Manner) -> Request {
+    let id = id.map_or("00000000-0000-4000-8000-000000000999", String::as_str);
+    let token = format!("<opaquelocktoken:{id}>");
+    let lasts = ("timeout", format!("Second-{}", manner.lasts.unwrap_or(30)));
+    let scope = if manner.shares { "shared" } else { "exclusive" };
+    let info = format!(
+        "<D:lockinfo xmlns:D=\"DAV:\"><D:lockscope><D:{scope}/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockinfo>"
+    );
+    let (method, field, body) = match operation {
+        Operation::Acquire => ("LOCK", lasts, Some(info)),
+        Operation::Renew => ("LOCK", ("if", format!("({token})")), None),
+        _ => ("UNLOCK", ("lock-token", token), None),
+    };
+    let fields = vec![("x-sent-by", "client".to_owned()), ("authorization", "usual".to_owned()), field];
+    let (method, target) = (method.parse().unwrap(), target.to_owned());
+    Request { method, target, fields, body, is_named_by_body: false, describes: false }
+}
+
+/// Whether a request is about the lock of a collection.
+pub fn is_of_lock(method: &Method) -> bool {
+    matches!(method.as_str(), "LOCK" | "UNLOCK")
+}
+
+/// Whether a request asks for a lock beside others.
+pub fn is_shared_lock(request: &Request) -> bool {
+    is_of_lock(&request.method) && request.body.as_ref().is_some_and(|body| body.contains("shared"))
+}
+
+/// The seconds for which a request asks for a lease.
+pub fn lasts_of(request: &Request) -> Option<String> {
+    let of_lock = field(request, "timeout").and_then(|time| Some(time.strip_prefix("Second-")?.to_owned()));
+    of_lock.or_else(|| field(request, "lease-duration"))
+}
+
+/// The collection that a resource is in, if it is one of a member.
+pub fn collection_of(resource: &str) -> Option<String> {
+    ROOTS.into_iter().map(resource_of).find(|collection| is_member(resource, collection) && resource != collection)
 }
 
 /// What clients do beside writing trees and using leases.
@@ -119,7 +169,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         _ => Keeping::Shared,
     };
     let drawn = options(random, keeping);
-    let has_leases = random.u32(..3) == 0;
+    let has_leases = random.bool();
     let source = [Source::Version, Source::Version, Source::Upstream, Source::Content][random.usize(..4)];
     let exclusive = source == Source::Version || random.bool();
     let options = Options {
@@ -144,7 +194,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     let clients = if is_duel { 2 } else { random.usize(2..4) };
     let mut steps = vec![Vec::new(); clients];
     if is_duel {
-        steps = duel(random);
+        steps = duel(random, has_leases);
     }
     for number in 0..if is_duel { 0 } else { random.usize(3..7) } {
         let client = if number < clients { number } else { random.usize(..clients) };
@@ -163,7 +213,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         }
     }
     if has_leases && random.bool() {
-        let target = targets[random.usize(..targets.len())];
+        let leased = [&targets[..], &ROOTS].concat();
+        let target = leased[random.usize(..leased.len())];
         prologue[random.usize(..clients)].push(Step { operation: Operation::Acquire, ..read(target) });
     }
     Setting {
@@ -177,23 +228,25 @@ pub fn setting(random: &mut Rng) -> Setting {
     }
 }
 
-/// Returns the steps of a client that moves a collection onto the other, and of one that writes a member of either.
-fn duel(random: &mut Rng) -> Vec<Vec<Step>> {
+/// Returns the steps of a client that moves a collection onto the other, or locks one, and of one that writes a member of
+/// either.
+fn duel(random: &mut Rng, has_leases: bool) -> Vec<Vec<Step>> {
     let step = |operation, target: &str| Step {
         operation,
         target: target.to_owned(),
         manner: Manner { is_conditional: true, ..Manner::default() },
     };
     let member = ["/tree/1", "/other/1"][random.usize(..2)];
-    let operation = OF_TREES[random.usize(..OF_TREES.len())];
-    let writes = [Operation::Put, Operation::Delete][random.usize(..2)];
+    let is_lock = has_leases && random.bool();
+    let operation = if is_lock { Operation::Acquire } else { OF_TREES[random.usize(..OF_TREES.len())] };
+    let writes = [Operation::Put, Operation::Delete, Operation::Acquire][random.usize(..if is_lock { 3 } else { 2 })];
     vec![vec![step(operation, ROOTS[random.usize(..2)])], vec![step(Operation::Read, member), step(writes, member)]]
 }
 
 fn step(random: &mut Rng, has_leases: bool) -> Step {
-    let of_lease = [Operation::Acquire, Operation::Release];
+    let of_lease = [Operation::Acquire, Operation::Acquire, Operation::Renew, Operation::Release];
     let (operation, is_of_tree) = match random.u32(..6) {
-        0 if has_leases => (of_lease[random.usize(..2)], false),
+        0 if has_leases => (of_lease[random.usize(..4)], random.bool()),
         0..3 => (OF_TREES[random.usize(..OF_TREES.len())], true),
         _ => (OPERATIONS[random.usize(..OPERATIONS.len())], false),
     };
@@ -202,6 +255,7 @@ fn step(random: &mut Rng, has_leases: bool) -> Step {
     let manner = Manner {
         is_conditional: random.bool(),
         lasts: random.bool().then(|| random.u64(15..60)),
+        shares: is_of_tree && random.u32(..4) == 0,
         goes_elsewhere: random.u32(..4) == 0,
         ..Manner::default()
     };
