@@ -21,7 +21,7 @@ use crate::{
         policy::{GuardRules, ProbeAuth},
         records::{
             record::{Snapshot, VariantName},
-            tree_leases::Reach,
+            tree_leases::LeaseReach,
         },
         resource::ResourceKey,
         shares::line_share::LineClient,
@@ -231,7 +231,7 @@ impl Request {
     /// Whether the request has the id of a lease that is held or remembered.
     pub(crate) fn proves_lease(&self, snapshot: &Snapshot) -> bool {
         let principal = Some(self.sender.principal.holder());
-        let mut leases = snapshot.leases().chain(snapshot.held_around(Reach::Tree).map(|around| &around.lease));
+        let mut leases = snapshot.leases().chain(snapshot.held_around(LeaseReach::Tree).map(|around| &around.lease));
         self.sender.lease_id.is_some_and(|id| leases.any(|lease| lease.is_proved_by(id, principal)))
     }
 

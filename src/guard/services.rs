@@ -20,7 +20,7 @@ use crate::{
         records::{
             record::{Revision, Snapshot},
             settled::shows_settled_state,
-            tree_leases::Reach,
+            tree_leases::LeaseReach,
         },
         refusal::{Code, Refusal},
         route::MembersFolder,
@@ -59,7 +59,7 @@ impl Guard {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        wanted: (Acquire, Reach),
+        wanted: (Acquire, LeaseReach),
     ) -> Result<Operated, Halt> {
         let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
         Box::pin(self.leases.acquire_tree(client, request, rules, wanted)).await

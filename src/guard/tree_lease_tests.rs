@@ -2,141 +2,24 @@
 
 use std::time::Duration;
 
-use http::Method;
-
-use super::testing::{Fault, Fixture, Response, When, dialect, until};
-use crate::{
-    core::{
-        lease::{
-            Acquire, Action, Command, LeaseMode, step,
-            testing::{TARGET, acquire, fixed, id, rules},
-        },
-        policy::{AbsentLease, Collections, GuardRules, LeaseRules, Require, TagSource},
-        records::{
-            record::{Availability, Mark, Revision},
-            steps::{Outcome, Settlement, add_unclaimed, claim, settle},
-            tree_leases::{Reach, TreeLease, list},
-        },
-        resource::ResourceKey,
-    },
-    testing::{guard, wait_at_most},
+use super::testing::{Fault, Fixture, When, until};
+use crate::core::{
+    lease::LeaseMode,
+    policy::{Collections, GuardRules},
+    records::{record::Revision, steps::Outcome, tree_leases::LeaseReach},
+};
+use locks::{
+    ABSENT, DEEP, FOLDER, INNER, MEMBER, OTHER, TOKEN, begin_elsewhere, end_elsewhere, impatient, is_busy, is_leased,
+    key, lease_elsewhere, list_elsewhere, listed, lock, lock_elsewhere, on, rules_waiting, token,
 };
 
-const FOLDER: &str = "backend:/doc/folder";
-const MEMBER: &str = "backend:/doc/folder/a";
-const ABSENT: &str = "backend:/doc/folder/absent";
-const INNER: &str = "backend:/doc/folder/inner-folder";
-const DEEP: &str = "backend:/doc/folder/inner-folder/a";
-const OTHER: &str = "backend:/doc/other";
-/// Submits the id of the client 1.
-const TOKEN: &str = "If: (<opaquelocktoken:01010101-0101-4101-8101-010101010101>) (Not <DAV:no-lock>)\r\n";
-
-fn rules_waiting(max_wait: Duration) -> GuardRules {
-    let webdav = dialect("webdav");
-    GuardRules {
-        dialect: webdav,
-        quirks: webdav.quirks(),
-        etag: TagSource::Version,
-        other_writers: false,
-        require: Require::Never,
-        collections: Collections::WebDav,
-        claim: wait_at_most(max_wait),
-        lease: Some(LeaseRules { absent: AbsentLease::Allow, ..rules() }),
-        ..guard()
-    }
-}
-
-async fn impatient() -> Fixture {
-    Fixture::with(rules_waiting(Duration::from_millis(50))).await
-}
-
-fn key(text: &str) -> ResourceKey {
-    ResourceKey::from_text(text)
-}
-
-fn trees() -> ResourceKey {
-    ResourceKey::of_collections("backend")
-}
-
-async fn on(fixture: &Fixture, resource: &str, method: &str, fields: &str) -> Response {
-    let path = resource.strip_prefix("backend:").expect("a key");
-    let body = match method {
-        "LOCK" => {
-            let scope = if fields.contains("shared") { "shared" } else { "exclusive" };
-            format!(
-                "<D:lockinfo xmlns:D=\"DAV:\"><D:lockscope><D:{scope}/></D:lockscope><D:locktype><D:write/></D:locktype>\
-                 </D:lockinfo>"
-            )
-        }
-        "PUT" | "POST" => "two".to_owned(),
-        _ => String::new(),
-    };
-    fixture.exchange(resource, path, method.parse().expect("a method"), fields, &body).await
-}
-
-async fn lock(fixture: &Fixture, fields: &str) -> Response {
-    on(fixture, FOLDER, "LOCK", fields).await
-}
-
-fn token(locked: &Response) -> &str {
-    assert!(matches!(locked.status, 200 | 201), "{}", locked.body);
-    locked.field("lock-token").expect("a token")
-}
-
-/// Grants a lease to the client 1, by another process.
-async fn lease_elsewhere(fixture: &Fixture, resource: &str, mode: LeaseMode) -> Revision {
-    let snapshot = fixture.store.look(&key(resource)).await;
-    let Action::Acquire(wanted) = acquire(Some(id(1)), fixed(60)) else { unreachable!() };
-    let command = Command { action: Action::Acquire(Acquire { mode, ..wanted }), principal: None, target: TARGET };
-    let (record, _) = step(&snapshot, command, &rules()).expect("nobody holds it");
-    fixture.store.put(&key(resource), record).await;
-    fixture.store.look(&key(resource)).await.fence()
-}
-
-/// Puts a lease into the list, by another process.
-async fn list_elsewhere(fixture: &Fixture, (root, fence): (&str, Revision), reach: Reach) {
-    let record = list(&fixture.store.look(&trees()).await, &TreeLease { root: root.into(), fence, reach });
-    fixture.store.put(&trees(), record.expect("there is room")).await;
-}
-
-async fn lock_elsewhere(fixture: &Fixture, root: &str, mode: LeaseMode, reach: Reach) {
-    let fence = lease_elsewhere(fixture, root, mode).await;
-    list_elsewhere(fixture, (root, fence), reach).await;
-}
-
-/// Marks a resource for a write of another process.
-async fn begin_elsewhere(fixture: &Fixture, resource: &str, is_claimed: bool) -> (Mark, Revision) {
-    let snapshot = fixture.store.look(&key(resource)).await;
-    let (deadline, late_write_window) = (snapshot.now.plus(Duration::from_secs(30)), Duration::from_secs(2));
-    let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window, leaves_lease: false };
-    let marked = if is_claimed { claim(&snapshot, mark) } else { add_unclaimed(&snapshot, mark) };
-    fixture.store.put(&key(resource), marked.expect("it is free")).await;
-    (mark, fixture.store.look(&key(resource)).await.revision)
-}
-
-async fn end_elsewhere(fixture: &Fixture, resource: &str, (mark, marked_at): (Mark, Revision), outcome: Outcome) {
-    let snapshot = fixture.store.look(&key(resource)).await;
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
-    fixture.store.put(&key(resource), settle(&snapshot, settlement).expect("the mark is there")).await;
-}
-
-async fn is_busy(fixture: &Fixture, resource: &str) -> bool {
-    matches!(fixture.store.look(&key(resource)).await.availability(), Availability::Busy { .. })
-}
-
-async fn is_leased(fixture: &Fixture) -> bool {
-    fixture.store.look(&key(FOLDER)).await.lease_state().is_held()
-}
-
-async fn listed(fixture: &Fixture) -> usize {
-    fixture.store.look(&trees()).await.record.trees.as_ref().map_or(0, |trees| trees.leases.len())
-}
+mod locks;
 
 /// Rule 10: who has no token writes nothing below a locked collection, whatever the request.
 #[tokio::test]
 async fn a_lock_keeps_others_from_all_below() {
     let fixture = impatient().await;
-    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Tree).await;
+    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Tree).await;
     for (resource, method) in [
         (MEMBER, "PUT"),
         (MEMBER, "DELETE"),
@@ -167,7 +50,7 @@ async fn a_lock_keeps_others_from_all_below() {
 async fn its_holder_writes_all_below() {
     for (resource, method) in [(MEMBER, "PUT"), (MEMBER, "DELETE"), (ABSENT, "PUT"), (DEEP, "PUT"), (INNER, "DELETE")] {
         let fixture = impatient().await;
-        lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Tree).await;
+        lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Tree).await;
         let fence = fixture.store.look(&key(FOLDER)).await.fence();
         let answer = on(&fixture, resource, method, TOKEN).await;
         assert_eq!((answer.status, fixture.writes()), (204, 1), "{method} {resource}: {}", answer.body);
@@ -206,7 +89,7 @@ async fn a_mark_that_comes_after_a_lock_gives_way() {
     for method in ["PUT", "POST"] {
         let fixture = Fixture::sharing(rules_waiting(Duration::from_millis(50))).await;
         assert_eq!(on(&fixture, MEMBER, "GET", "").await.status, 200, "the record is recalled from here on");
-        lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Tree).await;
+        lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Tree).await;
         let refused = on(&fixture, MEMBER, method, "").await;
         assert_eq!((refused.status, fixture.writes()), (423, 0), "{method}: {}", refused.body);
         assert!(!is_busy(&fixture, MEMBER).await, "{method}: its mark is gone");
@@ -218,7 +101,7 @@ async fn a_mark_that_comes_after_a_lock_gives_way() {
 async fn a_lock_below_that_comes_after_a_lock_gives_way() {
     let fixture = Fixture::sharing(rules_waiting(Duration::from_millis(50))).await;
     assert_eq!(on(&fixture, MEMBER, "GET", "").await.status, 200);
-    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Tree).await;
+    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Tree).await;
     let refused = on(&fixture, MEMBER, "LOCK", "").await;
     assert_eq!(refused.status, 423, "{}", refused.body);
     assert!(refused.body.contains("no-conflicting-lock><D:href>/doc/folder</D:href>"), "{}", refused.body);
@@ -283,7 +166,7 @@ async fn a_lock_below_keeps_a_collection_from_being_locked() {
 #[tokio::test]
 async fn a_lock_ends_with_its_time_and_by_its_holder() {
     let fixture = impatient().await;
-    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Tree).await;
+    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Tree).await;
     fixture.store.pass(60_000);
     assert_eq!(on(&fixture, MEMBER, "PUT", "").await.status, 204, "it has ended");
     let locked = lock(&fixture, "Timeout: Second-60\r\n").await;
@@ -333,7 +216,7 @@ async fn shared_locks_of_a_collection_stand_beside_each_other() {
 async fn a_lock_of_depth_0_guards_the_list_of_members() {
     for token in ["", TOKEN] {
         let fixture = impatient().await;
-        lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Membership).await;
+        lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Membership).await;
         let changes = if token.is_empty() { 423 } else { 204 };
         for (resource, method, status) in [
             (MEMBER, "PUT", 204),
@@ -360,7 +243,7 @@ async fn a_lock_of_depth_0_guards_the_list_of_members() {
 async fn a_member_is_not_removed_beside_a_lock_of_depth_0() {
     let fixture = Fixture::sharing(rules_waiting(Duration::from_millis(50))).await;
     assert_eq!(on(&fixture, MEMBER, "GET", "").await.status, 200, "the record is recalled from here on");
-    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Membership).await;
+    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Membership).await;
     let refused = on(&fixture, MEMBER, "DELETE", "").await;
     assert_eq!((refused.status, fixture.writes()), (423, 0), "{}", refused.body);
 }
@@ -390,7 +273,7 @@ async fn a_lock_that_was_not_told_leaves_nothing_behind() {
 async fn an_ended_lock_leaves_its_place() {
     let fixture = impatient().await;
     for number in 0..256 {
-        list_elsewhere(&fixture, (OTHER, Revision(1_000 + number)), Reach::Tree).await;
+        list_elsewhere(&fixture, (OTHER, Revision(1_000 + number)), LeaseReach::Tree).await;
     }
     assert_eq!(lock(&fixture, "").await.status, 200);
     assert_eq!(listed(&fixture).await, 1);
@@ -401,7 +284,7 @@ async fn an_ended_lock_leaves_its_place() {
 #[tokio::test]
 async fn a_write_below_fails_closed() {
     let fixture = impatient().await;
-    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, Reach::Tree).await;
+    lock_elsewhere(&fixture, FOLDER, LeaseMode::Exclusive, LeaseReach::Tree).await;
     for failing in 0..4 {
         fixture.store.fail(Fault::Unavailable, When::Once(failing));
         let refused = on(&fixture, MEMBER, "PUT", "").await;
@@ -417,5 +300,5 @@ async fn a_collection_is_not_locked_where_the_lock_would_not_hold() {
         let refused = lock(&fixture, &format!("Depth: {depth}\r\n")).await;
         assert_eq!(refused.status, 403, "{}", refused.body);
     }
-    assert_eq!(on(&fixture, MEMBER, Method::GET.as_str(), "").await.status, 200);
+    assert_eq!(on(&fixture, MEMBER, "GET", "").await.status, 200);
 }

@@ -11,7 +11,7 @@ use crate::core::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
         pending_delete::PendingDelete,
         record::{Known, VariantName},
-        tree_leases::{Reach, TreeLease},
+        tree_leases::{LeaseReach, TreeLease},
         trees::{TreeChange, TreeRoot, Trees},
     },
     tags::{
@@ -162,7 +162,7 @@ fn trees() -> impl Strategy<Value = Box<Trees>> {
     let keys = || "[a-z]:/[ -~]{0,12}".prop_map(Box::from);
     let root = (keys(), any::<bool>()).prop_map(|(key, is_read)| TreeRoot { key, is_read });
     let change = (keys(), stamps()).prop_map(|(root, at)| TreeChange { root, at });
-    let reach = prop::sample::select(vec![Reach::Membership, Reach::Tree]);
+    let reach = prop::sample::select(vec![LeaseReach::Membership, LeaseReach::Tree]);
     let lease = (keys(), any::<u64>(), reach);
     let lease = lease.prop_map(|(root, fence, reach)| TreeLease { root, fence: Revision(fence), reach });
     let lists = (prop::collection::vec(root, 0..3), prop::collection::vec(change, 0..3));

@@ -4,7 +4,7 @@ use crate::core::records::record::{Record, Revision, Snapshot, Stamp};
 
 /// A lease that a step has made held, by its fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum BegunLease {
     /// It was not held when the step was judged.
     Anew(Revision),
     /// It was held when the step was judged, and forgotten by the time that the step took effect. Others may have used the
@@ -13,12 +13,12 @@ pub enum Begun {
 }
 
 /// Returns the lease that a step has made held, by the record that it was judged by and by the one that it has made.
-pub fn begun(before: &Snapshot, after: &Snapshot) -> Option<Begun> {
+pub fn begun(before: &Snapshot, after: &Snapshot) -> Option<BegunLease> {
     after.held_leases().find_map(|lease| {
         let fence = lease.fence.resolve(after.revision);
-        let Some(earlier) = before.held_lease(fence) else { return Some(Begun::Anew(fence)) };
+        let Some(earlier) = before.held_lease(fence) else { return Some(BegunLease::Anew(fence)) };
         let is_forgotten = earlier.forgotten_from().is_some_and(|forgotten| forgotten <= after.now);
-        is_forgotten.then_some(Begun::TooLate(fence))
+        is_forgotten.then_some(BegunLease::TooLate(fence))
     })
 }
 
@@ -44,7 +44,7 @@ mod tests {
     }
 
     /// What a step begins that takes effect so many seconds after it was judged.
-    fn begun_by(resource: &mut Resource, action: Action, later: u64) -> Option<Begun> {
+    fn begun_by(resource: &mut Resource, action: Action, later: u64) -> Option<BegunLease> {
         let before = resource.snapshot.clone();
         resource.must(action);
         resource.pass_seconds(later);
@@ -55,7 +55,7 @@ mod tests {
     fn a_grant_and_a_renewal_after_the_end_begin_a_holding() {
         let mut resource = Resource::new();
         let granted = begun_by(&mut resource, acquire(Some(id(1)), fixed(60)), 0);
-        assert_eq!(granted, Some(Begun::Anew(resource.snapshot.fence())));
+        assert_eq!(granted, Some(BegunLease::Anew(resource.snapshot.fence())));
         assert_eq!(begun_by(&mut resource, renew(), 0), None, "it is held already");
         resource.pass_seconds(60);
         assert_eq!(begun_by(&mut resource, renew(), 0), granted, "it had ended");
@@ -69,10 +69,10 @@ mod tests {
             resource.rules.remember_time = Duration::from_secs(remember_time);
             resource.must(acquire(Some(id(1)), fixed(60)));
             resource.pass_seconds(50);
-            let expected = is_late.then(|| Begun::TooLate(resource.snapshot.fence()));
+            let expected = is_late.then(|| BegunLease::TooLate(resource.snapshot.fence()));
             let begun = begun_by(&mut resource, renew(), later);
             assert_eq!(begun, expected, "{remember_time} {later}");
-            if let Some(Begun::TooLate(fence)) = begun {
+            if let Some(BegunLease::TooLate(fence)) = begun {
                 assert!(without_lease(&resource.snapshot, fence).leases.is_empty());
             }
         }

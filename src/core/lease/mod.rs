@@ -46,7 +46,7 @@ mod view;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use begun::{Begun, begun, without_lease};
+pub use begun::{BegunLease, begun, without_lease};
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use keeper::{KeeperName, KeptLease, KeptLeaseState, LeaseLoss};

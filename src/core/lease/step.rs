@@ -19,7 +19,7 @@ use crate::core::{
     policy::LeaseRules,
     records::{
         record::{Availability, Record, Revision, Snapshot, Stamp},
-        tree_leases::Reach,
+        tree_leases::LeaseReach,
     },
     time::StoreTime,
 };
@@ -271,7 +271,7 @@ impl<'a> Current<'a> {
 
     /// Fails if another client holds the lease of a tree around the resource beside which this one cannot be.
     fn must_be_shared_around(&self, mode: LeaseMode) -> Result<(), Denied> {
-        let around = self.snapshot.held_around(Reach::Tree).map(|around| &around.lease);
+        let around = self.snapshot.held_around(LeaseReach::Tree).map(|around| &around.lease);
         let is_shared = |lease: &&Lease| [lease.mode, mode] == [LeaseMode::Shared; 2];
         self.must_not_meet(&around.filter(|lease| !is_shared(lease)).cloned().collect())
     }

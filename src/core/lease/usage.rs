@@ -3,7 +3,7 @@
 use super::{LeaseId, LeaseMode, LeaseState, PrincipalName};
 use crate::core::{
     policy::{LeaseGuards, LeaseRules},
-    records::{record::Snapshot, tree_leases::Reach},
+    records::{record::Snapshot, tree_leases::LeaseReach},
 };
 
 /// The kind of use that a request makes of a resource, as far as leases are concerned.
@@ -148,7 +148,7 @@ pub fn judge_use(
     }
     let usages = usages.into();
     let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usages));
-    let around = snapshot.held_around(Reach::Tree).map(|around| &around.lease);
+    let around = snapshot.held_around(LeaseReach::Tree).map(|around| &around.lease);
     let is_kept = around.clone().any(|lease| lease.guards.covers_any(usages));
     let Some(id) = presented else {
         return match (is_guarded, state.is_held()) {

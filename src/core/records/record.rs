@@ -18,8 +18,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     first_attempt::FirstAttempt,
     pending_delete::PendingDelete,
-    tree_leases::LeaseAround,
-    trees::{TreeInTheWay, Trees},
+    trees::{LeaseAround, TreeInTheWay, Trees},
 };
 use crate::core::{
     lease::{Lease, LeaseSet, LeaseState},

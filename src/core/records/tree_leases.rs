@@ -20,49 +20,18 @@ use super::{
 };
 use crate::core::{lease::Lease, resource::ResourceKey};
 
+pub use super::trees::{LeaseAround, LeaseReach, TreeLease};
+
 /// The maximum number of leases in the list. Each resource that is read is compared with each of them.
 pub const TREE_LEASES_MAX: usize = 256;
 
 /// The maximum length of their roots together: every read of a shared store fetches them.
 pub const TREE_LEASES_BYTES_MAX: usize = 32 * 1024;
 
-/// How far the lease of a collection reaches below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reach {
-    /// To its list of members: no other client adds one, or removes one.
-    Membership,
-    /// To all resources below it, as if each of them were leased.
-    Tree,
-}
-
-/// A lease in the list.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TreeLease {
-    /// The key of the collection.
-    pub root: Box<str>,
-    /// The fence of the lease.
-    pub fence: Revision,
-    /// How far it reaches.
-    pub reach: Reach,
-}
-
-/// A lease of a collection around a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseAround {
-    /// The collection.
-    pub root: ResourceKey,
-    /// The lease. Its fence is resolved.
-    pub lease: Lease,
-    /// How far it reaches.
-    pub reach: Reach,
-    /// The revision of the record of the collection.
-    pub seen: Revision,
-}
-
 impl TreeLease {
     /// Whether the lease reaches this resource.
     pub fn reaches(&self, key: &str) -> bool {
-        is_below(key, &self.root) && (self.reach == Reach::Tree || is_member(key, &self.root))
+        is_below(key, &self.root) && (self.reach == LeaseReach::Tree || is_member(key, &self.root))
     }
 }
 
@@ -113,14 +82,14 @@ impl Trees {
 
 impl Snapshot {
     /// The leases of collections around the resource that clients hold, and that reach it this far.
-    pub fn held_around(&self, reach: Reach) -> impl Iterator<Item = &LeaseAround> + Clone {
+    pub fn held_around(&self, reach: LeaseReach) -> impl Iterator<Item = &LeaseAround> + Clone {
         let is_held = move |around: &&LeaseAround| around.lease.state(self.now).is_held();
         self.leases_around.iter().filter(move |around| around.reach == reach).filter(is_held)
     }
 
     /// The leases by which a client may hold the resource: its own, and those of all trees around it.
     pub fn holding_leases(&self) -> impl Iterator<Item = &Lease> {
-        self.held_leases().chain(self.held_around(Reach::Tree).map(|around| &around.lease))
+        self.held_leases().chain(self.held_around(LeaseReach::Tree).map(|around| &around.lease))
     }
 
     /// Whether this record shows each lease around the resource that is held in a later look at it.
@@ -134,7 +103,7 @@ impl Snapshot {
 
     /// The number for a backend that checks fences: it grows with each grant of a lease by which a client holds the resource.
     pub fn fence_of_writes(&self) -> Revision {
-        let around = self.held_around(Reach::Tree).map(|around| around.lease.fence.resolve(around.seen));
+        let around = self.held_around(LeaseReach::Tree).map(|around| around.lease.fence.resolve(around.seen));
         around.fold(self.fence(), Revision::max)
     }
 }

@@ -15,7 +15,7 @@ use crate::core::{
 const ROOT: &str = "u:/a";
 const MEMBER: &str = "u:/a/b";
 
-fn listed(root: &str, fence: u64, reach: Reach) -> TreeLease {
+fn listed(root: &str, fence: u64, reach: LeaseReach) -> TreeLease {
     TreeLease { root: root.into(), fence: Revision(fence), reach }
 }
 
@@ -29,13 +29,13 @@ fn trees(leases: &[TreeLease]) -> Snapshot {
 }
 
 /// The lease that a collection is seen to have, held or not.
-fn around(root: &Resource, reach: Reach) -> Vec<LeaseAround> {
+fn around(root: &Resource, reach: LeaseReach) -> Vec<LeaseAround> {
     let fence = root.snapshot.fence().0;
     lease_around(&listed(ROOT, fence, reach), ResourceKey::from_text(ROOT), &root.snapshot).into_iter().collect()
 }
 
 /// A member of a collection with a lease of this mode by the client 1.
-fn member_of(mode: LeaseMode, reach: Reach) -> Resource {
+fn member_of(mode: LeaseMode, reach: LeaseReach) -> Resource {
     let mut root = Resource::new();
     root.must(if mode == LeaseMode::Shared { share(id(1), fixed(60)) } else { acquire(Some(id(1)), fixed(60)) });
     let mut member = Resource::new();
@@ -60,9 +60,9 @@ fn a_lease_reaches_what_is_below_its_collection() {
         ("u:/", "u:/a", true, true),
         ("u:/", "u:/a/b", false, true),
     ] {
-        let reaches = [Reach::Membership, Reach::Tree].map(|reach| listed(root, 1, reach).reaches(key));
+        let reaches = [LeaseReach::Membership, LeaseReach::Tree].map(|reach| listed(root, 1, reach).reaches(key));
         assert_eq!(reaches, [membership, tree], "{root} {key}");
-        let record = trees(&[listed(root, 1, Reach::Membership), listed(root, 2, Reach::Tree)]);
+        let record = trees(&[listed(root, 1, LeaseReach::Membership), listed(root, 2, LeaseReach::Tree)]);
         let shown: Vec<u64> = listed_around(&record, key).map(|listed| listed.fence.0).collect();
         let expected = [(1, membership), (2, tree)].into_iter().filter(|(_, reaches)| *reaches);
         assert_eq!(shown, expected.map(|(fence, _)| fence).collect::<Vec<_>>(), "{root} {key}");
@@ -71,15 +71,19 @@ fn a_lease_reaches_what_is_below_its_collection() {
 
 #[test]
 fn the_list_has_room_for_so_many_leases() {
-    let many: Vec<_> = (0..TREE_LEASES_MAX as u64).map(|fence| listed(ROOT, fence, Reach::Tree)).collect();
+    let many: Vec<_> = (0..TREE_LEASES_MAX as u64).map(|fence| listed(ROOT, fence, LeaseReach::Tree)).collect();
     let mut full = trees(&many);
-    assert_eq!(list(&full, &listed(ROOT, 1_000, Reach::Tree)), None, "it is full");
+    assert_eq!(list(&full, &listed(ROOT, 1_000, LeaseReach::Tree)), None, "it is full");
     full.record = unlist(&full, |listed| listed.fence == Revision(7)).expect("one leaves").into();
     assert_eq!(unlist(&full, |listed| listed.fence == Revision(7)), None, "it has left");
-    assert!(list(&full, &listed(ROOT, 1_000, Reach::Tree)).is_some());
-    assert_eq!(list(&full, &listed(ROOT, 8, Reach::Tree)), None, "it is there");
+    assert!(list(&full, &listed(ROOT, 1_000, LeaseReach::Tree)).is_some());
+    assert_eq!(list(&full, &listed(ROOT, 8, LeaseReach::Tree)), None, "it is there");
     let long = "u:/".to_owned() + &"a".repeat(TREE_LEASES_BYTES_MAX - 3);
-    assert_eq!(list(&trees(&[listed(&long, 1, Reach::Tree)]), &listed("u:/b", 2, Reach::Tree)), None, "they are long");
+    assert_eq!(
+        list(&trees(&[listed(&long, 1, LeaseReach::Tree)]), &listed("u:/b", 2, LeaseReach::Tree)),
+        None,
+        "they are long"
+    );
     assert_eq!(unlist(&trees(&[]), |_listed| true), None);
 }
 
@@ -87,7 +91,7 @@ fn the_list_has_room_for_so_many_leases() {
 #[test]
 fn the_lease_of_a_tree_keeps_others_from_its_members() {
     for mode in [LeaseMode::Exclusive, LeaseMode::Shared] {
-        let member = member_of(mode, Reach::Tree);
+        let member = member_of(mode, LeaseReach::Tree);
         for changing in [Usage::Write, Usage::Delete] {
             assert_eq!(usage(&member, changing, None), Err(UseDenied::IdMissing), "{mode:?}");
             assert_eq!(usage(&member, changing, Some(2)), Err(UseDenied::IdMismatch), "{mode:?}");
@@ -95,13 +99,13 @@ fn the_lease_of_a_tree_keeps_others_from_its_members() {
         }
         assert_eq!(usage(&member, Usage::Read, None), Ok(Standing::Unguarded), "{mode:?}");
     }
-    let member = member_of(LeaseMode::Exclusive, Reach::Membership);
+    let member = member_of(LeaseMode::Exclusive, LeaseReach::Membership);
     assert_eq!(usage(&member, Usage::Write, None), Ok(Standing::Free), "the members themselves are free");
 }
 
 #[test]
 fn a_lease_around_that_has_ended_binds_nobody() {
-    let mut member = member_of(LeaseMode::Exclusive, Reach::Tree);
+    let mut member = member_of(LeaseMode::Exclusive, LeaseReach::Tree);
     member.pass_seconds(60);
     assert_eq!(usage(&member, Usage::Write, None), Ok(Standing::Free));
     member.must(acquire(Some(id(2)), fixed(60)));
@@ -110,7 +114,7 @@ fn a_lease_around_that_has_ended_binds_nobody() {
     let fence = root.snapshot.fence();
     root.must(Action::Release { id: id(1) });
     root.must(acquire(Some(id(1)), fixed(60)));
-    let entry = listed(ROOT, fence.0, Reach::Tree);
+    let entry = listed(ROOT, fence.0, LeaseReach::Tree);
     assert_eq!(lease_around(&entry, ResourceKey::from_text(ROOT), &root.snapshot), None, "it is another lease");
 }
 
@@ -118,7 +122,7 @@ fn a_lease_around_that_has_ended_binds_nobody() {
 fn leases_of_a_tree_and_of_its_members_exclude_one_another_unless_all_are_shared() {
     for mode in [LeaseMode::Exclusive, LeaseMode::Shared] {
         for wanted in [LeaseMode::Exclusive, LeaseMode::Shared] {
-            let mut member = member_of(mode, Reach::Tree);
+            let mut member = member_of(mode, LeaseReach::Tree);
             let Action::Acquire(acquired) = acquire(Some(id(2)), fixed(60)) else { unreachable!() };
             let around = member.snapshot.leases_around.clone();
             let granted = member.lease(Action::Acquire(Acquire { mode: wanted, ..acquired }));
@@ -133,7 +137,7 @@ fn leases_of_a_tree_and_of_its_members_exclude_one_another_unless_all_are_shared
             }
         }
     }
-    let mut member = member_of(LeaseMode::Exclusive, Reach::Membership);
+    let mut member = member_of(LeaseMode::Exclusive, LeaseReach::Membership);
     member.must(acquire(Some(id(2)), fixed(60)));
 }
 
@@ -142,7 +146,7 @@ fn leases_of_a_tree_and_of_its_members_exclude_one_another_unless_all_are_shared
 fn an_exclusive_lease_of_a_member_needs_its_own_id() {
     let mut member = Resource::new();
     member.must(acquire(Some(id(2)), fixed(60)));
-    let around = member_of(LeaseMode::Exclusive, Reach::Tree).snapshot.leases_around;
+    let around = member_of(LeaseMode::Exclusive, LeaseReach::Tree).snapshot.leases_around;
     member.snapshot.leases_around = around;
     assert_eq!(usage(&member, Usage::Write, Some(1)), Err(UseDenied::IdMismatch));
     assert_eq!(usage(&member, Usage::Write, Some(2)), Ok(Standing::Holder));
@@ -159,7 +163,7 @@ fn an_ended_lease_of_a_member_is_not_renewed_under_the_lease_of_the_tree() {
     let mut root = Resource::new();
     root.snapshot.now = member.snapshot.now;
     root.must(acquire(Some(id(1)), fixed(60)));
-    member.snapshot.leases_around = around(&root, Reach::Tree);
+    member.snapshot.leases_around = around(&root, LeaseReach::Tree);
     assert!(matches!(member.lease(renew()), Err(Denied::Held { .. })));
     let (mark, marked_at) = member.begin(usage(&member, Usage::Write, Some(1)).expect("it is the holder"));
     member.end((mark, marked_at), Outcome::Applied, false);
@@ -171,7 +175,7 @@ fn an_ended_lease_of_a_member_is_not_renewed_under_the_lease_of_the_tree() {
 
 #[test]
 fn a_write_is_shown_all_leases_that_are_held_around_it() {
-    let judged = member_of(LeaseMode::Exclusive, Reach::Tree).snapshot;
+    let judged = member_of(LeaseMode::Exclusive, LeaseReach::Tree).snapshot;
     let alone = Resource::new().snapshot;
     assert!(judged.shows_all_around(&judged) && judged.shows_all_around(&alone));
     assert!(!alone.shows_all_around(&judged), "it was granted since");
@@ -182,7 +186,7 @@ fn a_write_is_shown_all_leases_that_are_held_around_it() {
 
 #[test]
 fn the_fence_of_writes_is_that_of_the_last_grant() {
-    let mut member = member_of(LeaseMode::Exclusive, Reach::Tree);
+    let mut member = member_of(LeaseMode::Exclusive, LeaseReach::Tree);
     let of_root = member.snapshot.leases_around[0].lease.fence.resolve(Revision(0));
     assert_eq!(member.snapshot.fence_of_writes(), of_root.max(member.snapshot.fence()));
     member.snapshot.leases_around[0].lease.fence = Stamp::At(Revision(1_000));

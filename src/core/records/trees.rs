@@ -4,9 +4,8 @@
 use super::{
     availability::Availability,
     revision::{Revision, Stamp},
-    tree_leases::TreeLease,
 };
-use crate::core::resource::ResourceKey;
+use crate::core::{lease::Lease, resource::ResourceKey};
 
 /// The maximum number of changes that are told apart. Each is compared with each resource that is read. The ones before
 /// count for all resources.
@@ -44,6 +43,39 @@ pub struct Trees {
     pub changed_before: Stamp,
     /// The leases of collections that reach what is below, and some that have ended.
     pub leases: Vec<TreeLease>,
+}
+
+/// How far the lease of a collection reaches below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaseReach {
+    /// To its list of members: no other client adds one, or removes one.
+    Membership,
+    /// To all resources below it, as if each of them were leased.
+    Tree,
+}
+
+/// A lease in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TreeLease {
+    /// The key of the collection.
+    pub root: Box<str>,
+    /// The fence of the lease.
+    pub fence: Revision,
+    /// How far it reaches.
+    pub reach: LeaseReach,
+}
+
+/// A lease of a collection around a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseAround {
+    /// The collection.
+    pub root: ResourceKey,
+    /// The lease. Its fence is resolved.
+    pub lease: Lease,
+    /// How far it reaches.
+    pub reach: LeaseReach,
+    /// The revision of the record of the collection.
+    pub seen: Revision,
 }
 
 /// The write of a tree that is in the way of a resource.

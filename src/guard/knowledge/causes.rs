@@ -24,7 +24,7 @@ use crate::{
         policy::ProbeAuth,
         records::{
             record::{Revision, Snapshot, VariantName},
-            tree_leases::Reach,
+            tree_leases::LeaseReach,
         },
         refusal::{Code, Refusal},
         resource::KeyDigest,
@@ -163,7 +163,7 @@ impl Knowledge {
         let cause = refusal.cause_mut();
         cause.lease = LeaseInTheWay::of(snapshot);
         if !snapshot.lease_state().is_held() {
-            let around = snapshot.held_around(Reach::Tree).next();
+            let around = snapshot.held_around(LeaseReach::Tree).next();
             cause.leased_elsewhere = around.and_then(|around| request.path_of(&around.root)).map(Into::into);
         }
         cause.client_may_know = self.may_know(request, snapshot);

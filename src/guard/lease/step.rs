@@ -10,13 +10,13 @@ use crate::{
     core::{
         cause::Reason,
         lease::{
-            Acquire, Action, Begun, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive, begun,
-            step, take_back, without_lease,
+            Acquire, Action, BegunLease, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive,
+            begun, step, take_back, without_lease,
         },
         policy::{LeaseRules, TagSource},
         records::{
             record::{Record, Snapshot},
-            tree_leases::Reach,
+            tree_leases::LeaseReach,
             waiting::served,
         },
         refusal::Refusal,
@@ -180,7 +180,7 @@ impl Leases {
         wait: Duration,
     ) -> Result<(), StoreError> {
         let (records, mut revision, mut wait) = (&self.knowledge.records, snapshot.revision, wait);
-        let around = snapshot.held_around(Reach::Tree).next().filter(|_| !snapshot.lease_state().is_held());
+        let around = snapshot.held_around(LeaseReach::Tree).next().filter(|_| !snapshot.lease_state().is_held());
         if let Some(around) = around {
             let _ = timeout(wait, records.changed(&around.root, snapshot, around.seen)).await;
             return Ok(());
@@ -230,8 +230,8 @@ impl Leases {
         let Some(begun) = begun(before, after) else { return Ok(swapped) };
         let shown = Snapshot { leases_around: before.leases_around.clone(), ..after.clone() };
         let is_clear = match begun {
-            Begun::Anew(_) => self.claims.is_clear_of_trees(&request.key, &shown, None).await,
-            Begun::TooLate(_) => Ok(false),
+            BegunLease::Anew(_) => self.claims.is_clear_of_trees(&request.key, &shown, None).await,
+            BegunLease::TooLate(_) => Ok(false),
         };
         if is_clear == Ok(true) {
             return Ok(swapped);
@@ -240,7 +240,7 @@ impl Leases {
             (Done::Acquired { id, is_new: true, .. }, _) => {
                 take_back(LostGrant { id, is_known: false }, before, current)
             }
-            (_, Begun::Anew(fence) | Begun::TooLate(fence)) => Some(without_lease(current, fence)),
+            (_, BegunLease::Anew(fence) | BegunLease::TooLate(fence)) => Some(without_lease(current, fence)),
         };
         let taken = self.knowledge.records.update(&request.key, None, without).await;
         is_clear

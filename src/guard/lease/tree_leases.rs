@@ -19,7 +19,7 @@ use crate::{
         policy::{LeaseAuth, LeaseRules},
         records::{
             record::Snapshot,
-            tree_leases::{Reach, TREE_LEASES_MAX, TreeLease, list, unlist},
+            tree_leases::{LeaseReach, TREE_LEASES_MAX, TreeLease, list, unlist},
             trees::TreeRoot,
         },
         refusal::{Code, Refusal},
@@ -40,7 +40,7 @@ impl Leases {
         client: &mut dyn Client,
         request: &Request,
         rules: &LeaseRules,
-        (wanted, reach): (Acquire, Reach),
+        (wanted, reach): (Acquire, LeaseReach),
     ) -> Result<Operated, Halt> {
         let (rules, mode) = (of_trees(rules), wanted.mode);
         let end = Instant::now() + request.rules().claim.max_wait;
@@ -106,7 +106,7 @@ impl Leases {
         let is_reached = |key: &ResourceKey| lease.reaches(key.as_str());
         let judge = |key: &ResourceKey, snapshot: &Snapshot| {
             let is_in_the_way = |other: &&Lease| [other.mode, mode] != [LeaseMode::Shared; 2];
-            match snapshot.held_leases().find(is_in_the_way).filter(|_| lease.reach == Reach::Tree) {
+            match snapshot.held_leases().find(is_in_the_way).filter(|_| lease.reach == LeaseReach::Tree) {
                 Some(other) => Err(in_the_way(request, key, (other, snapshot))),
                 None => Ok(()),
             }

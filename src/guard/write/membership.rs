@@ -8,7 +8,7 @@ use crate::{
         lease::{Usage, UseDenied},
         records::{
             record::Snapshot,
-            tree_leases::{LeaseAround, Reach},
+            tree_leases::{LeaseAround, LeaseReach},
         },
     },
     guard::{Halt, TypeSeen, request::Request},
@@ -43,7 +43,7 @@ impl Writes {
 /// The lease of the list of members that the resource is in, unless the request names one of these leases.
 fn unproved<'a>(request: &Request, snapshot: &'a Snapshot) -> Option<&'a LeaseAround> {
     let principal = Some(request.sender.principal.holder());
-    let mut leases = snapshot.held_around(Reach::Membership);
+    let mut leases = snapshot.held_around(LeaseReach::Membership);
     let named = || request.sender.lease_ids.iter().chain(&request.sender.lease_id);
     let is_proved = |around: &LeaseAround| named().any(|id| around.lease.is_proved_by(*id, principal));
     if leases.clone().any(is_proved) { None } else { leases.next() }

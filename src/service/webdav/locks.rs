@@ -9,7 +9,7 @@ use crate::{
     core::{
         lease::{Acquire, Action, Done, LeaseId},
         policy::LeaseRules,
-        records::{record::Snapshot, tree_leases::Reach, trees::is_below},
+        records::{record::Snapshot, tree_leases::LeaseReach, trees::is_below},
         refusal::{Code, Refusal},
         resource::ResourceKey,
     },
@@ -41,8 +41,8 @@ impl Service<'_> {
         let is_named_as_collection = path_of(&dav.received).ends_with('/');
         let reach = match (seen, dav.fields.depth) {
             (Some(TypeSeen::Collection), _) if !dav.request.has_trees() => return Err(no_collections().into()),
-            (Some(TypeSeen::Collection), Some(LockDepth::Zero)) => Some(Reach::Membership),
-            (Some(TypeSeen::Collection), _) => Some(Reach::Tree),
+            (Some(TypeSeen::Collection), Some(LockDepth::Zero)) => Some(LeaseReach::Membership),
+            (Some(TypeSeen::Collection), _) => Some(LeaseReach::Tree),
             (None, _) if is_named_as_collection => return Err(no_collections().into()),
             _ => None,
         };
@@ -149,7 +149,7 @@ impl Service<'_> {
         (id, action): (LeaseId, Action),
     ) -> Result<Operated, Halt> {
         let own = self.read(&dav.request.key).await?;
-        if let Some(around) = own.held_around(Reach::Tree).find(|around| around.lease.id == id) {
+        if let Some(around) = own.held_around(LeaseReach::Tree).find(|around| around.lease.id == id) {
             self.go_to_root(client, dav, &around.root).await?;
             return self.guard.operate_tree(client, &dav.request, action).await;
         }

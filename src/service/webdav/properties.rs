@@ -11,7 +11,7 @@ use crate::{
     body::{BoxFuture, Client},
     core::{
         http::request_target::same_origin_target,
-        records::tree_leases::{LeaseAround, Reach},
+        records::tree_leases::{LeaseAround, LeaseReach},
         refusal::{Code, Refusal},
         tags::entity_tag::EntityTag,
     },
@@ -162,7 +162,7 @@ impl Teller {
         let Some(viewed) = self.viewer.view(target.as_bytes()).await else { return ResourceFacts::default() };
         let (snapshot, reader) = (&viewed.snapshot, self.viewer.reader());
         let own = snapshot.held_leases().map(|lease| ShownLock::of(lease, snapshot, reader, href));
-        let around = snapshot.held_around(Reach::Tree).filter_map(|LeaseAround { root, lease, .. }| {
+        let around = snapshot.held_around(LeaseReach::Tree).filter_map(|LeaseAround { root, lease, .. }| {
             Some(ShownLock::of(lease, snapshot, reader, &self.viewer.path_of(root)?))
         });
         let locks = own.chain(around).collect();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{read_stamp, stamp};
 use crate::core::records::{
     record::Revision,
-    tree_leases::{Reach, TreeLease},
+    tree_leases::{LeaseReach, TreeLease},
     trees::{TreeChange, TreeRoot, Trees},
 };
 
@@ -53,16 +53,16 @@ enum WrittenReach {
 impl WrittenTreeLease {
     fn of(lease: &TreeLease) -> Self {
         let reach = match lease.reach {
-            Reach::Membership => WrittenReach::Membership,
-            Reach::Tree => WrittenReach::Tree,
+            LeaseReach::Membership => WrittenReach::Membership,
+            LeaseReach::Tree => WrittenReach::Tree,
         };
         Self { root: lease.root.to_string(), fence: lease.fence.0, reach }
     }
 
     fn read(self) -> TreeLease {
         let reach = match self.reach {
-            WrittenReach::Membership => Reach::Membership,
-            WrittenReach::Tree => Reach::Tree,
+            WrittenReach::Membership => LeaseReach::Membership,
+            WrittenReach::Tree => LeaseReach::Tree,
         };
         TreeLease { root: self.root.into(), fence: Revision(self.fence), reach }
     }

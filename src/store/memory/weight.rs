@@ -112,7 +112,7 @@ mod tests {
         records::{
             first_attempt::SentWrite,
             record::{Doubt, Stamp, VariantName},
-            tree_leases::Reach,
+            tree_leases::LeaseReach,
         },
         tags::{bare_tags::Listed, entity_tag::EntityTag, validators::Validators},
     };
@@ -160,7 +160,7 @@ mod tests {
         let trees = Trees {
             roots: vec![TreeRoot { key: root(), is_read: false }],
             changes: vec![TreeChange { root: root(), at: Stamp::Itself }],
-            leases: vec![TreeLease { root: root(), fence: Revision(1), reach: Reach::Tree }],
+            leases: vec![TreeLease { root: root(), fence: Revision(1), reach: LeaseReach::Tree }],
             ..Trees::default()
         };
         let trees_bytes =
