@@ -45,7 +45,7 @@ impl Leases {
         let (rules, mode) = (of_trees(rules), wanted.mode);
         let end = Instant::now() + request.rules().claim.max_wait;
         let stepped = self.take_step(client, request, &rules, Action::Acquire(wanted), None).await?;
-        let Stepped { done, snapshot, waited, untold } = stepped;
+        let Stepped { done, snapshot, waited, asked, untold } = stepped;
         let Done::Acquired { id, duration, .. } = done else { return Err(refusals::unknown_state().into()) };
         let lease = TreeLease { root: request.key.as_str().into(), fence: snapshot.fence(), reach };
         let reached = match self.list(&request.key, &lease).await {
@@ -59,7 +59,7 @@ impl Leases {
         if has_nobody_to_tell(client, duration) {
             return Err(Halt::Broken(pingora::Error::new_down(ErrorType::ConnectionClosed)));
         }
-        Ok(Operated { done: Some(done), snapshot, waited, untold, validators: None })
+        Ok(Operated { done: Some(done), snapshot, waited, asked, untold, validators: None })
     }
 
     /// Carries out another operation on such a lease.
@@ -75,11 +75,11 @@ impl Leases {
             self.probes.type_of(request).await?;
         }
         let stepped = self.take_step(client, request, &of_trees(rules), action, None).await?;
-        let Stepped { done, snapshot, waited, untold } = stepped;
+        let Stepped { done, snapshot, waited, asked, untold } = stepped;
         if done == Done::Released {
             self.unlist_ended_of(&request.key, &snapshot).await;
         }
-        Ok(Operated { done: Some(done), snapshot, waited, untold, validators: None })
+        Ok(Operated { done: Some(done), snapshot, waited, asked, untold, validators: None })
     }
 
     /// Puts a lease into the record of trees.
