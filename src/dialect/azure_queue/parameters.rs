@@ -85,6 +85,7 @@ impl Parameters {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "map_err passes it so")]
     fn name_of(refusal: Refusal) -> &'static str {
         refusal.service.expect("a name").code
     }

@@ -191,8 +191,8 @@ async fn credentials_reach_the_backend_and_signatures_do_not() {
     let stranger = send(addr, "GET", "/jobs/messages", &[("Authorization", "Bearer bob")], "").await;
     assert_error(&stranger, 401, "NoAuthenticationInformation");
     assert_eq!(stranger.header("www-authenticate"), Some("Bearer"));
-    let known = send(addr, "GET", "/jobs/messages", &[("Authorization", "Bearer ann")], "").await;
-    assert_eq!(Taken::all(&known).len(), 1);
+    let listed = send(addr, "GET", "/jobs/messages", &[("Authorization", "Bearer ann")], "").await;
+    assert_eq!(Taken::all(&listed).len(), 1);
 }
 
 /// Rule 13: one request costs the backend a bounded number of requests, and what is hidden costs it none.
