@@ -277,18 +277,6 @@ impl Guard {
         Ok(answer)
     }
 
-    /// Puts its tag into the body of an answer.
-    async fn with_tag_member(
-        &self,
-        guarded: &GuardedRequest,
-        rules: &GuardRules,
-        answer: Result<Answer, Refusal>,
-    ) -> Result<Answer, Refusal> {
-        let (mut answer, is_read) = (answer?, !guarded.methods.usages.changes());
-        answer.show_tag((&guarded.route, rules), self.bodies(), is_read).await?;
-        Ok(answer)
-    }
-
     /// Serves a request by one verb, after the DELETE that may have waited for the last holder of the lease.
     pub(crate) async fn serve(
         &self,

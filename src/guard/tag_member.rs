@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use http::{HeaderName, StatusCode, header};
 
-use super::{Answer, Relayed, refusals};
+use super::{Answer, Guard, Relayed, refusals};
 use crate::{
     body::{Bodies, MemoryUse, content_length},
     config::Route,
@@ -19,6 +19,7 @@ use crate::{
         refusal::Refusal,
         tags::{json::JsonPointer, tag_member::with_tag, validators::Validators},
     },
+    routing::GuardedRequest,
     upstream::{BufferedBody, Failure, read_whole},
 };
 
@@ -31,9 +32,23 @@ const OF_OTHER_BYTES: [HeaderName; 5] = [
     HeaderName::from_static("repr-digest"),
 ];
 
+impl Guard {
+    /// Puts its tag into the body of an answer.
+    pub(super) async fn with_tag_member(
+        &self,
+        guarded: &GuardedRequest,
+        rules: &GuardRules,
+        answer: Result<Answer, Refusal>,
+    ) -> Result<Answer, Refusal> {
+        let (mut answer, is_read) = (answer?, !guarded.methods.usages.changes());
+        answer.show_tag((&guarded.route, rules), self.bodies(), is_read).await?;
+        Ok(answer)
+    }
+}
+
 impl Answer {
     /// Puts the tag of the answer to a read, or to another request, into the member of its body.
-    pub(crate) async fn show_tag(
+    async fn show_tag(
         &mut self,
         (route, rules): (&Route, &GuardRules),
         bodies: &Bodies,
