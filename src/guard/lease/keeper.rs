@@ -40,7 +40,10 @@ const AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The client's end of a keeper. If it is dropped, the client has gone: it may come back within `lease.linger`.
 pub(crate) struct LeaseKeeper {
     state: watch::Receiver<KeptLeaseState>,
-    farewell: oneshot::Sender<Farewell>,
+    farewell: Option<oneshot::Sender<Farewell>>,
+    /// Whether the client knows of the keeper, or of no other way in which it holds the lease. Otherwise it may have
+    /// given this request up, and renewed the lease by another one: then the end of the stream releases nothing.
+    is_known: bool,
 }
 
 /// How a keeper is left that is not dropped.
@@ -62,8 +65,8 @@ impl LeaseKeeper {
     }
 
     /// Leaves the lease to its client, who is told to come back. Returns how long it lasts.
-    pub(crate) fn leave(self) -> Duration {
-        let _ = self.farewell.send(Farewell::Stays);
+    pub(crate) fn leave(mut self) -> Duration {
+        self.bid(Farewell::Stays);
         match *self.state.borrow() {
             KeptLeaseState::Held(lasts) | KeptLeaseState::Breaking(lasts) => lasts,
             KeptLeaseState::Lost(_) => Duration::ZERO,
@@ -71,8 +74,27 @@ impl LeaseKeeper {
     }
 
     /// Releases the lease at once.
-    pub(crate) fn release(self) {
-        let _ = self.farewell.send(Farewell::Released);
+    pub(crate) fn release(mut self) {
+        self.bid(Farewell::Released);
+    }
+
+    /// Notes that the client has been told of the lease.
+    pub(crate) const fn is_told(&mut self) {
+        self.is_known = true;
+    }
+
+    fn bid(&mut self, farewell: Farewell) {
+        if let Some(keeper) = self.farewell.take() {
+            let _ = keeper.send(farewell);
+        }
+    }
+}
+
+impl Drop for LeaseKeeper {
+    fn drop(&mut self) {
+        if !self.is_known {
+            self.bid(Farewell::Stays);
+        }
     }
 }
 
@@ -84,6 +106,8 @@ pub(super) struct Keeping {
     pub(super) path: Box<[u8]>,
     pub(super) lease: KeptLease,
     pub(super) linger: Duration,
+    /// Whether the lease was granted anew.
+    pub(super) is_new: bool,
 }
 
 impl Keeping {
@@ -93,6 +117,7 @@ impl Keeping {
         // A process that was stopped may learn of the grant when the lease has ended.
         state.mark_changed();
         let (farewell, said) = oneshot::channel();
+        let is_known = self.is_new;
         let mut keeper = Keeper {
             follower: self.leases.knowledge.records.follow(&self.request.key, snapshot),
             keeping: self,
@@ -104,7 +129,7 @@ impl Keeping {
         };
         keeper.note(asked, snapshot, true);
         tokio::spawn(keeper.keep(said));
-        LeaseKeeper { state, farewell }
+        LeaseKeeper { state, farewell: Some(farewell), is_known }
     }
 }
 

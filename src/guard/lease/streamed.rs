@@ -65,13 +65,18 @@ impl StreamedLease {
         Acquisition { acquired: Box::pin(acquired), waits }
     }
 
-    /// Keeps the lease that was just acquired with this id.
-    pub(crate) fn keep(&self, rules: &LeaseRules, id: LeaseId, (snapshot, asked): (&Snapshot, Instant)) -> LeaseKeeper {
+    /// Keeps the lease that was just acquired with this id, or taken up again if it is not `is_new`.
+    pub(crate) fn keep(
+        &self,
+        rules: &LeaseRules,
+        (id, is_new): (LeaseId, bool),
+        (snapshot, asked): (&Snapshot, Instant),
+    ) -> LeaseKeeper {
         let granted = snapshot.leases().find(|lease| lease.id == id);
         let fence = granted.map_or(snapshot.revision, |lease| lease.fence.resolve(snapshot.revision));
         let lease = KeptLease { fence, keeper: self.keeper, max_hold_time: rules.max_hold_time };
         let (leases, request, path) = (Arc::clone(&self.leases), Arc::clone(&self.request), self.path.clone());
-        Keeping { leases, request, path, lease, linger: rules.linger }.begin(snapshot, asked)
+        Keeping { leases, request, path, lease, linger: rules.linger, is_new }.begin(snapshot, asked)
     }
 
     /// Completes when the upstream denies the client the resource, with its status. It is asked each `identity_ttl`. As

@@ -97,11 +97,10 @@ impl LeaseStream {
         if let Some(first) = self.first.take() {
             return Some(first.into());
         }
-        if let Stage::Holds(StreamHolding { untold, .. }) = &mut self.stage
-            && let Some(untold) = untold.take()
-        {
-            // The piece with the id was written before this one is asked for.
-            untold.told();
+        if let Stage::Holds(StreamHolding { keeper, untold, .. }) = &mut self.stage {
+            // The piece with the grant was written before this one is asked for.
+            keeper.is_told();
+            untold.take().into_iter().for_each(UntoldGrant::told);
         }
         loop {
             let wake = self.wake().await?;
@@ -181,10 +180,12 @@ impl LeaseStream {
 impl HeldLease {
     /// Holds the lease that was just acquired, and returns the event that tells of it.
     fn hold(&self, operated: Operated) -> Result<(StreamHolding, String), Halt> {
-        let Some(Done::Acquired { id, duration, .. }) = operated.done else { return Err(refusals::of_field().into()) };
+        let Some(Done::Acquired { id, duration, is_new }) = operated.done else {
+            return Err(refusals::of_field().into());
+        };
         let (snapshot, tag) = (&operated.snapshot, operated.validators.and_then(|validators| validators.tag));
         let event = granted_event(id, duration, snapshot, tag.as_ref());
-        let keeper = self.lease.keep(&self.rules, id, (snapshot, operated.asked));
+        let keeper = self.lease.keep(&self.rules, (id, is_new), (snapshot, operated.asked));
         Ok((StreamHolding { keeper, untold: operated.untold, right_ends: self.lease.right_ends() }, event))
     }
 }

@@ -128,6 +128,18 @@ async fn a_grant_that_nobody_received_does_not_stay() {
     assert!(!is_leased(&fixture).await);
 }
 
+/// The client may have renewed its lease by another connection before.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_nobody_heard_of_releases_nothing() {
+    let fixture = start().await;
+    assert_eq!(lease(&fixture, Method::POST, ID).await.0, 201);
+    fixture.lease_unheard(DOC, Method::POST, &format!("Accept: text/event-stream\r\n{ID}")).await;
+    fixture.pass_seconds(LINGER_SECONDS * 2).await;
+    assert!(is_leased(&fixture).await);
+    fixture.pass_seconds(TERM_SECONDS).await;
+    assert!(!is_leased(&fixture).await, "nobody renews it");
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_loss_is_told_at_once_with_its_reason() {
     let fixture = start().await;
