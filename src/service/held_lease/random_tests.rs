@@ -209,6 +209,8 @@ impl Life {
                 let lease = (id, data["fence"].as_u64().expect("a fence"));
                 let person = &mut self.people[who];
                 (person.lease, person.holds, person.is_in_charge) = (Some(lease), true, false);
+                // From now on the end of this stream releases the lease.
+                person.renewed_until = None;
             }
             "lost" if data["reason"] == "taken-up" => self.fail("no client here has two streams"),
             "lost" => {
