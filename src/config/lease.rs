@@ -37,6 +37,8 @@ section! {
         shared: bool = Flag(false);
         /// Whether a DELETE waits until no other client holds the lease.
         delete_pending: bool = Flag(false);
+        /// Whether a client that uses the resource beside its holder gets 409 in place of 412.
+        sharing_violation: bool = Flag(false);
         /// Whether answers to reads of the resource show the state of its lease.
         show: bool = Flag(false);
         /// Whether a GET can take the lease of what it reads.

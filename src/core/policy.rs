@@ -191,6 +191,8 @@ pub struct LeaseRules {
     pub shared: bool,
     /// Whether a DELETE waits until no other client holds the lease.
     pub delete_pending: bool,
+    /// Whether a client without the lease is told of a conflict with its holder, and not of an absent id.
+    pub sharing_violation: bool,
     /// Whether reads of the resource show the state of its lease.
     pub show: bool,
     /// Whether a GET can take the lease of what it reads.

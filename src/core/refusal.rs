@@ -86,6 +86,8 @@ pub enum Code {
     LeaseHoldMax,
     /// A read or write of a leased resource names no lease.
     LeaseIdMissing,
+    /// The same, on a route that tells it as a conflict (`lease.sharing_violation`).
+    SharingViolation,
     /// A read or write names an id other than that of the lease.
     LeaseIdMismatchOnUse,
     /// A read or write names a lease that does not exist.
@@ -189,6 +191,7 @@ impl Code {
             Self::LeaseBreaking => Facts("lease-breaking", 409, "The lease is being broken", DENIED),
             Self::LeaseBroken => Facts("lease-broken", 409, "The lease was broken", DENIED),
             Self::LeaseHoldMax => Facts("lease-hold-max", 409, "The lease was held for too long", DENIED),
+            Self::SharingViolation => Facts("sharing-violation", 409, "Another client holds the lease", DENIED),
             Self::LeaseIdMissing => Facts("lease-id-missing", 412, "A lease is needed", DENIED),
             Self::LeaseIdMismatchOnUse => Facts("lease-id-mismatch", 412, "The lease has another id", DENIED),
             Self::LeaseNotPresentOnUse => Facts("lease-not-present", 412, "There is no such lease", DENIED),

@@ -301,6 +301,7 @@ mod tests {
             let entry = AccessEntry { refused: Some(code), ..AccessEntry::default() };
             Meaning::of(&entry, status)
         };
+        assert_eq!(refused(Code::SharingViolation, 409), Meaning::Refused);
         let of_leases = [Code::LeaseIdMissing, Code::LeaseIdMismatchOnUse, Code::LeaseNotPresentOnUse, Code::LeaseLost];
         assert_eq!(of_leases.map(|code| refused(code, 412)), [Meaning::Refused; 4]);
         assert_eq!(refused(Code::LeaseHeld, 409), Meaning::Refused);

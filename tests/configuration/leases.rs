@@ -39,6 +39,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         bind: false,
         shared: false,
         delete_pending: false,
+        sharing_violation: false,
         show: false,
         acquire_on_read: false,
         client_break: false,
@@ -72,6 +73,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         bind: true,
         shared: true,
         delete_pending: true,
+        sharing_violation: false,
         show: true,
         acquire_on_read: true,
         client_break: true,
@@ -162,6 +164,10 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "lease.prefix has no effect in the azure dialect",
         ),
         ("dialect = \"azure\"\n[routes.lease]\ndefault = \"30s\"", "lease.default has no effect in the azure dialect"),
+        (
+            "dialect = \"azure\"\n[routes.lease]\nsharing_violation = true",
+            "lease.sharing_violation = true needs dialect = \"native\"",
+        ),
         (
             "[routes.lease]\ndelete_pending = true",
             "lease.delete_pending = true needs lease.shared = true: an exclusive lease has no other holder to wait for",

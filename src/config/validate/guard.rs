@@ -5,7 +5,10 @@ use super::{
 };
 use crate::{
     config::{Word, raw::Texts, route::CHANGING_METHODS, table::Section as _, written::Written},
-    core::policy::{Dialect, GuardRules, Policy, Require},
+    core::{
+        policy::{Dialect, GuardRules, Policy, Require},
+        quirks::ServiceKind,
+    },
 };
 
 /// The methods whose class no route can change.
@@ -24,6 +27,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     }
     suits_dialect(check, keys, policy, &guard);
     tags::go_together(check, keys, &guard);
+    leases_speak_natively(check, keys, &guard);
     metadata::suits_route(check, keys, &guard);
     states::suit_dialect(check, keys, &guard);
     watch::refuse_unaskable(check, keys, &guard);
@@ -41,6 +45,16 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Polic
     // The row of the key reports a wrong word.
     let dialect = keys.get(|keys| &keys.dialect).and_then(|word| Dialect::of(word.get_ref())).unwrap_or_default();
     GuardRules::read(check, "", keys, (policy, dialect))
+}
+
+/// Reports a refusal that the clients of a dialect do not know.
+fn leases_speak_natively(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
+    check.refuse(
+        keys.own.lease.sharing_violation.as_ref(),
+        guard.lease.as_ref().is_some_and(|rules| rules.sharing_violation) && guard.quirks.service != ServiceKind::Plain,
+        "lease.sharing_violation = true needs dialect = \"native\"",
+        "leave it out: the clients of the other dialects know the errors of those",
+    );
 }
 
 /// Reports settings that do not suit the dialect.

@@ -109,6 +109,7 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
         ("lease.guards", rules.guards != of_other.guards),
         ("lease.shared", rules.shared != of_other.shared),
         ("lease.delete_pending", rules.delete_pending != of_other.delete_pending),
+        ("lease.sharing_violation", rules.sharing_violation != of_other.sharing_violation),
         ("lease.required", rules.required != of_other.required),
         ("lease.bind", rules.bind != of_other.bind),
         ("identity_headers", rules.bind && one.identity_headers != other.identity_headers),

@@ -20,6 +20,7 @@ pub(crate) fn rules() -> LeaseRules {
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,
         bind: true,
+        sharing_violation: false,
         show: false,
         acquire_on_read: false,
         shared: true,

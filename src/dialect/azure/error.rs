@@ -79,9 +79,11 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
         | Code::LeaseBroken
         | Code::LeaseHoldMax => (409, of_operation(code, asked.lease)),
         Code::IdempotencyKeyInUse => (409, "ResourceAlreadyExists"),
-        Code::LeaseIdMissing | Code::LeaseIdMismatchOnUse | Code::LeaseNotPresentOnUse | Code::LeaseLost => {
-            (412, of_use(code, asked.container))
-        }
+        Code::LeaseIdMissing
+        | Code::SharingViolation
+        | Code::LeaseIdMismatchOnUse
+        | Code::LeaseNotPresentOnUse
+        | Code::LeaseLost => (412, of_use(code, asked.container)),
         Code::TooManyLeases => (429, "TooManyRequests"),
         Code::WriteInFlight
         | Code::Unsettled

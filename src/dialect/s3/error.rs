@@ -39,6 +39,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         | Code::IdempotencyKeyInUse
         | Code::IdempotencyOutcomeUnknown
         | Code::LeaseHeld
+        | Code::SharingViolation
         | Code::LeaseIdMismatch
         | Code::LeaseNotPresent
         | Code::LeaseBreaking

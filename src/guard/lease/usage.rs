@@ -20,7 +20,7 @@ use crate::{
             delete_steps::judge_late_delete,
             record::{Record, Revision, Snapshot},
         },
-        refusal::Refusal,
+        refusal::{Code, Refusal},
         rights::{Obstacle, WordOfBackend, may_be_told},
         tags::{
             head_answer::Aim,
@@ -185,12 +185,22 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
             UseDenied::LeaseRequired => Some(Reason::LeaseRequired),
             UseDenied::NotPresent | UseDenied::Lost | UseDenied::DeletePending => None,
         };
-        let refusal = request.grammar().use_denied(denied);
+        let tells_conflict = request.rules().lease.as_ref().is_some_and(|rules| rules.sharing_violation);
+        let refusal = match denied {
+            UseDenied::IdMissing if tells_conflict => sharing_violation(),
+            denied => request.grammar().use_denied(denied),
+        };
         match reason {
             Some(reason) => refusal.because(reason),
             None => refusal,
         }
     })
+}
+
+/// The refusal of a client that has not opened what another one holds.
+fn sharing_violation() -> Refusal {
+    let detail = "another client holds the lease of the resource: retry later, or acquire the lease when it is free";
+    Refusal::new(Code::SharingViolation, detail).retry_after(refusals::RETRY_SOON)
 }
 
 /// Returns the lease that a GET requests (`lease.acquire_on_read`); `None` if it requests none.

@@ -143,7 +143,12 @@ fn is_in_use(refusal: &Refusal) -> bool {
     let is_of_all = refusal.cause.as_ref().is_some_and(|cause| cause.reason == Some(Reason::StartGrace));
     let is_of_member = matches!(
         refusal.code,
-        Code::LeaseHeld | Code::WriteInFlight | Code::DeletePending | Code::Unsettled | Code::LeaseIdMissing
+        Code::LeaseHeld
+            | Code::WriteInFlight
+            | Code::DeletePending
+            | Code::Unsettled
+            | Code::LeaseIdMissing
+            | Code::SharingViolation
     );
     is_of_member && !is_of_all
 }

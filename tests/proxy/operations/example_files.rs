@@ -170,7 +170,9 @@ async fn files_are_opened_exclusively() {
     let handle = acquire(addr, file, "infinite").await;
     lease(addr, "POST", file, &[("Prefer", "wait=20")]).await.refused(409, "lease-held");
     assert_eq!(put_with(addr, file, &handle.id, "one").await.status, 201);
-    get(addr, file).await.refused(412, "lease-id-missing");
+    let violation = get(addr, file).await.refused(409, "sharing-violation");
+    assert_eq!(violation.retry_after_seconds, Some(1), "the file may be closed");
+    put(addr, file, &[], "one").await.refused(409, "sharing-violation");
     assert_eq!(send(addr, "GET", file, &[("Lease-Id", &handle.id)], "").await.text(), "one");
     release(addr, file, &handle.id).await;
     let next = acquire(addr, file, "infinite").await;
