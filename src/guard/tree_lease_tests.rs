@@ -189,7 +189,8 @@ async fn a_lock_is_not_refreshed_after_its_end() {
     let fixture = impatient().await;
     let locked = lock(&fixture, "Timeout: Second-60\r\n").await;
     fixture.store.pass(60_000);
-    let submitted = format!("If: ({})\r\n", token(&locked));
+    // The field is true whatever the lock is.
+    let submitted = format!("If: ({}) (Not <DAV:no-lock>)\r\n", token(&locked));
     let refused = fixture.exchange(FOLDER, "/doc/folder", "LOCK".parse().expect("a method"), &submitted, "").await;
     assert_eq!(refused.status, 412, "{}", refused.body);
     assert_eq!(on(&fixture, MEMBER, "PUT", "").await.status, 204);
