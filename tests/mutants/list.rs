@@ -4,9 +4,6 @@ use std::{fs, ops::Range, path::Path};
 
 use serde::Deserialize;
 
-/// The files of the list, one for each room of the code.
-const ROOMS: [&str; 9] = ["core", "guard", "proxy", "reload", "store", "trees", "upstream", "watch", "webdav"];
-
 /// The marks around the text to be replaced, if `find` contains more than that.
 const MARKS: [char; 2] = ['«', '»'];
 
@@ -58,14 +55,17 @@ impl Mutant {
     }
 }
 
-/// Returns all mutants.
+/// Returns all mutants, those of each list in the folder.
 pub fn all() -> Vec<Mutant> {
-    ROOMS.iter().flat_map(|room| read(room)).collect()
+    let files = fs::read_dir(super::root().join("tests/mutants")).expect("the folder of the lists");
+    let mut lists: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    lists.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    lists.sort();
+    lists.iter().flat_map(|path| read(path)).collect()
 }
 
-fn read(room: &str) -> Vec<Mutant> {
-    let path = super::root().join("tests/mutants").join(room).with_extension("toml");
-    let text = fs::read_to_string(&path).expect("the list of a room");
+fn read(path: &Path) -> Vec<Mutant> {
+    let text = fs::read_to_string(path).expect("the list of a room");
     let room: Room = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     room.mutant
 }
