@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -90,6 +90,11 @@ bench-stores: bench ## The same for the stores, beside what etcd, Redis and the 
 bench-webdav: setup-build setup-test ## Measure a list of 1,000 files of WebDAV, beside the server alone (1 minute; docs/webdav.md)
 	$(CARGO) build --release --locked --bin ifmatch
 	benches/webdav.py $(or $(IFMATCH),target/release/ifmatch) target/python/bin/wsgidav
+
+bench-watchers: setup-build ## Measure the memory of idle watchers, and how soon a change reaches 1,000 of them (1 minute; docs/watch.md)
+	@.ci/install python3=python3
+	$(CARGO) build --release --locked --bin ifmatch
+	ulimit -n 20000; python3 benches/load/watchers.py $(or $(IFMATCH),target/release/ifmatch)
 
 soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 100 MB each
 	DOWNLOAD_CLIENTS=100 DOWNLOAD_MEBIBYTES=100 $(CARGO) test --locked --test proxy p22_memory -- --nocapture

@@ -1,9 +1,8 @@
 """Watchers of one running ifmatch: the memory of an idle one, and how long a change takes to reach all of them.
 
-    ulimit -n 30000
-    python3 benches/load/watchers.py target/release/ifmatch
+    make bench-watchers
 
-It starts a backend and ifmatch on free ports, opens 10,000 streams of events on 100 resources, and reads the memory of
+It starts a backend and ifmatch on free ports, opens 2,000 streams of events on 100 resources, and reads the memory of
 the process before and after. Then it opens 1,000 streams on one more resource and writes to that, 20 times. Each time
 counts from the answer to the write until the last of the thousand has its event. The answer comes after the settle, so
 an event may be there before it.
@@ -52,7 +51,7 @@ async def serve(reader, writer):
     while True:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             writer.close()
             return
         length = 0
@@ -110,7 +109,7 @@ async def change(port, watchers):
 async def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("program")
-    arguments.add_argument("--idle", type=int, default=10_000)
+    arguments.add_argument("--idle", type=int, default=2_000)
     arguments.add_argument("--told", type=int, default=1_000)
     arguments.add_argument("--changes", type=int, default=20)
     chosen = arguments.parse_args()
