@@ -210,7 +210,7 @@ pub(super) fn live(
 }
 
 /// Reports what went wrong, with its causes.
-pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
+pub(super) fn fail(error: &(dyn Error + 'static), exit: Exit) -> ExitCode {
     complain(format_args!("ifmatch: {}", with_causes(error)));
     exit.into()
 }

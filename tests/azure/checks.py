@@ -34,3 +34,13 @@ def refused(what, status, code, call, *arguments, kind=HttpResponseError, **opti
         return error
     else:
         sys.exit(f"FAILED {what}: it succeeds with {answer!r}")
+
+
+def raises(what, kind, call, *arguments, **keywords):
+    """The call ends in an exception of this kind."""
+    try:
+        call(*arguments, **keywords)
+    except kind:
+        check(what, True)
+        return
+    check(what, "no error", kind.__name__)

@@ -7,22 +7,12 @@ from azure.core import MatchConditions
 from azure.cosmos import CosmosClient
 from azure.cosmos.exceptions import CosmosAccessConditionFailedError, CosmosResourceNotFoundError
 
-from checks import check
+from checks import check, raises
 
 client = CosmosClient(sys.argv[1], "a2V5", enable_endpoint_discovery=False, retry_total=0)
 orders = client.get_database_client("shop").get_container_client("orders")
 unchanged = {"match_condition": MatchConditions.IfNotModified}
 only_new = {"match_condition": MatchConditions.IfMissing}
-
-
-def raises(what, kind, call, *arguments, **keywords):
-    """Checks that a call fails in this way."""
-    try:
-        call(*arguments, **keywords)
-    except kind:
-        check(what, True)
-        return
-    check(what, "no error", kind.__name__)
 
 
 def replace(document, **options):

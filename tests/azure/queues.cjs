@@ -1,24 +1,13 @@
 // All that the SDK for JavaScript does with queues in front of a plain server. Usage: queues.cjs URL
 "use strict";
 
-const { deepStrictEqual } = require("node:assert");
 const { AnonymousCredential, QueueServiceClient } = require("@azure/storage-queue");
+const { check, refused } = require("./checks.cjs");
 
 const [url] = process.argv.slice(2);
 // The SDK looks for an account in the path behind an IP address.
 const service = new QueueServiceClient(`${url}/account`, new AnonymousCredential(), { retryOptions: { maxTries: 1 } });
 const queue = service.getQueueClient("from-javascript");
-
-// One line for each check, and the end at the first that fails.
-function check(what, seen, expected) {
-  deepStrictEqual(seen, expected, what);
-  console.log(`ok ${what}`);
-}
-
-async function refused(what, status, code, call) {
-  const error = await call().then((answer) => ({ answer }), (error) => error);
-  check(what, [error.statusCode, error.code ?? error.details?.errorCode], [status, code]);
-}
 
 const texts = (list) => list.map(({ messageText }) => messageText);
 const peeked = async () => texts((await queue.peekMessages({ numberOfMessages: 32 })).peekedMessageItems);

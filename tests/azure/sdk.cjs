@@ -1,27 +1,17 @@
 // All that the SDK for JavaScript does with blobs in front of a plain server. Usage: sdk.cjs URL [ACCOUNT KEY]
 "use strict";
 
-const { deepStrictEqual, strictEqual } = require("node:assert");
+const { strictEqual } = require("node:assert");
 const { randomUUID } = require("node:crypto");
 const { Readable } = require("node:stream");
 const { AnonymousCredential, BlobServiceClient, StorageSharedKeyCredential } = require("@azure/storage-blob");
+const { check, refused } = require("./checks.cjs");
 
 const [url, account, key] = process.argv.slice(2);
 const credential = account ? new StorageSharedKeyCredential(account, key) : new AnonymousCredential();
 const service = new BlobServiceClient(url, credential, { retryOptions: { maxTries: 1 } });
 const container = service.getContainerClient("documents");
 const blob = container.getBlockBlobClient("folder/from javascript.txt");
-
-// One line for each check, and the end at the first that fails.
-function check(what, seen, expected) {
-  deepStrictEqual(seen, expected, what);
-  console.log(`ok ${what}`);
-}
-
-async function refused(what, status, code, call) {
-  const error = await call().then((answer) => ({ answer }), (error) => error);
-  check(what, [error.statusCode, error.code ?? error.details?.errorCode], [status, code]);
-}
 
 async function upload(body, options, to = blob) {
   const answer = await to.upload(body, body.length, options);

@@ -56,21 +56,14 @@ pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
 }
 
 pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Action {
-    let mode = LeaseMode::Exclusive;
-    Action::Acquire(Acquire {
-        proposed,
-        fresh: id(0xff),
-        mode,
-        duration,
-        holder: None,
-        note: None,
-        keeper: None,
-        takes_over: false,
-    })
+    acquisition(proposed, LeaseMode::Exclusive, duration)
 }
 
 pub(crate) fn share(proposed: LeaseId, duration: LeaseDuration) -> Action {
-    let (proposed, mode) = (Some(proposed), LeaseMode::Shared);
+    acquisition(Some(proposed), LeaseMode::Shared, duration)
+}
+
+fn acquisition(proposed: Option<LeaseId>, mode: LeaseMode, duration: LeaseDuration) -> Action {
     Action::Acquire(Acquire {
         proposed,
         fresh: id(0xff),

@@ -3,7 +3,6 @@
 use std::{
     error::Error,
     io::{self, ErrorKind},
-    iter::successors,
     pin::pin,
     sync::{
         Arc,
@@ -24,6 +23,7 @@ use crate::{
     config,
     core::resource::ResourceKey,
     counted::Counted,
+    error_causes::causes,
     store::{
         OpenError, StoreError,
         shared::{
@@ -198,7 +198,6 @@ impl Announces for PostgresClient {
 
 /// Tells a server that is away or starts from one that cannot be used.
 fn unfit(error: Unfit) -> OpenError {
-    let causes = || successors(Some(&*error as &(dyn Error + 'static)), |&error| error.source());
     let is_away = |cause: &(dyn Error + 'static)| {
         let is_starting = cause
             .downcast_ref::<tokio_postgres::Error>()
@@ -206,5 +205,5 @@ fn unfit(error: Unfit) -> OpenError {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         is_starting || kind.is_some_and(|kind| AWAY.contains(&kind))
     };
-    if causes().any(is_away) { OpenError::Silent } else { unusable(error) }
+    if causes(&*error).any(is_away) { OpenError::Silent } else { unusable(error) }
 }
