@@ -1,6 +1,11 @@
 //! The disk store: the contract, and what survives.
 
-use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use ifmatch::{
     clock::Clock,
@@ -295,7 +300,7 @@ async fn a_file_that_others_can_write_is_refused() {
     let disk = Disk::start(10).await;
     let (path, clock) = (disk.path(), Arc::clone(&disk.clock));
     let refusal = async |path: &PathBuf| open(path.clone(), &clock).await.map(drop).expect_err("refused").to_string();
-    for mode in [0o666, 0o620, 0o602] {
+    for mode in [0o666, 0o662, 0o602] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         let problem = refusal(&path).await;
         assert!(problem.contains(&format!("can be written by others than its owner (mode 0{mode:o})")), "{problem}");
@@ -307,4 +312,19 @@ async fn a_file_that_others_can_write_is_refused() {
     assert!(refusal(&link).await.contains("is a symbolic link"));
     std::fs::remove_file(&path).unwrap();
     assert!(refusal(&link).await.contains("is a symbolic link") && !path.exists(), "it leads nowhere");
+}
+
+/// Kubernetes gives the files of a volume to the pod's group, and lets it write, at each start of a pod.
+#[tokio::test]
+async fn a_file_that_the_own_group_can_write_is_taken_back_and_used() {
+    let disk = Disk::start(10).await;
+    let (path, clock, directory) = (disk.path(), Arc::clone(&disk.clock), disk.directory);
+    drop(disk.store);
+    let own_group = std::fs::metadata(directory.path()).unwrap().gid();
+    std::os::unix::fs::chown(&path, None, Some(own_group)).unwrap();
+    for start in 1..=2 {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).unwrap();
+        drop(open(path.clone(), &clock).await.unwrap_or_else(|error| panic!("start {start}: {error}")));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640, "start {start}");
+    }
 }

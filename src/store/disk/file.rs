@@ -16,7 +16,10 @@ use rustix::{
 };
 use tempfile::NamedTempFile;
 
-use super::log::{self, Log, Medium, REGION_BYTES};
+use super::{
+    log::{self, Log, Medium, REGION_BYTES},
+    permissions,
+};
 use crate::{
     clock::boot,
     core::{
@@ -28,9 +31,6 @@ use crate::{
     entropy::random_u64,
     store::{Incarnation, encoding},
 };
-
-/// The mode bits that allow others than its owner to write to a file.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Why a file cannot be used as a store. The file is left unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -106,9 +106,9 @@ pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskE
         let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
         if is_link { not_safe(path, "is a symbolic link", "name the file itself") } else { at(error) }
     })?;
-    let mode = file.metadata().map_err(at)?.mode() & 0o777;
-    if mode & WRITABLE_BY_OTHERS != 0 {
-        let what = format!("can be written by others than its owner (mode {mode:04o})");
+    let found = file.metadata().map_err(at)?;
+    if !permissions::keep_to_owner(&file, &found).map_err(at)? {
+        let what = format!("can be written by others than its owner (mode {:04o})", found.mode() & 0o777);
         return Err(not_safe(path, what, "check whether anyone has, then remove that permission (chmod 600)"));
     }
     lock(&file).map_err(|error| match error.kind() {

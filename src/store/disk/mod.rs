@@ -35,6 +35,7 @@ mod file;
 mod frame;
 mod lasting;
 mod log;
+mod permissions;
 mod queue;
 mod writer;
 
