@@ -1,6 +1,7 @@
 //! The verdict on the preconditions of a request: from memory if memory decides, otherwise from a probe of the
 //! upstream.
 
+use http::Method;
 use tokio::time::Instant;
 
 use super::{Probed, Probes, variants::OpenQuestion};
@@ -133,6 +134,13 @@ impl Probes {
         }
         let mut kept = None;
         let (current, rule, missing, status) = match probed {
+            // Its 404 says nothing of the resource whose tag the write names. That tag is no current one.
+            Probed::Current { rule, missing, status, .. } if open == Some(OpenQuestion::Absent) && acts(request) => {
+                if let Some(missing) = missing {
+                    missing.discard().await;
+                }
+                (Representation::Present(Validators::default()), rule, None, Some(status))
+            }
             Probed::Current { representation, rule, missing, status, committed } => {
                 kept = committed;
                 (representation, rule, missing, Some(status))
@@ -164,6 +172,11 @@ impl Probes {
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }
     }
+}
+
+/// Whether a request acts on a resource that is read at another target, as `POST /orders/1/send` does on `/orders/1`.
+fn acts(request: &Request) -> bool {
+    request.method == Method::POST && !request.route().key.is_path()
 }
 
 /// The state that clients know by this tag, by the backend's own.
