@@ -252,6 +252,25 @@ fn run_does_not_start_without_the_credentials_that_it_is_to_sign_with() {
 }
 
 #[test]
+fn run_does_not_start_without_the_field_that_it_is_to_probe_with() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let (file, field) = (directory.path().join("field.toml"), directory.path().join("field"));
+    let keys = format!("[[routes]]\nprobe_auth = \"field\"\nprobe_field_file = {field:?}");
+    fs::write(&file, OPTIMISTIC.replacen("[[routes]]", &keys, 1)).expect("a file");
+    let run = || Command::new(env!("CARGO_BIN_EXE_ifmatch")).arg("run").arg(&file).output().expect("it runs");
+    for (content, expected) in
+        [(None, "cannot be read from"), (Some("If-Match: \"a\""), "one field with the credentials of probes")]
+    {
+        if let Some(content) = content {
+            fs::write(&field, content).expect("a file");
+        }
+        let output = run();
+        assert_eq!(output.status.code(), Some(78), "{content:?}");
+        assert!(text(&output.stderr).contains(expected), "{content:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn explain_judges_by_the_fields_that_it_is_given() {
     let outcome = |fields: &[&str]| {
         let fields = fields.iter().flat_map(|field| ["-H", field]).collect::<Vec<_>>();

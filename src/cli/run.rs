@@ -24,7 +24,7 @@ use crate::{
     telemetry::{self, activity::Activity},
     threads,
     tls::{Downstream, FileError, stamp::FileStamp},
-    upstream::{Signer, Upstreams},
+    upstream::{OwnCredentials, Upstreams},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -49,10 +49,10 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
 
 /// Serves until the process ends. The error has the exit code of the process.
 fn open_and_serve(file: Option<(&Path, FileStamp)>, config: Config) -> Result<(), (Box<dyn Error>, Exit)> {
-    let signer = reload::signer(&config).map_err(|error| (error.into(), Exit::Configuration))?;
+    let own = reload::own_credentials(&config).map_err(|error| (error.into(), Exit::Configuration))?;
     let tls = tls(&config).map_err(|error| (error.into(), Exit::Configuration))?;
     let doors = Doors::open(&config, tls)?;
-    serve(file, &Arc::new(config), doors, signer).map_err(|error| (error, Exit::Runtime))
+    serve(file, &Arc::new(config), doors, own).map_err(|error| (error, Exit::Runtime))
 }
 
 /// All ways in which the process can be reached.
@@ -144,13 +144,13 @@ fn serve(
     file: Option<(&Path, FileStamp)>,
     config: &Arc<Config>,
     doors: Doors,
-    signer: Option<Signer>,
+    own: OwnCredentials,
 ) -> Result<(), Box<dyn Error>> {
     let Doors { runtime, stop, hangups, control, admin_listener, listeners } = doors;
     runtime.block_on(async {
         let store = store::open(config).await?;
         let activity = admin_listener.as_ref().map(|_| Arc::<Activity>::default());
-        let live = live(config, &store, signer, activity.clone())?;
+        let live = live(config, &store, own, activity.clone())?;
         let counting = tokio::spawn(store::census::count_records(Arc::clone(&store.store)));
         let holding = tokio::spawn(end_hold(Arc::clone(&store.store), store.hold));
         let store_for_reloads = Arc::clone(&store.store);
@@ -194,7 +194,7 @@ async fn end_hold(store: Arc<dyn Store>, hold: Duration) {
 pub(super) fn live(
     config: &Arc<Config>,
     opened: &Opened,
-    signer: Option<Signer>,
+    own: OwnCredentials,
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let grace = config.store.start_grace.max(opened.hold);
@@ -203,7 +203,7 @@ pub(super) fn live(
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let (store, owner) = (Arc::clone(&opened.store), random_u64()?);
     let serving = Serving::new(Arc::clone(config), |table| {
-        Guard::new(config, table, upstreams, store, owner, held_until).signing_with(signer).noting(activity)
+        Guard::new(config, table, upstreams, store, owner, held_until).probing_with(own).noting(activity)
     });
     serving.guards.show();
     Ok(Arc::new(Live::new(serving)))

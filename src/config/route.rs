@@ -1,10 +1,11 @@
 //! The `[[routes]]` table, and `[defaults]`: the keys that are rules of a guarded route, and those that `validate` reads.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{path::PathBuf, sync::LazyLock, time::Duration};
 
 use http::{HeaderName, Method, header};
 
 use super::{
+    client_tls::File,
     kinds::{Count, Flag, List, OneOf, PlainName, Size, Table, Time},
     lease::Prefix,
     lease_rules::LeaseTable,
@@ -154,6 +155,8 @@ section! {
         probe_auth: ProbeAuth = OneOf(ProbeAuth::Client);
         /// The region that a probe is signed for.
         probe_region: Box<str> = PlainName("us-east-1".to_owned());
+        /// The file of the field that a probe carries.
+        probe_field_file: Option<PathBuf> = File(());
         /// The dialect of the route's clients.
         dialect: Dialect = OneOf(Dialect::default());
         /// The end of the names of the documents that keep metadata.

@@ -75,7 +75,7 @@ words! {
     Collections { "detect": Detect, "webdav": WebDav, "none": None }
     ReadConsistency { "any": Any, "settled": Settled, "last": Last }
     RepeatedWrites { "refuse": Refuse, "succeed": Succeed }
-    ProbeAuth { "client": Client, "none": None, "sigv4": SigV4 }
+    ProbeAuth { "client": Client, "none": None, "field": Field, "sigv4": SigV4 }
     StoreMethod { "as-sent": AsSent, "PUT": Put }
     Idempotency { "off": Off, "accept": Accept, "required": Required }
     PathParameters { "refuse": Refuse, "keep": Keep }

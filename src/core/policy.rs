@@ -1,6 +1,6 @@
 //! The demands of a route on the requests that it matches (DESIGN, sections 5 and 6).
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderName, Method, header};
 
@@ -14,6 +14,7 @@ mod after_write;
 mod leases;
 mod method_class;
 mod method_override;
+mod probes;
 mod states;
 mod trees;
 
@@ -21,6 +22,7 @@ pub use after_write::{OnWrite, TagAfterWrite};
 pub use leases::{AbsentLease, LeaseAuth, LeaseGuards};
 pub use method_class::MethodClass;
 pub use method_override::MethodOverride;
+pub use probes::ProbeAuth;
 pub use states::StoreMethod;
 
 /// The policy of a route.
@@ -119,17 +121,6 @@ impl ReadConsistency {
     pub const fn is_committed(self) -> bool {
         matches!(self, Self::Settled | Self::Last)
     }
-}
-
-/// Whose credentials a probe carries (`probe_auth`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeAuth {
-    /// The credentials of the request that the probe is made for.
-    Client,
-    /// No credentials.
-    None,
-    /// A signature with the proxy's own credentials (AWS Signature Version 4).
-    SigV4,
 }
 
 /// Whether a write is recognised by its idempotency key (`idempotency`).
@@ -328,6 +319,8 @@ pub struct GuardRules {
     pub probe_auth: ProbeAuth,
     /// The region that a probe is signed for, under [`ProbeAuth::SigV4`].
     pub probe_region: Box<str>,
+    /// The file of the field that a probe carries, under [`ProbeAuth::Field`].
+    pub probe_field_file: Option<PathBuf>,
     /// Whether writes are recognised by their idempotency keys.
     pub idempotency: Idempotency,
     /// How long the answer of a write is replayed to its retries.

@@ -20,7 +20,7 @@ use crate::{
     routing::{GuardedRequest, table::RoutingTable},
     store::{Records, Store},
     telemetry::{activity::Activity, metrics::watch},
-    upstream::{Exchanger, Signer, Transport, Upstreams},
+    upstream::{Exchanger, OwnCredentials, Transport, Upstreams},
 };
 
 mod answer;
@@ -195,12 +195,10 @@ impl Guard {
     }
 
     /// Gives the guard the proxy's own credentials, for the routes that probe with them. Guards that share knowledge
-    /// share the credentials. `None` keeps the last ones.
+    /// share the credentials.
     #[must_use]
-    pub fn signing_with(self, signer: Option<Signer>) -> Self {
-        if let Some(signer) = signer {
-            self.leases.probes.sign_with(signer);
-        }
+    pub fn probing_with(self, own: OwnCredentials) -> Self {
+        self.leases.probes.probe_with(own);
         self
     }
 

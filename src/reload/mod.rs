@@ -28,14 +28,13 @@ use tokio::{
 
 use crate::{
     config::{self, Config, Loaded, Problems, ReloadPlan, Route, plan},
-    core::policy::ProbeAuth,
     drain::{Gate, Gates},
     generation::{Live, Serving, status},
     store::{Store, StoreError, owed},
     supervisor,
     telemetry::metrics::{Gauged, LoadState},
     tls::{Downstream, FileError},
-    upstream::{NoCredentials, Signer},
+    upstream::{NoCredentials, OwnCredentials},
 };
 
 pub mod control;
@@ -167,7 +166,7 @@ impl Reloader {
         if !force && !plan.forgetful.is_empty() {
             return Err(NotReloaded::Forgetful(plan.forgetful));
         }
-        let signer = signer(&config)?;
+        let own = own_credentials(&config)?;
         let before =
             old.config.routes.iter().cloned().zip(old.guards.gates().iter().cloned()).chain(lingering).collect();
         let closed = Closed::close(before, &plan);
@@ -176,7 +175,7 @@ impl Reloader {
         if let Some(tls) = self.tls.as_ref().filter(|_| !config.server.tls.certificates.is_empty()) {
             tls.replace(&config.server.tls)?;
         }
-        self.swap(&old, config.beside(&old.config), signer, &plan, closed);
+        self.swap(&old, config.beside(&old.config), own, &plan, closed);
         let warnings = warnings.iter().map(ToString::to_string).collect();
         Ok(Reloaded { plan, warnings })
     }
@@ -207,7 +206,7 @@ impl Reloader {
         if taken.is_empty() || force { Ok(()) } else { Err(NotReloaded::Leased(taken)) }
     }
 
-    fn swap(&self, old: &Serving, config: Config, signer: Option<Signer>, plan: &ReloadPlan, closed: Closed) {
+    fn swap(&self, old: &Serving, config: Config, own: OwnCredentials, plan: &ReloadPlan, closed: Closed) {
         let gate = |continued: &Option<usize>| {
             let kept = continued.and_then(|place| Some(Arc::clone(&closed.before.get(place)?.1)));
             kept.filter(|_| !continued.is_some_and(|place| closed.settles(place))).unwrap_or_default()
@@ -218,7 +217,7 @@ impl Reloader {
         let lingering = left.filter(|(_, gate)| !gate.is_quiet()).collect();
         let config = Arc::new(config);
         let serving =
-            Serving::new(Arc::clone(&config), |table| old.guards.renewed(&config, table, gates).signing_with(signer));
+            Serving::new(Arc::clone(&config), |table| old.guards.renewed(&config, table, gates).probing_with(own));
         self.live.replace(Serving { lingering, ..serving });
         closed.retire();
     }
@@ -279,11 +278,9 @@ impl Drop for Closed {
     }
 }
 
-/// Returns the proxy's own credentials if a route probes with them.
-pub fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
-    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
-    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
-    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
+/// Returns the proxy's own credentials that the routes probe with.
+pub fn own_credentials(config: &Config) -> Result<OwnCredentials, NoCredentials> {
+    OwnCredentials::read(config.routes.iter().filter_map(|route| route.guard.as_deref()))
 }
 
 impl fmt::Display for Reloaded {

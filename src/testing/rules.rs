@@ -52,6 +52,7 @@ pub(crate) fn guard() -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
+        probe_field_file: None,
         metadata_suffix: None,
         index: IndexForm::WebDav,
         store_method: StoreMethod::AsSent,

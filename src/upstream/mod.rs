@@ -25,6 +25,7 @@ mod http2;
 pub(crate) mod idle;
 mod link;
 mod lost;
+mod own_credentials;
 pub(crate) mod peer;
 pub mod references;
 mod response;
@@ -40,8 +41,8 @@ pub(crate) mod via;
 pub use balance::{Choice, Upstreams, WantedPlace};
 pub use connection::Connected;
 pub(crate) use lost::Lost;
+pub use own_credentials::{NoCredentials, OwnCredentials};
 pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, SharedBody, hash_and_keep, hash_whole, read_whole};
-pub use signing::{NoCredentials, Signer};
 pub(crate) use streamed::{Following, Streamed, StreamedHead};
 pub use transport::{Connection, Transport, Wire};
 

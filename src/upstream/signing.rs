@@ -22,28 +22,28 @@ const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS
 const SERVICE: &str = "s3";
 
 /// Signs with one set of credentials, and never discloses them.
-pub struct Signer(Identity);
+pub(crate) struct Signer(Identity);
 
 /// The environment holds no credentials.
 #[derive(Debug, Error)]
 #[error("probe_auth = \"sigv4\" needs the proxy's own credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
-pub struct NoCredentials;
+pub struct NoKeys;
 
 /// A request that cannot be signed.
 #[derive(Debug, Error)]
 #[error("the request has a target or a field that cannot be signed")]
-pub struct Unsignable;
+pub(crate) struct Unsignable;
 
 impl Signer {
     /// Reads the credentials from the process's environment.
-    pub fn from_environment() -> Result<Self, NoCredentials> {
+    pub(crate) fn from_environment() -> Result<Self, NoKeys> {
         let [id, secret, token] = VARIABLES.map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
-        let (Some(id), Some(secret)) = (id, secret) else { return Err(NoCredentials) };
+        let (Some(id), Some(secret)) = (id, secret) else { return Err(NoKeys) };
         Ok(Self(Credentials::new(id, secret, token, None, "environment").into()))
     }
 
     /// Signs a request without a body: its method, target, Host and `x-amz-*` fields.
-    pub fn sign(&self, head: &mut RequestHeader, region: &str, now: SystemTime) -> Result<(), Unsignable> {
+    pub(crate) fn sign(&self, head: &mut RequestHeader, region: &str, now: SystemTime) -> Result<(), Unsignable> {
         let mut settings = SigningSettings::default();
         // S3 takes paths unchanged, and requires the hash of the body.
         settings.percent_encoding_mode = PercentEncodingMode::Single;

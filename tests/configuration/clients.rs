@@ -10,6 +10,8 @@ fn each_broken_rule_for_certain_clients_is_one_problem() {
         ("dialect = \"s3\"\netag = \"upstream\"", "dialect = \"s3\" cannot probe with the client's credentials"),
         ("dialect = \"azure\"", "dialect = \"azure\" needs policy = \"pessimistic\""),
         ("dialect = \"azure-queue\"", "dialect = \"azure-queue\" needs all paths below one"),
+        ("probe_auth = \"field\"", "probe_auth = \"field\" needs probe_field_file"),
+        ("probe_field_file = \"/nowhere\"", "probe_field_file has no use here"),
         ("probe_region = \"a b\"", "probe_region is \"a b\": a name has no blanks and is not empty"),
         ("idempotency = \"on\"", "idempotency cannot be \"on\""),
         ("idempotency_ttl = \"0s\"", "idempotency_ttl is 0s, the least is 1s"),

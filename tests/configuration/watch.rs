@@ -8,6 +8,10 @@ fn a_watch_needs_a_backend_that_can_be_asked_for_each_client() {
         ("dialect = \"s3\"", "watch has no place in dialect = \"s3\""),
         ("dialect = \"azure-table\"", "watch has no place in dialect = \"azure-table\""),
         ("probe_auth = \"sigv4\"", "watch and probe_auth = \"sigv4\" do not go together"),
+        (
+            "probe_auth = \"field\"\nprobe_field_file = \"/nowhere\"",
+            "watch and probe_auth = \"field\" do not go together",
+        ),
         ("observe = true", "watch and observe do not go together"),
         ("watch_prefix = \"/\"", "watch_prefix is \"/\", where the resources themselves are"),
         ("watch_probe = \"1ms\"", "watch_probe"),

@@ -11,6 +11,7 @@ use crate::{
     proxy::Gateway,
     server::{self, BindError, Listeners, Stop, signals},
     store, telemetry, threads,
+    upstream::OwnCredentials,
 };
 
 mod backend;
@@ -55,7 +56,7 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
         let (_backend_runs, backend_stops) = watch::channel(false);
         tokio::spawn(backend::serve(backend, backend_stops));
         let config = Arc::new(config);
-        let live = run::live(&config, &store::open(&config).await?, None, None)?;
+        let live = run::live(&config, &store::open(&config).await?, OwnCredentials::default(), None)?;
         let stop = signals::watch()?;
         let serving = server::run(listeners, &config.server, Gateway::new(live), stop.subscribe());
         let walking = async {

@@ -1,10 +1,31 @@
 //! The keys of a route whose clients were made for a storage service.
 
-use super::{check::Check, keys::RouteLayers};
+use super::{check::Check, keys::RouteLayers, secrets::warn_if_open};
 use crate::{
     config::{Word, written::Written},
     core::policy::{GuardRules, ProbeAuth, Require, TagSource},
 };
+
+/// Reports a field of probes without its file, or a file without its use.
+pub(super) fn own_field_has_its_file(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
+    let file = keys.get(|raw| &raw.probe_field_file);
+    let uses_it = guard.probe_auth == ProbeAuth::Field;
+    check.refuse(
+        keys.get(|raw| &raw.probe_auth),
+        uses_it && guard.probe_field_file.is_none(),
+        "probe_auth = \"field\" needs probe_field_file",
+        "name the file that holds the field: \"Authorization: Bearer ...\"",
+    );
+    check.refuse(
+        file,
+        !uses_it && guard.probe_field_file.is_some(),
+        "probe_field_file has no use here",
+        "write probe_auth = \"field\", or leave it out",
+    );
+    if let Some(file) = file {
+        warn_if_open(check, "probe_field_file", file);
+    }
+}
 
 /// Reports settings under which the proxy would have to change requests that S3 clients have signed.
 pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {

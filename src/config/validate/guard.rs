@@ -1,7 +1,10 @@
 //! The keys of a guarded route.
 
 use super::{
-    check::Check, clients::signed_requests_stay_as_they_are, keys::RouteLayers, metadata, states, tags, watch,
+    check::Check,
+    clients::{own_field_has_its_file, signed_requests_stay_as_they_are},
+    keys::RouteLayers,
+    metadata, states, tags, watch,
 };
 use crate::{
     config::{Word, raw::Texts, route::CHANGING_METHODS, table::Section as _, written::Written},
@@ -30,6 +33,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     leases_speak_natively(check, keys, &guard);
     metadata::suits_route(check, keys, &guard);
     states::suit_dialect(check, keys, &guard);
+    own_field_has_its_file(check, keys, &guard);
     watch::refuse_unaskable(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     guard

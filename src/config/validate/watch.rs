@@ -24,8 +24,8 @@ pub(super) fn refuse_unaskable(check: &mut Check<'_>, keys: RouteLayers<'_>, gua
     );
     check.refuse(
         keys.get(|raw| &raw.watch),
-        guard.watch && guard.probe_auth == ProbeAuth::SigV4,
-        "watch and probe_auth = \"sigv4\" do not go together",
+        guard.watch && matches!(guard.probe_auth, ProbeAuth::SigV4 | ProbeAuth::Field),
+        format!("watch and probe_auth = {:?} do not go together", guard.probe_auth.word()),
         "set probe_auth = \"client\": the backend must decide for each client whether it may read",
     );
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use http::header;
+use http::{HeaderName, header};
 use pingora::http::RequestHeader;
 
 use super::{Probes, unreadable::unreadable};
@@ -11,13 +11,18 @@ use crate::{
     core::{policy::ProbeAuth, refusal::Refusal},
     dialect::s3::{Signature, keep_for_own_signature},
     guard::request::Request,
-    upstream::Signer,
+    upstream::OwnCredentials,
 };
+
+/// Fields that prove a client's right to one request. They prove nothing beside other credentials.
+static PROOFS: [HeaderName; 3] =
+    [HeaderName::from_static("dpop"), HeaderName::from_static("signature"), HeaderName::from_static("signature-input")];
 
 impl Probes {
     /// Sets the credentials for routes that probe with the proxy's own, from now on.
-    pub(crate) fn sign_with(&self, signer: Signer) {
-        self.signer.store(Some(Arc::new(signer)));
+    pub(crate) fn probe_with(&self, own: OwnCredentials) {
+        let own = own.over(&self.own.load());
+        self.own.store(Arc::new(own));
     }
 
     /// Puts the credentials into the head of a probe: the client's, none, or the proxy's own. A client's signature
@@ -32,26 +37,33 @@ impl Probes {
                 ));
             }
             ProbeAuth::Client => return Ok(()),
-            ProbeAuth::None | ProbeAuth::SigV4 => {}
+            ProbeAuth::None | ProbeAuth::Field | ProbeAuth::SigV4 => {}
         }
         let others: Vec<_> = head.headers.keys().filter(|name| !keep_for_own_signature(name)).cloned().collect();
-        for name in request.rules().identity_headers.iter().chain(&others) {
+        for name in request.rules().identity_headers.iter().chain(&PROOFS).chain(&others) {
             head.remove_header(name);
         }
         let target = request.grammar().probe_target(head.raw_path());
         let unusable = |_error| unreadable("the probe head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
-        if request.rules().probe_auth == ProbeAuth::SigV4 {
-            // The signature covers the Host that will be sent.
-            if let HostHeader::Named(host) = &request.upstream().host_header {
-                head.insert_header(header::HOST, host.as_str()).map_err(unusable)?;
-            }
-            let signed =
-                self.signer.load().as_ref().map(|own| own.sign(head, &request.rules().probe_region, SystemTime::now()));
-            if !matches!(signed, Some(Ok(()))) {
-                return Err(unreadable("the probe cannot be signed"));
-            }
+        match (request.rules().probe_auth, &request.rules().probe_field_file) {
+            (ProbeAuth::SigV4, _) => self.sign(request, head),
+            (ProbeAuth::Field, Some(path)) => self.own.load().put_field(path, head).map_err(|_error| unsigned()),
+            _ => Ok(()),
         }
-        Ok(())
     }
+
+    fn sign(&self, request: &Request, head: &mut RequestHeader) -> Result<(), Refusal> {
+        // The signature covers the Host that will be sent.
+        if let HostHeader::Named(host) = &request.upstream().host_header {
+            head.insert_header(header::HOST, host.as_str()).map_err(|_error| unsigned())?;
+        }
+        let own = self.own.load();
+        let signer = own.signer().ok_or_else(unsigned)?;
+        signer.sign(head, &request.rules().probe_region, SystemTime::now()).map_err(|_error| unsigned())
+    }
+}
+
+fn unsigned() -> Refusal {
+    unreadable("the proxy's own credentials cannot be put into the probe")
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
@@ -36,7 +36,7 @@ use crate::{
         },
     },
     telemetry::{Step, metrics},
-    upstream::{Exchange, Failure, Signer, Transport, fields::response_head, read_whole},
+    upstream::{Exchange, Failure, OwnCredentials, Transport, fields::response_head, read_whole},
 };
 use body_tag::Keep;
 use collection::PlainBackends;
@@ -70,8 +70,7 @@ pub(crate) struct Probes {
     /// The grants of the upstreams to pages of other origins.
     pub(crate) origins: Arc<Origins>,
     budget: Arc<BodyBudget>,
-    /// The proxy's own credentials.
-    signer: ArcSwapOption<Signer>,
+    own: ArcSwap<OwnCredentials>,
     plain: PlainBackends,
 }
 
@@ -137,8 +136,8 @@ impl Probed {
 impl Probes {
     /// Builds probes that go through `exchanger` and hold bodies within `budget`.
     pub(crate) fn new(knowledge: Arc<Knowledge>, exchanger: Arc<dyn Transport>, budget: Arc<BodyBudget>) -> Self {
-        let (origins, signer, plain) = (Arc::new(Origins::new()), ArcSwapOption::empty(), PlainBackends::default());
-        Self { knowledge, exchanger, origins, budget, signer, plain }
+        let (origins, own, plain) = (Arc::new(Origins::new()), ArcSwap::default(), PlainBackends::default());
+        Self { knowledge, exchanger, origins, budget, own, plain }
     }
 
     /// Probes the resource of a write, whose record was read as `snapshot`.

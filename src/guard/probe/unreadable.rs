@@ -33,7 +33,7 @@ pub(super) fn bound_credentials(status: StatusCode) -> Refusal {
         format!(
             "the proxy asked the upstream for the current state of the resource, and got {}: the client's credentials \
              hold for its own method or request, so a request of the proxy cannot use them. Nothing was written. Set \
-             probe_auth = \"none\" or \"sigv4\" on this route, or a source of tags that asks for no state: etag = \
+             probe_auth = \"field\", \"none\" or \"sigv4\" on this route, or a source of tags that asks for no state: etag = \
              \"delegate\", or \"version\" with other_writers = false",
             status.as_u16()
         ),

@@ -19,7 +19,7 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// What the permissions of a file mean for a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
+enum Writers {
     /// Only the owner writes.
     OwnerAlone,
     /// The owner writes, and so do members of a group that this process belongs to.
@@ -29,15 +29,15 @@ enum Access {
 }
 
 /// Judges the mode of a file and its group, by the groups of this process.
-fn access(mode: u32, group: u32, own_groups: &[u32]) -> Access {
+fn writers(mode: u32, group: u32, own_groups: &[u32]) -> Writers {
     if mode & WRITABLE_BY_ALL != 0 {
-        Access::Others
+        Writers::Others
     } else if mode & WRITABLE_BY_GROUP == 0 {
-        Access::OwnerAlone
+        Writers::OwnerAlone
     } else if own_groups.contains(&group) {
-        Access::OwnGroup
+        Writers::OwnGroup
     } else {
-        Access::Others
+        Writers::Others
     }
 }
 
@@ -49,10 +49,10 @@ fn access(mode: u32, group: u32, own_groups: &[u32]) -> Access {
 /// The operating system's, if it cannot tell the groups of this process, or the permission cannot be removed.
 pub(super) fn keep_to_owner(file: &File, found: &Metadata) -> io::Result<bool> {
     let mode = found.mode() & 0o777;
-    match access(mode, found.gid(), &own_groups()?) {
-        Access::OwnerAlone => Ok(true),
-        Access::Others => Ok(false),
-        Access::OwnGroup => {
+    match writers(mode, found.gid(), &own_groups()?) {
+        Writers::OwnerAlone => Ok(true),
+        Writers::Others => Ok(false),
+        Writers::OwnGroup => {
             file.set_permissions(Permissions::from_mode(mode & !WRITABLE_BY_GROUP))?;
             tracing::warn!(
                 "the group {} could write to the file of the store (mode {mode:04o}): the permission is removed; in \
@@ -76,17 +76,17 @@ mod tests {
     #[test]
     fn a_group_of_this_process_alone_is_trusted_and_nobody_beyond_a_group() {
         let cases = [
-            (0o600, 7, Access::OwnerAlone),
-            (0o644, 7, Access::OwnerAlone),
-            (0o640, 8, Access::OwnerAlone),
-            (0o660, 7, Access::OwnGroup),
-            (0o620, 9, Access::OwnGroup),
-            (0o660, 8, Access::Others),
-            (0o602, 7, Access::Others),
-            (0o666, 7, Access::Others),
+            (0o600, 7, Writers::OwnerAlone),
+            (0o644, 7, Writers::OwnerAlone),
+            (0o640, 8, Writers::OwnerAlone),
+            (0o660, 7, Writers::OwnGroup),
+            (0o620, 9, Writers::OwnGroup),
+            (0o660, 8, Writers::Others),
+            (0o602, 7, Writers::Others),
+            (0o666, 7, Writers::Others),
         ];
         for (mode, group, expected) in cases {
-            assert_eq!(access(mode, group, &[7, 9]), expected, "{mode:o} of group {group}");
+            assert_eq!(writers(mode, group, &[7, 9]), expected, "{mode:o} of group {group}");
         }
     }
 }

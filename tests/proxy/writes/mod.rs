@@ -14,6 +14,7 @@ mod head_answers;
 mod idempotency;
 mod idempotency_owners;
 mod named_by_body;
+mod one_request_credentials;
 mod outcomes;
 mod overlaps;
 mod preconditions;
