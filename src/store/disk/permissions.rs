@@ -9,7 +9,7 @@ use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
 };
 
-use rustix::process::{getegid, getgroups};
+use rustix::process::{Gid, getegid, getgroups};
 
 /// The mode bit that lets the members of the file's group write.
 const WRITABLE_BY_GROUP: u32 = 0o020;
@@ -66,7 +66,7 @@ pub(super) fn keep_to_owner(file: &File, found: &Metadata) -> io::Result<bool> {
 
 fn own_groups() -> io::Result<Vec<u32>> {
     let supplementary = getgroups()?;
-    Ok(supplementary.into_iter().chain([getegid()]).map(|group| group.as_raw()).collect())
+    Ok(supplementary.into_iter().chain([getegid()]).map(Gid::as_raw).collect())
 }
 
 #[cfg(test)]
