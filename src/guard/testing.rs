@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::task::yield_now;
 
+mod backend;
 mod fixture;
 mod listing;
 mod message;

@@ -226,6 +226,22 @@ async fn a_tag_of_before_a_tree_has_changed_is_stale() {
     }
 }
 
+/// A write that the backend has refused changes nothing below it. What was known there is asked for again.
+#[tokio::test]
+async fn a_tree_that_the_backend_refuses_leaves_all_tags_valid() {
+    for status in [403, 404, 409, 410, 412] {
+        let fixture = impatient().await;
+        let tag = on(&fixture, MEMBER, Method::GET, "").await.tag().expect("a tag").to_owned();
+        let fields = format!("If-Match: {tag}\r\n");
+        fixture.refuse_writes_with(status);
+        assert_eq!(delete(&fixture).await.status, status);
+        let current = on(&fixture, MEMBER, Method::GET, "").await.tag().map(str::to_owned);
+        assert_eq!(current.as_deref(), Some(&*tag), "{status}");
+        fixture.refuse_writes_with(0);
+        assert_eq!(on(&fixture, MEMBER, Method::PUT, &fields).await.status, 204, "{status}");
+    }
+}
+
 /// Rule 2: the backend gives the file that a MOVE brings the tag of the one that it replaces.
 #[tokio::test]
 async fn an_equal_tag_of_the_backend_is_coarse_after_a_tree_has_changed() {

@@ -12,7 +12,7 @@ use crate::core::{
         pending_delete::PendingDelete,
         record::{Known, VariantName},
         tree_leases::{LeaseReach, TreeLease},
-        trees::{TreeChange, TreeRoot, Trees},
+        trees::{TreeChange, TreeEffect, TreeRoot, Trees},
     },
     tags::{
         bare_tags::{Listed, ShortName},
@@ -161,13 +161,16 @@ fn pending_deletes() -> impl Strategy<Value = Box<PendingDelete>> {
 fn trees() -> impl Strategy<Value = Box<Trees>> {
     let keys = || "[a-z]:/[ -~]{0,12}".prop_map(Box::from);
     let root = (keys(), any::<bool>()).prop_map(|(key, is_read)| TreeRoot { key, is_read });
-    let change = (keys(), stamps()).prop_map(|(root, at)| TreeChange { root, at });
+    let effect = prop::sample::select(vec![TreeEffect::Changed, TreeEffect::Forgotten]);
+    let change = (keys(), stamps(), effect).prop_map(|(root, at, effect)| TreeChange { root, at, effect });
     let reach = prop::sample::select(vec![LeaseReach::Membership, LeaseReach::Tree]);
     let lease = (keys(), any::<u64>(), reach);
     let lease = lease.prop_map(|(root, fence, reach)| TreeLease { root, fence: Revision(fence), reach });
     let lists = (prop::collection::vec(root, 0..3), prop::collection::vec(change, 0..3));
-    (lists, prop::collection::vec(lease, 0..3), stamps()).prop_map(|((roots, changes), leases, changed_before)| {
-        Box::new(Trees { roots, changes, changed_before, leases })
+    let before = (stamps(), stamps());
+    (lists, prop::collection::vec(lease, 0..3), before).prop_map(|((roots, changes), leases, before)| {
+        let (changed_before, forgotten_before) = before;
+        Box::new(Trees { roots, changes, changed_before, forgotten_before, leases })
     })
 }
 

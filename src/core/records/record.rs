@@ -147,7 +147,7 @@ pub struct Record {
     pub waiting: Vec<WaitingSign>,
     /// The first attempt at a write that came with an idempotency key. The record of a resource has none.
     pub attempt: Option<Box<FirstAttempt>>,
-    /// The last change of a tree around the resource that this record takes into account.
+    /// The last end of the write of a tree around the resource that this record takes into account.
     pub tree_change: Revision,
     /// The trees of the upstream. The record of a resource has none.
     pub trees: Option<Box<Trees>>,

@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::{
     pending_delete::PendingDelete,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
+    trees::TreeEffect,
     waiting::served,
 };
 use crate::core::{
@@ -155,7 +156,8 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     if let Some(trees) = &mut record.trees {
         match settlement.outcome {
             Outcome::NotApplied => trees.roots.clear(),
-            Outcome::NotAppliedAsKnown | Outcome::Applied | Outcome::Unclear => trees.end(Stamp::Itself),
+            Outcome::NotAppliedAsKnown => trees.end(Stamp::Itself, TreeEffect::Forgotten),
+            Outcome::Applied | Outcome::Unclear => trees.end(Stamp::Itself, TreeEffect::Changed),
             // They are the trees of the doubt.
             Outcome::Doubt => {}
         }
@@ -248,7 +250,7 @@ fn without_past(snapshot: &Snapshot) -> Record {
         record.version = Stamp::At(snapshot.version());
         record.known = None;
         if let Some(trees) = &mut record.trees {
-            trees.end(doubt.version);
+            trees.end(doubt.version, TreeEffect::Changed);
         }
     }
     record.leases.retain(|lease| lease.is_remembered(snapshot.now));

@@ -23,13 +23,24 @@ pub struct TreeRoot {
     pub is_read: bool,
 }
 
-/// The end of a write that has changed a tree, or may have.
+/// What the end of the write of a tree means for all below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TreeEffect {
+    /// All of it has changed, or may have.
+    Changed,
+    /// It is as it was. But the upstream has refused the write in a way that shows that what was known may be wrong.
+    Forgotten,
+}
+
+/// The end of a write of a tree that tells something of all below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TreeChange {
     /// The key of the collection.
     pub root: Box<str>,
     /// The moment.
     pub at: Stamp,
+    /// What it means.
+    pub effect: TreeEffect,
 }
 
 /// What the store keeps of the trees of an upstream, in a record of their own.
@@ -41,6 +52,8 @@ pub struct Trees {
     pub changes: Vec<TreeChange>,
     /// The last one of all changes before, which count for all resources. Zero if there was none.
     pub changed_before: Stamp,
+    /// The same for the ends that have changed nothing.
+    pub forgotten_before: Stamp,
     /// The leases of collections that reach what is below, and some that have ended.
     pub leases: Vec<TreeLease>,
 }
@@ -102,7 +115,14 @@ pub fn is_below(key: &str, root: &str) -> bool {
 
 impl Default for Trees {
     fn default() -> Self {
-        Self { roots: Vec::new(), changes: Vec::new(), changed_before: Stamp::At(Revision(0)), leases: Vec::new() }
+        let never = Stamp::At(Revision(0));
+        Self {
+            roots: Vec::new(),
+            changes: Vec::new(),
+            changed_before: never,
+            forgotten_before: never,
+            leases: Vec::new(),
+        }
     }
 }
 
@@ -110,7 +130,7 @@ impl Trees {
     /// Writes the record's own revision into it.
     pub fn resolve(&mut self, own: Revision) {
         let listed = self.changes.iter_mut().map(|change| &mut change.at);
-        for stamp in listed.chain([&mut self.changed_before]) {
+        for stamp in listed.chain([&mut self.changed_before, &mut self.forgotten_before]) {
             *stamp = Stamp::At(stamp.resolve(own));
         }
     }
@@ -122,20 +142,46 @@ impl Trees {
         roots.chain(leased).sum::<usize>() + self.changes_bytes()
     }
 
-    /// Ends the write whose trees are in the record: those that it did not only read have changed at this moment.
-    pub(super) fn end(&mut self, at: Stamp) {
-        for TreeRoot { key, .. } in std::mem::take(&mut self.roots).into_iter().filter(|root| !root.is_read) {
+    /// Ends the write whose trees are in the record, with this effect on those that it did not only read. A refusal may
+    /// speak of any of them.
+    pub(super) fn end(&mut self, at: Stamp, effect: TreeEffect) {
+        let is_meant = |root: &TreeRoot| !root.is_read || effect == TreeEffect::Forgotten;
+        for TreeRoot { key, .. } in std::mem::take(&mut self.roots).into_iter().filter(is_meant) {
             // A later change of the same tree, or of one around it, says all that an earlier one does.
-            self.changes.retain(|change| change.root != key && !is_below(&change.root, &key));
-            self.changes.push(TreeChange { root: key, at });
+            let is_covered = |change: &TreeChange| change.root == key || is_below(&change.root, &key);
+            let says_more = |change: &TreeChange| effect == TreeEffect::Forgotten && change.effect != effect;
+            self.changes.retain(|change| says_more(change) || !is_covered(change));
+            self.changes.push(TreeChange { root: key, at, effect });
         }
         while self.changes.len() > CHANGES_MAX || self.changes_bytes() > CHANGES_BYTES_MAX {
-            self.changed_before = self.changes.remove(0).at;
+            self.drop_one();
+        }
+    }
+
+    /// Lets the first entry of the list count for all resources. One that has changed nothing goes first, so that refused
+    /// writes keep the changes of others apart.
+    fn drop_one(&mut self) {
+        let first = self.changes.iter().position(|change| change.effect == TreeEffect::Forgotten);
+        let TreeChange { at, effect, .. } = self.changes.remove(first.unwrap_or_default());
+        match effect {
+            TreeEffect::Changed => self.changed_before = at,
+            TreeEffect::Forgotten => self.forgotten_before = at,
         }
     }
 
     fn changes_bytes(&self) -> usize {
         self.changes.iter().map(|change| change.root.len()).sum()
+    }
+
+    /// The moments at which writes of trees around a resource have ended with this effect: those that are listed, and the
+    /// last one before.
+    pub(super) fn ended<'a>(&'a self, key: &'a str, effect: TreeEffect) -> impl Iterator<Item = Stamp> + 'a {
+        let listed = self.changes.iter().filter(move |change| change.effect == effect && is_below(key, &change.root));
+        let before = match effect {
+            TreeEffect::Changed => self.changed_before,
+            TreeEffect::Forgotten => self.forgotten_before,
+        };
+        listed.map(|change| change.at).chain([before])
     }
 
     pub(super) fn covers(&self, key: &str) -> bool {

@@ -12,15 +12,16 @@
 //!
 //! *How do members learn of a change?* The record lists the roots of the last changes. A resource below one of them counts
 //! as changed at that moment, whatever its own record says ([`under_trees`]). Its record notes the change with its next
-//! step, so that no step brings back what was known before.
+//! step, so that no step brings back what was known before. A write that the upstream has refused is listed too if its
+//! answer shows that what was known may be wrong: then only that is forgotten.
 //!
 //! *Why are there two numbers in a member's record?* `touched` is also the end of steps that knew nothing of a change, such
-//! as that of a mark that gave way. `tree_change` is the last change that the record takes into account.
+//! as that of a mark that gave way. `tree_change` is the last end of a tree that the record takes into account.
 
 use super::{
     record::{Availability, Mark, Record, Revision, Snapshot, Stamp},
     steps::{claim, withdraw_if_conditional},
-    trees::{TreeInTheWay, TreeRoot, is_below},
+    trees::{TreeEffect, TreeInTheWay, TreeRoot},
 };
 use crate::core::{tags::told_dates::FirstDate, time::StoreTime};
 
@@ -29,6 +30,8 @@ use crate::core::{tags::told_dates::FirstDate, time::StoreTime};
 pub struct Cover {
     /// The last change of a tree around the resource. Zero if there was none.
     pub change: Revision,
+    /// The last end of the write of such a tree that tells anything: the change, or a later one that has changed nothing.
+    pub last: Revision,
     /// What a write of the resource finds, as far as trees are concerned.
     pub availability: Availability,
 }
@@ -42,42 +45,49 @@ pub fn claim_trees(snapshot: &Snapshot, mark: Mark, roots: &[TreeRoot]) -> Optio
 
 /// Returns what the record of trees tells of the resource with this key.
 pub fn cover(trees: &Snapshot, key: &str) -> Cover {
-    let free = Cover { change: Revision(0), availability: Availability::Free };
+    let free = Cover { change: Revision(0), last: Revision(0), availability: Availability::Free };
     let Some(kept) = &trees.record.trees else { return free };
-    let listed = kept.changes.iter().filter(|change| is_below(key, &change.root)).map(|change| change.at);
+    let last = |effect| kept.ended(key, effect).map(|at| at.resolve(trees.revision)).max().unwrap_or_default();
     // A write whose doubt is over counts as one that has ended then.
     let doubt = trees.record.doubt.filter(|doubt| doubt.until <= trees.now && kept.changes_below(key));
-    let changes = listed.chain([kept.changed_before]).chain(doubt.map(|doubt| doubt.version));
+    let ended = doubt.map(|doubt| doubt.version.resolve(trees.revision));
+    let change = last(TreeEffect::Changed).max(ended.unwrap_or_default());
     Cover {
-        change: changes.map(|at| at.resolve(trees.revision)).max().unwrap_or_default(),
+        change,
+        last: last(TreeEffect::Forgotten).max(change),
         availability: if kept.covers(key) { trees.availability() } else { Availability::Free },
     }
 }
 
-/// Returns a resource as it is under the trees around it, by their record. It counts as changed by the last change of one.
+/// Returns a resource as it is under the trees around it, by their record. It counts as changed by the last change of one,
+/// and as unknown since the last end of one.
 #[must_use]
 pub fn under_trees(own: Snapshot, key: &str, trees: &Snapshot) -> Snapshot {
-    let Cover { change, availability } = cover(trees, key);
+    let Cover { change, last, availability } = cover(trees, key);
     let in_the_way = TreeInTheWay { availability, seen: trees.revision };
     let above = Some(in_the_way).filter(|above| above.availability != Availability::Free);
-    if change <= own.record.tree_change {
+    let accounted_for = own.record.tree_change;
+    if last <= accounted_for {
         return Snapshot { above, ..own };
     }
     let mut record = own.draft();
-    take_change(&mut record, change, own.now);
+    if change > accounted_for {
+        take_change(&mut record, change, own.now);
+    }
+    record.tree_change = last;
+    record.known = None;
+    record.touched = Stamp::At(record.touched.resolve(own.revision).max(last));
     Snapshot { record: record.into(), above, ..own }
 }
 
 /// Lets a record count as that of a resource whose last write has ended at this moment, and has told nothing.
 fn take_change(record: &mut Record, change: Revision, now: StoreTime) {
-    record.tree_change = change;
-    record.known = None;
     record.bare_tags = std::mem::take(&mut record.bare_tags).changed(None);
     record.first_date = FirstDate::NONE;
     record.leases.retain(|lease| lease.state(now).is_held());
     withdraw_if_conditional(record, None);
     let doubt = record.doubt.as_mut().map(|doubt| &mut doubt.version);
-    for stamp in [&mut record.version, &mut record.touched].into_iter().chain(doubt) {
+    for stamp in [&mut record.version].into_iter().chain(doubt) {
         *stamp = Stamp::At(stamp.resolve(change).max(change));
     }
 }

@@ -7,7 +7,7 @@ use crate::core::{
     records::{
         record::{Known, VariantName},
         steps::{Outcome, Settlement, settle, take_over},
-        trees::{CHANGES_BYTES_MAX, CHANGES_MAX},
+        trees::{CHANGES_BYTES_MAX, CHANGES_MAX, is_below},
     },
     tags::{bare_tags::BareTags, validators::Representation},
 };
@@ -55,15 +55,27 @@ impl Around {
         self.swap(settle(&self.0, settlement).expect("the mark is there"));
     }
 
-    fn change(&mut self, root: &str) -> Revision {
+    fn write(&mut self, root: &str, outcome: Outcome) -> Revision {
         let mark = self.begin(&[&format!("{root}!")]);
-        self.end(mark, Outcome::Applied);
+        self.end(mark, outcome);
         self.0.revision
     }
 
+    fn change(&mut self, root: &str) -> Revision {
+        self.write(root, Outcome::Applied)
+    }
+
+    fn refuse(&mut self, root: &str) -> Revision {
+        self.write(root, Outcome::NotAppliedAsKnown)
+    }
+
     fn of(&self, key: &str) -> (u64, Availability) {
-        let Cover { change, availability } = cover(&self.0, key);
+        let Cover { change, availability, .. } = cover(&self.0, key);
         (change.0, availability)
+    }
+
+    fn last_of(&self, key: &str) -> Revision {
+        cover(&self.0, key).last
     }
 }
 
@@ -107,7 +119,7 @@ fn the_end_of_a_tree_is_a_change_of_all_that_it_has_written() {
     for (outcome, is_change) in [
         (Outcome::Applied, true),
         (Outcome::Unclear, true),
-        (Outcome::NotAppliedAsKnown, true),
+        (Outcome::NotAppliedAsKnown, false),
         (Outcome::NotApplied, false),
     ] {
         let mut around = Around::new();
@@ -203,6 +215,54 @@ fn a_member_counts_as_changed_by_the_tree_around_it() {
     assert_eq!(under_trees(shown.clone(), "u:/a/b", &around.0), shown, "once is enough");
     let other = under_trees(member(0), "u:/b", &around.0);
     assert_eq!(other, member(0), "it is below no tree that has changed");
+}
+
+/// The same as for a single resource: nothing has changed, and the upstream must be asked.
+#[test]
+fn a_refused_tree_leaves_all_below_as_it_is_but_unknown() {
+    let mut around = Around::new();
+    let refused = around.refuse("u:/a");
+    let shown = under_trees(member(0), "u:/a/b", &around.0);
+    let before = member(0);
+    assert_eq!((shown.known(), shown.touched(), shown.record.tree_change), (None, refused, refused));
+    assert_eq!(
+        (shown.version(), &shown.record.bare_tags, shown.record.first_date),
+        (before.version(), &before.record.bare_tags, before.record.first_date)
+    );
+    assert_eq!(under_trees(shown.clone(), "u:/a/b", &around.0), shown, "once is enough");
+    assert_eq!(under_trees(member(0), "u:/b", &around.0), member(0), "it is below no tree that was written");
+    assert_eq!(under_trees(member(refused.0), "u:/a/b", &around.0).known(), member(0).known(), "it was learned since");
+}
+
+/// The source of a COPY may be what the upstream has not found.
+#[test]
+fn a_refused_copy_may_speak_of_what_it_only_reads() {
+    let mut around = Around::new();
+    let mark = around.begin(&["u:/a", "u:/c!"]);
+    around.end(mark, Outcome::NotAppliedAsKnown);
+    assert_eq!((around.last_of("u:/a/b"), around.last_of("u:/c/b")), (around.0.revision, around.0.revision));
+}
+
+#[test]
+fn a_refused_tree_hides_no_change() {
+    let mut around = Around::new();
+    let change = around.change("u:/a/b");
+    let refused = around.refuse("u:/a");
+    let of_member = under_trees(member(0), "u:/a/b/c", &around.0);
+    assert_eq!((of_member.version(), of_member.touched()), (change, refused));
+    let again = around.refuse("u:/a");
+    assert_eq!(around.0.record.trees.as_ref().map(|trees| trees.changes.len()), Some(2), "it replaces the first");
+    assert_eq!(around.last_of("u:/a/b/c"), again);
+}
+
+#[test]
+fn refused_trees_push_no_change_out_of_the_list() {
+    let mut around = Around::new();
+    let change = around.change("u:/a");
+    let refused: Vec<_> = (0..=CHANGES_MAX).map(|number| around.refuse(&format!("u:/{number}"))).collect();
+    assert_eq!((around.of("u:/a/b").0, around.of("u:/other").0), (change.0, 0));
+    assert_eq!(around.last_of("u:/other"), refused[1], "the first two found no room");
+    assert_eq!(around.last_of("u:/2/a"), refused[2]);
 }
 
 /// A mark that gave way ends later than the change, and its record knows nothing of it.

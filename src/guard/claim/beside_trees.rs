@@ -37,8 +37,8 @@ impl Claims {
         Ok(true)
     }
 
-    /// Whether no other write than one with this mark on them changes a tree around a resource, none has since its record
-    /// became this one, and the record shows all leases of such trees.
+    /// Whether no other write than one with this mark on them changes a tree around a resource, none has ended since its
+    /// record became this one, and the record shows all leases of such trees.
     pub(crate) async fn is_clear_of_trees(
         &self,
         key: &ResourceKey,
@@ -49,11 +49,11 @@ impl Claims {
         let trees = self.records.read(&around).await?;
         let leases_around = self.records.leases_around(key, &trees).await?;
         // Nobody else changes a tree while this write does.
-        let Cover { change, availability } = match own {
+        let Cover { last, availability, .. } = match own {
             Some(own) => Cover { availability: Availability::Free, ..cover(own.marked(), key.as_str()) },
             None => cover(&trees, key.as_str()),
         };
-        Ok(change <= record.record.tree_change
+        Ok(last <= record.record.tree_change
             && availability == Availability::Free
             && record.shows_all_around(&Snapshot { leases_around, ..trees }))
     }

@@ -1,23 +1,21 @@
 //! A guard in front of a backend with one resource.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU16, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use http::{HeaderMap, Method};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-    sync::{Mutex, MutexGuard},
+    net::TcpListener,
+    sync::MutexGuard,
 };
 
 use super::{
     Asked, Fault, FaultyStore, When,
-    message::{facet, head, read_request, type_of},
+    backend::{AnswerRead, Backend},
+    message::{facet, head},
     transport::NotingTransport,
 };
 use crate::{
@@ -41,67 +39,6 @@ pub(crate) const OWNER: &str = "Authorization: owner\r\n";
 
 /// The path of the lease operations on `/doc`.
 pub(super) const LEASE: &str = "/.leases/doc";
-
-/// Returns the whole answer to a read with this head, which is in lower case.
-type AnswerRead = fn(&str) -> String;
-
-/// A backend with one resource, which holds `one`.
-struct Backend {
-    content: Mutex<Vec<u8>>,
-    writes: AtomicUsize,
-    /// The head of the last write, in lower case.
-    last_write: Mutex<String>,
-    /// The heads of all reads, in lower case.
-    reads: Mutex<Vec<String>>,
-    /// The answer to reads, if it is not the content.
-    answer_read: Mutex<Option<AnswerRead>>,
-    /// The status that refuses each request without [`OWNER`]'s credentials; 0 if none is refused.
-    refusal: AtomicU16,
-}
-
-impl Backend {
-    async fn serve(self: Arc<Self>, mut stream: TcpStream) {
-        while let Some((head, body)) = read_request(&mut stream).await {
-            let status = self.refusal.load(Ordering::Relaxed);
-            if status != 0 && !head.contains("authorization: owner") {
-                stream.write_all(refused(status, head.starts_with("head ")).as_bytes()).await.unwrap();
-                continue;
-            }
-            if head.starts_with("propfind ") {
-                stream.write_all(type_of(&head).as_bytes()).await.unwrap();
-                continue;
-            }
-            let mut content = self.content.lock().await;
-            let is_get = head.starts_with("get ");
-            let answer = if is_get || head.starts_with("head ") {
-                let answer = self.answer_read.lock().await.map_or_else(
-                    || {
-                        let content = String::from_utf8_lossy(&content);
-                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())
-                    },
-                    |answer_read| answer_read(&head),
-                );
-                self.reads.lock().await.push(head);
-                let length = if is_get { answer.len() } else { answer.find("\r\n\r\n").expect("a head") + 4 };
-                answer.into_bytes()[..length].to_vec()
-            } else {
-                self.writes.fetch_add(1, Ordering::Relaxed);
-                *content = body;
-                *self.last_write.lock().await = head;
-                b"HTTP/1.1 204 No Content\r\nETag: \"of-the-backend\"\r\n\r\n".to_vec()
-            };
-            drop(content);
-            stream.write_all(&answer).await.unwrap();
-        }
-    }
-}
-
-/// The answer to a client without rights, whatever it asks for.
-fn refused(status: u16, is_head: bool) -> String {
-    let content = if is_head { "" } else { "no rights" };
-    let fields = "WWW-Authenticate: Basic\r\nLocation: /login\r\nContent-Type: text/plain";
-    format!("HTTP/1.1 {status} Refused\r\n{fields}\r\nContent-Length: 9\r\n\r\n{content}")
-}
 
 /// A guard in front of a backend, on a store that fails on demand.
 pub(crate) struct Fixture {
@@ -165,25 +102,13 @@ impl Fixture {
 
     async fn over(store: FaultyStore, guard: GuardRules, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let backend = Arc::new(Backend {
-            content: Mutex::new(b"one".to_vec()),
-            writes: AtomicUsize::new(0),
-            last_write: Mutex::default(),
-            reads: Mutex::default(),
-            answer_read: Mutex::default(),
-            refusal: AtomicU16::new(0),
-        });
+        let backend = Arc::<Backend>::default();
         let has_trees = guard.changes_trees();
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
         let route = Route { may_hold_members: has_trees, has_trees, ..route };
         let mut config = config(vec![route]);
         config.store.timeout = Duration::from_millis(20);
-        let serving = Arc::clone(&backend);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(Arc::clone(&serving).serve(stream));
-            }
-        });
+        Arc::clone(&backend).listen(listener);
         Self::of_process(1, Arc::new(store), config, backend, hold).await
     }
 
@@ -237,6 +162,11 @@ impl Fixture {
     /// Refuses all clients but the owner with this status from now on.
     pub(crate) fn refuse_with(&self, status: u16) {
         self.backend.refusal.store(status, Ordering::Relaxed);
+    }
+
+    /// Lets the backend refuse all writes with this status from now on; with 0, none.
+    pub(crate) fn refuse_writes_with(&self, status: u16) {
+        self.backend.write_refusal.store(status, Ordering::Relaxed);
     }
 
     /// Returns the heads of all reads that the backend has received, in lower case.

@@ -6,7 +6,7 @@ use super::{read_stamp, stamp};
 use crate::core::records::{
     record::Revision,
     tree_leases::{LeaseReach, TreeLease},
-    trees::{TreeChange, TreeRoot, Trees},
+    trees::{TreeChange, TreeEffect, TreeRoot, Trees},
 };
 
 #[derive(Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub(super) struct WrittenTrees {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<WrittenChange>,
     changed_before: Option<u64>,
+    forgotten_before: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     leases: Vec<WrittenTreeLease>,
 }
@@ -33,6 +34,14 @@ struct WrittenRoot {
 struct WrittenChange {
     root: String,
     at: Option<u64>,
+    effect: WrittenEffect,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenEffect {
+    Changed,
+    Forgotten,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,6 +57,24 @@ struct WrittenTreeLease {
 enum WrittenReach {
     Membership,
     Tree,
+}
+
+impl WrittenChange {
+    fn of(change: &TreeChange) -> Self {
+        let effect = match change.effect {
+            TreeEffect::Changed => WrittenEffect::Changed,
+            TreeEffect::Forgotten => WrittenEffect::Forgotten,
+        };
+        Self { root: change.root.to_string(), at: stamp(change.at), effect }
+    }
+
+    fn read(self) -> TreeChange {
+        let effect = match self.effect {
+            WrittenEffect::Changed => TreeEffect::Changed,
+            WrittenEffect::Forgotten => TreeEffect::Forgotten,
+        };
+        TreeChange { root: self.root.into(), at: read_stamp(self.at), effect }
+    }
 }
 
 impl WrittenTreeLease {
@@ -71,22 +98,22 @@ impl WrittenTreeLease {
 impl WrittenTrees {
     pub(super) fn of(trees: &Trees) -> Self {
         let root = |root: &TreeRoot| WrittenRoot { key: root.key.to_string(), is_read: root.is_read };
-        let change = |change: &TreeChange| WrittenChange { root: change.root.to_string(), at: stamp(change.at) };
         Self {
             roots: trees.roots.iter().map(root).collect(),
-            changes: trees.changes.iter().map(change).collect(),
+            changes: trees.changes.iter().map(WrittenChange::of).collect(),
             changed_before: stamp(trees.changed_before),
+            forgotten_before: stamp(trees.forgotten_before),
             leases: trees.leases.iter().map(WrittenTreeLease::of).collect(),
         }
     }
 
     pub(super) fn read(self) -> Trees {
         let root = |root: WrittenRoot| TreeRoot { key: root.key.into(), is_read: root.is_read };
-        let change = |change: WrittenChange| TreeChange { root: change.root.into(), at: read_stamp(change.at) };
         Trees {
             roots: self.roots.into_iter().map(root).collect(),
-            changes: self.changes.into_iter().map(change).collect(),
+            changes: self.changes.into_iter().map(WrittenChange::read).collect(),
             changed_before: read_stamp(self.changed_before),
+            forgotten_before: read_stamp(self.forgotten_before),
             leases: self.leases.into_iter().map(WrittenTreeLease::read).collect(),
         }
     }

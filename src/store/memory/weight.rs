@@ -113,6 +113,7 @@ mod tests {
             first_attempt::SentWrite,
             record::{Doubt, Stamp, VariantName},
             tree_leases::LeaseReach,
+            trees::TreeEffect,
         },
         tags::{bare_tags::Listed, entity_tag::EntityTag, validators::Validators},
     };
@@ -159,7 +160,7 @@ mod tests {
         let root = || "u:/a".into();
         let trees = Trees {
             roots: vec![TreeRoot { key: root(), is_read: false }],
-            changes: vec![TreeChange { root: root(), at: Stamp::Itself }],
+            changes: vec![TreeChange { root: root(), at: Stamp::Itself, effect: TreeEffect::Changed }],
             leases: vec![TreeLease { root: root(), fence: Revision(1), reach: LeaseReach::Tree }],
             ..Trees::default()
         };
