@@ -391,4 +391,6 @@ mod tree_lease_tests;
 #[cfg(test)]
 mod tree_tests;
 #[cfg(test)]
+mod tree_turn_tests;
+#[cfg(test)]
 mod turn_tests;

@@ -21,11 +21,11 @@ use crate::{
 };
 
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(2);
-const FOLDER: &str = "backend:/doc/folder";
-const MEMBER: &str = "backend:/doc/folder/a";
-const OTHER: &str = "backend:/doc/other";
+pub(super) const FOLDER: &str = "backend:/doc/folder";
+pub(super) const MEMBER: &str = "backend:/doc/folder/a";
+pub(super) const OTHER: &str = "backend:/doc/other";
 
-fn rules(max_wait: Duration) -> GuardRules {
+pub(super) fn rules(max_wait: Duration) -> GuardRules {
     let (etag, require, collections) = (TagSource::Version, Require::Never, Collections::WebDav);
     GuardRules { etag, other_writers: false, require, collections, claim: wait_at_most(max_wait), ..guard() }
 }
@@ -34,19 +34,19 @@ async fn impatient() -> Fixture {
     Fixture::with(rules(Duration::from_millis(50))).await
 }
 
-async fn patient() -> Fixture {
+pub(super) async fn patient() -> Fixture {
     Fixture::with(rules(Duration::from_secs(20))).await
 }
 
-fn key(text: &str) -> ResourceKey {
+pub(super) fn key(text: &str) -> ResourceKey {
     ResourceKey::from_text(text)
 }
 
-fn trees() -> ResourceKey {
+pub(super) fn trees() -> ResourceKey {
     ResourceKey::of_collections("backend")
 }
 
-async fn on(fixture: &Fixture, resource: &str, method: Method, fields: &str) -> Response {
+pub(super) async fn on(fixture: &Fixture, resource: &str, method: Method, fields: &str) -> Response {
     let (path, body) =
         (resource.strip_prefix("backend:").expect("a key"), if method == Method::GET { "" } else { "two" });
     fixture.exchange(resource, path, method, fields, body).await
@@ -71,7 +71,7 @@ async fn begin_elsewhere(fixture: &Fixture, resource: &str, is_claimed: bool) ->
 }
 
 /// Begins the write of a tree in another process.
-async fn begin_tree_elsewhere(fixture: &Fixture, root: &str) -> (Mark, Revision) {
+pub(super) async fn begin_tree_elsewhere(fixture: &Fixture, root: &str) -> (Mark, Revision) {
     let snapshot = fixture.store.look(&trees()).await;
     let mark = mark(1, snapshot.now);
     let roots = [TreeRoot { key: root.into(), is_read: false }];
@@ -79,7 +79,12 @@ async fn begin_tree_elsewhere(fixture: &Fixture, root: &str) -> (Mark, Revision)
     (mark, fixture.store.look(&trees()).await.revision)
 }
 
-async fn end_elsewhere(fixture: &Fixture, key: &ResourceKey, (mark, marked_at): (Mark, Revision), outcome: Outcome) {
+pub(super) async fn end_elsewhere(
+    fixture: &Fixture,
+    key: &ResourceKey,
+    (mark, marked_at): (Mark, Revision),
+    outcome: Outcome,
+) {
     let snapshot = fixture.store.look(key).await;
     let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
     fixture.store.put(key, settle(&snapshot, settlement).expect("the mark is there")).await;

@@ -366,6 +366,12 @@ impl Snapshot {
         })
     }
 
+    /// Whether the write of a tree around the resource is all that keeps it busy.
+    pub fn is_below_busy_tree(&self) -> bool {
+        let is_busy = |above: TreeInTheWay| matches!(above.availability, Availability::Busy { .. });
+        self.above.is_some_and(is_busy) && self.availability_by_own() == Availability::Free
+    }
+
     /// What a write finds when it tries to claim the resource.
     pub fn availability(&self) -> Availability {
         self.or_above(self.availability_by_own())

@@ -1,20 +1,94 @@
 //! Marks and grants beside the writes of trees ([`under_trees`](crate::core::records::under_trees)) and beside leases of trees
 //! ([`tree_leases`](crate::core::records::tree_leases)): each is looked at once more after it was made.
+//!
+//! # Design
+//!
+//! *Why does whoever waits for the write of a tree stand in the line of such writes?* Otherwise a stream of them would keep
+//! it away for ever (rule 16). In front of that line it makes no mark there: it is enough that no later write of a tree
+//! begins before it has had its turn. Its sign keeps those of other processes back. The sign stays for the members that
+//! wait beside it. No others come, because no tree is written while all of them have their turns.
+//!
+//! *Why can writes not wait for each other for ever by this place?* The record of trees has the smallest key of its
+//! upstream, so this is the last line that a write joins ([`places`](super::places)).
 
-use super::{Claim, Claims, Held, Holding};
+use tokio::time::Instant;
+
+use super::{
+    Claim, Claims, Held, Holding,
+    places::{Places, Role},
+    queue::Member,
+    turn::PlaceInFront,
+};
 use crate::{
     core::{
         records::{
             record::{Availability, Snapshot},
-            steps::Outcome,
+            steps::{Outcome, UNCLAIMED_MARKS_MAX},
             under_trees::{Cover, cover},
         },
+        refusal::Refusal,
         resource::ResourceKey,
     },
+    guard::{refusals, request::Request},
     store::StoreError,
 };
 
+impl Places {
+    /// The place in the line of the writes of trees, if the write is one of these.
+    fn at_trees(&mut self) -> Option<&mut PlaceInFront> {
+        self.after.iter_mut().find(|other| other.role == Role::Trees).map(|other| &mut other.place)
+    }
+}
+
 impl Claims {
+    /// Waits until the write of a tree around one of the resources of a write has ended, or something else has changed.
+    pub(super) async fn wait_for_tree(
+        &self,
+        request: &Request,
+        key: &ResourceKey,
+        places: &mut Places,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        match places.at_trees() {
+            Some(place) => self.wait_at_trees(request, key, place, end).await,
+            None => self.wait_beside_trees(request, key, &mut places.beside_trees, end).await,
+        }
+    }
+
+    /// The same, for whoever has this place in the line of the writes of trees, or joins it now.
+    pub(crate) async fn wait_beside_trees(
+        &self,
+        request: &Request,
+        key: &ResourceKey,
+        place: &mut Option<PlaceInFront>,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        let Some(around) = self.records.trees_around(key) else { return Ok(()) };
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let member = (Member::Touch, request.line_client());
+                let joined = self.stand(&around, member, UNCLAIMED_MARKS_MAX, end).await;
+                place.insert(joined.map_err(refusals::of_turn)?)
+            }
+        };
+        self.wait_at_trees(request, key, place, end).await
+    }
+
+    async fn wait_at_trees(
+        &self,
+        request: &Request,
+        key: &ResourceKey,
+        place: &mut PlaceInFront,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        let trees = self.take_over_dead(place.key(), None).await.map_err(|error| refusals::of_store(&error))?;
+        match cover(&trees, key.as_str()).availability {
+            Availability::Busy { .. } => self.wait_in_front(&trees, request.rules(), place, end).await,
+            Availability::Free | Availability::InDoubt { .. } | Availability::Orphaned => Ok(()),
+        }
+    }
+
     /// Gives all marks back if a tree around one of the resources has changed since the write was judged, or is about to, or
     /// was leased. Marks that are made before the write or the lease of a tree looks for them are respected by it.
     pub(super) async fn give_way_to_trees(&self, held: Held) -> Result<Holding, StoreError> {

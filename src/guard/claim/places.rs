@@ -47,6 +47,8 @@ pub(crate) struct Places {
     pub(super) after: Vec<TouchedPlace>,
     /// The trees that the write changes.
     pub(crate) trees: Vec<TreeRoot>,
+    /// The place in the line of the writes of trees, if the write has waited for one of these.
+    pub(super) beside_trees: Option<PlaceInFront>,
 }
 
 /// A place in front of the line of a resource that the write touches, or of its destination.
@@ -110,6 +112,8 @@ impl Places {
 
     /// Lets the next members come to the front: the marks are in the records.
     pub(crate) fn step_aside(&mut self) {
+        // No mark has taken its sign along, so that goes with the place.
+        self.beside_trees = None;
         self.own.step_aside();
         for mut touched in self.before.drain(..).chain(self.after.drain(..)) {
             touched.place.step_aside();
@@ -140,7 +144,7 @@ impl Places {
     }
 
     async fn take_down_after_own(&mut self) -> Result<(), StoreError> {
-        take_down(self.after.iter_mut().map(|touched| &mut touched.place)).await
+        take_down(self.after.iter_mut().map(|touched| &mut touched.place).chain(&mut self.beside_trees)).await
     }
 }
 
@@ -193,7 +197,8 @@ impl Claims {
         let (before, after) = others.split_at(others.partition_point(|(key, ..)| key > own));
         let before = self.stand_at_others(before, client, end).await?;
         let own = self.stand(own, (member, client), line_max, end).await?;
-        Ok(Places { before, own, after: self.stand_at_others(after, client, end).await?, trees })
+        let after = self.stand_at_others(after, client, end).await?;
+        Ok(Places { before, own, after, trees, beside_trees: None })
     }
 
     async fn stand_at_others(
@@ -250,9 +255,7 @@ impl Claims {
             if touched.place.is_behind(&snapshot) || availability != Availability::Free {
                 let taken_down = places.take_down_after(part, index).await;
                 taken_down.map_err(|error| refusals::of_store(&error))?;
-                if let Some(touched) = places.part(part).get_mut(index) {
-                    self.wait_in_front(&snapshot, request.rules(), &mut touched.place, end).await?;
-                }
+                self.wait_at(request, &snapshot, (places, part, index), end).await?;
                 return Ok(Others::Changed);
             }
             let kept = touched.place.keep_sign(&snapshot, request.rules()).await;
@@ -278,11 +281,25 @@ impl Claims {
             };
             let taken_down = places.take_down_after(part, index).await;
             taken_down.map_err(|error| refusals::of_store(&error))?;
-            if let Some(other) = places.part(part).get_mut(index) {
-                self.wait_in_front(snapshot, request.rules(), &mut other.place, end).await?;
-            }
+            self.wait_at(request, snapshot, (places, part, index), end).await?;
         }
         Ok(())
+    }
+
+    /// Waits in front of the line of one of the other resources until its record, read as `snapshot`, has changed.
+    async fn wait_at(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        (places, part, index): (&mut Places, TouchedPart, usize),
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        let Some(other) = places.part(part).get_mut(index) else { return Ok(()) };
+        if snapshot.is_below_busy_tree() {
+            let key = other.place.key().clone();
+            return Box::pin(self.wait_for_tree(request, &key, places, end)).await;
+        }
+        self.wait_in_front(snapshot, request.rules(), &mut other.place, end).await
     }
 
     /// Waits in front of the write's own line until its record has changed ([`wait_until_free`](Self::wait_until_free)).
@@ -293,7 +310,11 @@ impl Claims {
         places: &mut Places,
         end: Instant,
     ) -> Result<(), Refusal> {
-        if !places.after.is_empty() {
+        if snapshot.is_below_busy_tree() {
+            // Boxed, so that the futures of writes without trees around them stay small.
+            return Box::pin(self.wait_for_tree(request, &request.key, places, end)).await;
+        }
+        if !places.after.is_empty() || places.beside_trees.is_some() {
             let taken_down = Box::pin(places.take_down_after_own()).await;
             taken_down.map_err(|error| refusals::of_store(&error))?;
         }

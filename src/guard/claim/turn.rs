@@ -38,6 +38,9 @@ const SIGN_GRACE: Duration = Duration::from_secs(5);
 /// The longest wait before a sign is renewed.
 const SIGN_PAUSE: Duration = Duration::from_secs(2);
 
+/// How often a sign is swapped in against changes of others before the record is judged again.
+const SIGN_ATTEMPTS_MAX: usize = 16;
+
 /// A place in front of a line, and the sign that was put up from there.
 pub(crate) struct PlaceInFront {
     // Must be dropped before the sign, whose drop checks whether any member still stands in the line.
@@ -206,15 +209,21 @@ impl Sign {
         if counts || !snapshot.is_shared_with_others(self.owner) {
             return Ok(Some(snapshot.revision));
         }
-        match self.swap_in(snapshot, lasts).await? {
-            None => Ok(Some(snapshot.revision)),
-            Some(Swapped::Done(signed)) => Ok(Some(signed.revision)),
-            // A busy process changes the record again before it is read again.
-            Some(Swapped::Conflict(current)) if current.is_shared_with_others(self.owner) => {
-                self.swap_in(&current, lasts).await.map(|_signed| None)
+        let mut swapped = match self.swap_in(snapshot, lasts).await? {
+            None => return Ok(Some(snapshot.revision)),
+            Some(Swapped::Done(signed)) => return Ok(Some(signed.revision)),
+            conflict => conflict,
+        };
+        // A busy process changes the record again before it is read again.
+        for _ in 0..SIGN_ATTEMPTS_MAX {
+            match swapped {
+                Some(Swapped::Conflict(current)) if current.is_shared_with_others(self.owner) => {
+                    swapped = self.swap_in(&current, lasts).await?;
+                }
+                _ => break,
             }
-            Some(Swapped::Conflict(_)) => Ok(None),
         }
+        Ok(None)
     }
 
     /// Swaps the sign in, unless the record has no room for it.

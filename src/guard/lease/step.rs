@@ -90,7 +90,7 @@ impl Leases {
         let target = if matches!(action, Action::Acquire(_)) { request.target() } else { TargetName::default() };
         let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim.max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
-        let mut standing: Option<PlaceInFront> = None;
+        let (mut standing, mut beside_trees): (Option<PlaceInFront>, Option<PlaceInFront>) = (None, None);
         loop {
             let pass = request.pass().await?;
             let snapshot = self.knowledge.record(request).await?;
@@ -121,8 +121,13 @@ impl Leases {
                 };
                 if standing.is_behind(&snapshot) || is_busy {
                     drop(pass);
-                    let free = self.claims.wait_until_free(request, &snapshot, standing, end);
-                    while_client_waits(client, free).await??;
+                    if snapshot.is_below_busy_tree() {
+                        let ended = self.claims.wait_beside_trees(request, &request.key, &mut beside_trees, end);
+                        while_client_waits(client, Box::pin(ended)).await??;
+                    } else {
+                        let free = self.claims.wait_until_free(request, &snapshot, standing, end);
+                        while_client_waits(client, free).await??;
+                    }
                     continue;
                 }
             }
@@ -153,7 +158,7 @@ impl Leases {
                     if patience.is_some_and(|end| Instant::now() < end)
                         && !request.place.gate.has_cancelled_waiters() =>
                 {
-                    drop((pass, standing.take()));
+                    drop((pass, standing.take(), beside_trees.take()));
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
                     // Expiry does not change the record, so the wait has to end with the lease.

@@ -154,6 +154,11 @@ impl Fixture {
         self.guards.claims.queues.has_line(key)
     }
 
+    /// The number of writes and grants that stand in the line of a resource.
+    pub(crate) fn line_length(&self, key: &ResourceKey) -> usize {
+        self.guards.claims.queues.line_length(key)
+    }
+
     /// The number of reads that wait for the end of writes.
     pub(crate) fn waiting_reads(&self) -> u64 {
         self.guards.claims.reads.waiters().map_or(0, |(_, count)| count)
