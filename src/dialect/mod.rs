@@ -210,6 +210,12 @@ pub trait Grammar: Sync {
         native::read(request.method, request.headers, rules, fresh)
     }
 
+    /// Returns the root of the tree that the removal of a collection removes, by the key of its request. `None` if no key
+    /// tells.
+    fn removed_tree(&self, key: &str) -> Option<String> {
+        Some(key.to_owned())
+    }
+
     /// Whether a read requests the lease of its resource.
     fn asks_for_lease(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(&native::LEASE_DURATION)

@@ -194,11 +194,6 @@ impl Guard {
         Ok(shows_settled_state(since, &self.knowledge.record(request).await?))
     }
 
-    /// Notes in the record that the resources below that of a request may be removed.
-    pub(crate) async fn note_removal(&self, request: &Request) -> Result<(), Halt> {
-        Ok(self.knowledge.note_removal(request).await?)
-    }
-
     /// Asks the upstream something else with the credentials of a request.
     pub(crate) async fn ask(&self, request: &Request, head: Box<RequestHeader>) -> Result<Exchange, Failure> {
         self.reads.ask(request, head).await

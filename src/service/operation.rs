@@ -71,7 +71,6 @@ impl Service<'_> {
                 let answer = Box::pin(self.stage_block(client, request, &call.content)).await;
                 self.guard.finish_delete_after(client, request, false, answer).await
             }
-            Intent::RemoveTree => Box::pin(self.remove_tree(client, request)).await,
             Intent::Write if let SentContent::CopyOf(source) = &call.content => {
                 let copied = Copied::of(self, client, (guarded, rules), source);
                 self.guard.serve(client, request, Verb::Write(Some(&copied))).await
@@ -82,16 +81,6 @@ impl Service<'_> {
             }
             intent => self.guard.serve(client, request, verb(intent, guarded.is_lease())).await,
         }
-    }
-
-    /// Removes a collection, and drops the knowledge of the resources in it.
-    async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
-        self.guard.note_removal(request).await?;
-        let answer = self.guard.serve(client, request, Verb::Write(None)).await;
-        if !has_removed_nothing(&answer) {
-            self.guard.note_removal(request).await?;
-        }
-        answer
     }
 
     /// Returns the document that a read is answered with instead of the upstream's content.
@@ -260,15 +249,6 @@ fn replace_content(head: &mut ResponseHeader, document: Option<(&'static str, us
         return Ok(());
     }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, |(_, len)| len))
-}
-
-/// Whether an answer proves that the removal has not begun.
-fn has_removed_nothing(answer: &Result<Answer, Halt>) -> bool {
-    match answer {
-        Ok(Answer::Relayed(relayed)) | Err(Halt::Denied(relayed)) => relayed.head.status.is_client_error(),
-        Err(Halt::Refused(refusal)) => !refusal.in_doubt,
-        _ => false,
-    }
 }
 
 /// Names the checksum of the whole as that of the content, if an answer has the whole. That of a part is another one.

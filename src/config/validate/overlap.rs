@@ -197,8 +197,8 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
 /// there must be their paths, or nobody could tell which of them are below a collection.
 fn upstreams_with_trees(routes: &[Route], holding: &[bool]) -> HashSet<String> {
     let changes = |(route, holds): (&Route, &bool)| {
-        let changes_trees = *holds && route.enforced().is_some_and(|rules| rules.changes_trees());
-        changes_trees.then(|| route.upstream.identity.clone())
+        let rules = route.enforced()?;
+        (rules.removes_trees() || *holds && rules.changes_trees()).then(|| route.upstream.identity.clone())
     };
     let is_path = |route: &Route| route.key.is_path() && route.writes_to.is_none();
     let is_unclear = |identity: &String| {

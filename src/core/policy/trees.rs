@@ -1,6 +1,6 @@
 //! The routes whose requests can change collections with all that is in them.
 
-use super::{Collections, GuardRules};
+use super::{Collections, GuardRules, LeaseGuards};
 use crate::core::quirks::ServiceKind;
 
 impl GuardRules {
@@ -8,6 +8,13 @@ impl GuardRules {
     /// of the store, so only a route that says what its backend is has it.
     pub fn changes_trees(&self) -> bool {
         let of_service = self.quirks.service == ServiceKind::WebDav && self.collections != Collections::None;
-        (of_service || self.collections == Collections::WebDav) && !self.quirks.is_flat
+        (of_service || self.collections == Collections::WebDav) && !self.quirks.is_flat || self.removes_trees()
+    }
+
+    /// Whether an operation of the dialect removes a collection on this route. Where the upstream is asked about each entity
+    /// of a table, nobody relies on what was known of it before.
+    pub fn removes_trees(&self) -> bool {
+        let has_containers = self.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
+        self.quirks.removes_trees && if self.quirks.is_flat { !self.other_writers } else { has_containers }
     }
 }

@@ -107,8 +107,12 @@ impl TreeRoot {
     }
 }
 
-/// Whether a resource is below a collection. Both are named by their keys.
+/// Whether a resource is below a collection. Both are named by their keys. What ends with a parenthesis is the beginning of
+/// the keys of all members, as those of a table are spelled.
 pub fn is_below(key: &str, root: &str) -> bool {
+    if root.ends_with('(') {
+        return key.starts_with(root);
+    }
     let root = root.strip_suffix('/').unwrap_or(root);
     key.strip_prefix(root).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
 }

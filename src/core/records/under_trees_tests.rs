@@ -91,6 +91,10 @@ fn what_is_below_a_collection_is_told_by_its_name() {
         ("u:/a", "u:/", true),
         ("u:/", "u:/", false),
         ("u:/a/b", "u:/a/b/c", false),
+        ("u:/a(1)", "u:/a", false),
+        ("u:/a(1)", "u:/a(", true),
+        ("u:/ab(1)", "u:/a(", false),
+        ("u:/a", "u:/a(", false),
     ] {
         assert_eq!(is_below(key, root), expected, "{key} {root}");
     }

@@ -44,8 +44,8 @@ impl ResourceKey {
         Self::new(text)
     }
 
-    /// The key of no resource, under which the proxy notes that collections of an upstream were removed with their
-    /// contents. No request makes this key, since a key made from a request holds no space.
+    /// The key of no resource, under which the store keeps the trees of an upstream. No request makes this key, since a key
+    /// made from a request holds no space.
     pub fn of_collections(upstream: &str) -> Self {
         Self::new(format!("{upstream} collections"))
     }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use uuid::Builder;
 
-use super::{TableOperation, document, error::outcome};
+use super::{TableOperation, document, error::outcome, operation::entities_of};
 use crate::{
     core::{
         policy::GuardRules,
@@ -49,6 +49,10 @@ pub struct AzureTable;
 impl Grammar for AzureTable {
     fn facts(&self) -> &'static DialectFacts {
         &FACTS
+    }
+
+    fn removed_tree(&self, key: &str) -> Option<String> {
+        entities_of(key)
     }
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {

@@ -108,6 +108,13 @@ impl TableOperation {
     }
 }
 
+/// Returns the beginning of the keys of all entities of a table, by the key of the table.
+pub(super) fn entities_of(key: &str) -> Option<String> {
+    let (service, table) = key.rsplit_once('/')?;
+    let name = table.strip_prefix(TABLES)?.strip_prefix("('")?.strip_suffix("')")?;
+    Some(format!("{service}/{name}("))
+}
+
 impl Resource {
     /// Reads the last segment of a path, decoded.
     fn of(segment: &str) -> Result<Self, Refusal> {
@@ -191,6 +198,14 @@ mod tests {
         ] {
             assert_eq!(read(method, target), Ok(operation), "{method} {target}");
             assert_eq!(TableOperation::named(operation).map(TableOperation::name), Some(operation));
+        }
+    }
+
+    #[test]
+    fn the_entities_of_a_table_are_known_by_its_key() {
+        assert_eq!(entities_of("u:/a/Tables('people')").as_deref(), Some("u:/a/people("));
+        for other in ["u:/a/Tables", "u:/a/people", "u:/a/people(PartitionKey='a',RowKey='b')"] {
+            assert_eq!(entities_of(other), None, "{other}");
         }
     }
 

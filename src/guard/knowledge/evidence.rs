@@ -106,19 +106,8 @@ pub(crate) fn evidence(
 }
 
 impl Knowledge {
-    /// The verdict by the record and this process's memory, as far as both still count. If the write passes, also the tag
-    /// that it was judged by.
-    pub(crate) async fn verdict(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
-        match self.judge_by_memory(request, snapshot) {
-            (Verdict::Pass | Verdict::Refused(_), _) if self.may_be_removed(request, snapshot).await => {
-                (Verdict::AskUpstream, None)
-            }
-            known => known,
-        }
-    }
-
     /// The verdict by the record and this process's memory. If the write passes, also the tag that it was judged by.
-    pub(crate) fn judge_by_memory(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
+    pub(crate) fn verdict(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
         // The record holds the version, and remembered responses add nothing to it.
         let remembered =
             (request.rules().etag != TagSource::Version).then(|| self.remembered(request, snapshot)).flatten();

@@ -24,7 +24,6 @@ use unstable_tags::UnstableTags;
 use untrue_statements::UntrueStatements;
 
 pub(crate) mod causes;
-pub(crate) mod collections;
 pub(crate) mod committed_states;
 pub(crate) mod derived_tag;
 pub(crate) mod evidence;

@@ -61,7 +61,7 @@ impl Probes {
         if request.content.description.is_alone() {
             return self.judge_by_probe(request, snapshot).await;
         }
-        match self.knowledge.verdict(request, snapshot).await {
+        match self.knowledge.verdict(request, snapshot) {
             (Verdict::Pass, tag) => {
                 Ok(Judged::by_memory(request, tag, &self.knowledge.spelling(request, Some(snapshot))))
             }
@@ -72,7 +72,7 @@ impl Probes {
 
     /// Like [`Probes::judge`], but before the write can begin: if the depth does not suffice for a verdict, it passes.
     pub(crate) async fn judge_early(&self, request: &Request, snapshot: &Snapshot, depth: Depth) -> Result<(), Halt> {
-        match self.knowledge.verdict(request, snapshot).await.0 {
+        match self.knowledge.verdict(request, snapshot).0 {
             Verdict::Pass => return Ok(()),
             Verdict::Refused(refusal) => return Err(self.knowledge.explain(request, snapshot, refusal).into()),
             Verdict::Missing | Verdict::AskUpstream => {}

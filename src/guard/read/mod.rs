@@ -195,21 +195,12 @@ impl Reads {
         // shows it. A tag issued now could outlive its state.
         let snapshot = snapshot.filter(|snapshot| self.claims.may_begin(snapshot).is_ok());
         if sending.purpose == Purpose::Read
-            && !self.is_outdated(request, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, snapshot.as_ref())?
         {
             return Ok(answer);
         }
         // Boxed, so that the future of an answer from memory stays small.
         box_future(|| self.read_from_upstream(client, request, snapshot.as_ref(), sending)).await
-    }
-
-    /// Whether memory must not answer a read.
-    async fn is_outdated(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
-        match snapshot {
-            Some(snapshot) => self.knowledge.may_be_removed(request, snapshot).await,
-            None => false,
-        }
     }
 
     async fn read_from_upstream(

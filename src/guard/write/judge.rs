@@ -106,7 +106,7 @@ impl Writes {
         let snapshot = &seen.snapshot;
         let passes = self.claims.may_write(snapshot).is_ok()
             && judge_write_by_lease(request, snapshot).is_ok()
-            && self.knowledge.verdict(request, snapshot).await.0 == Verdict::Pass;
+            && self.knowledge.verdict(request, snapshot).0 == Verdict::Pass;
         passes.then_some(seen)
     }
 

@@ -9,7 +9,8 @@
 //! *Why may it wait while it holds marks?* The deadline of its marks comes after the wait
 //! ([`below`](crate::guard::claim::below)).
 //!
-//! *Whose leases count?* Each that is held below a tree that changes. Its holder must name all of them.
+//! *Whose leases count?* Each that is held below a tree that changes. Its holder must name all of them. The removal of a
+//! container is judged by the lease of the container alone, as in Azure. It ends those of the blobs, which are gone.
 
 use tokio::time::Instant;
 
@@ -58,7 +59,7 @@ impl Writes {
             let is_meant = |key: &ResourceKey| !claim.is_on(key);
             let judge = |key: &ResourceKey, snapshot: &Snapshot| {
                 let changes = trees.iter().any(|tree| !tree.is_read && tree.is_above(key));
-                if changes { judge_by_leases(request, key, snapshot) } else { Ok(()) }
+                if changes && !request.place.removes_tree { judge_by_leases(request, key, snapshot) } else { Ok(()) }
             };
             let waited = Box::pin(self.claims.wait_below(trees, is_meant, judge, end)).await;
             waited.map(|()| Vec::new()).map_err(Halt::from)

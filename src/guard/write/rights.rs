@@ -23,7 +23,7 @@ impl Writes {
         if is_open_to_all(request) || !self.knowledge.is_stranger(request, snapshot) {
             return Ok(false);
         }
-        let is_sent = match self.knowledge.judge_by_memory(request, snapshot).0 {
+        let is_sent = match self.knowledge.verdict(request, snapshot).0 {
             Verdict::Refused(refusal) => return Err(self.knowledge.explain(request, snapshot, refusal).into()),
             Verdict::Pass => true,
             Verdict::Missing | Verdict::AskUpstream => false,

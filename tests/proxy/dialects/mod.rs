@@ -13,6 +13,7 @@ mod azure_operations;
 mod azure_properties;
 pub mod azure_queues;
 mod azure_ranges;
+mod azure_removals;
 mod azure_sdk;
 mod example_documents;
 mod example_tables;
