@@ -4,95 +4,18 @@ use std::time::Duration;
 
 use http::Method;
 
-use super::testing::{Fault, Fixture, Response, When, code, until};
-use crate::{
-    core::{
-        lease,
-        policy::{Collections, GuardRules, Require, TagSource},
-        records::{
-            record::{Availability, Mark, Revision},
-            steps::{Outcome, Settlement, add_unclaimed, claim, settle},
-            trees::TreeRoot,
-            under_trees::claim_trees,
-        },
-        resource::ResourceKey,
-    },
-    testing::{guard, wait_at_most},
+use super::testing::{Fault, Fixture, When, code, until};
+use crate::core::{
+    lease,
+    policy::{GuardRules, TagSource},
+    records::{record::Availability, steps::Outcome},
+};
+use elsewhere::{
+    FOLDER, MEMBER, OTHER, begin_elsewhere, begin_tree_elsewhere, delete, end_elsewhere, impatient, is_busy, key, on,
+    patient, rules, trees,
 };
 
-const LATE_WRITE_WINDOW: Duration = Duration::from_secs(2);
-pub(super) const FOLDER: &str = "backend:/doc/folder";
-pub(super) const MEMBER: &str = "backend:/doc/folder/a";
-pub(super) const OTHER: &str = "backend:/doc/other";
-
-pub(super) fn rules(max_wait: Duration) -> GuardRules {
-    let (etag, require, collections) = (TagSource::Version, Require::Never, Collections::WebDav);
-    GuardRules { etag, other_writers: false, require, collections, claim: wait_at_most(max_wait), ..guard() }
-}
-
-async fn impatient() -> Fixture {
-    Fixture::with(rules(Duration::from_millis(50))).await
-}
-
-pub(super) async fn patient() -> Fixture {
-    Fixture::with(rules(Duration::from_secs(20))).await
-}
-
-pub(super) fn key(text: &str) -> ResourceKey {
-    ResourceKey::from_text(text)
-}
-
-pub(super) fn trees() -> ResourceKey {
-    ResourceKey::of_collections("backend")
-}
-
-pub(super) async fn on(fixture: &Fixture, resource: &str, method: Method, fields: &str) -> Response {
-    let (path, body) =
-        (resource.strip_prefix("backend:").expect("a key"), if method == Method::GET { "" } else { "two" });
-    fixture.exchange(resource, path, method, fields, body).await
-}
-
-async fn delete(fixture: &Fixture) -> Response {
-    on(fixture, FOLDER, Method::DELETE, "").await
-}
-
-fn mark(nonce: u64, now: crate::core::time::StoreTime) -> Mark {
-    let deadline = now.plus(Duration::from_secs(60));
-    Mark { owner: 99, nonce, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: false }
-}
-
-/// Marks a resource for a write of another process.
-async fn begin_elsewhere(fixture: &Fixture, resource: &str, is_claimed: bool) -> (Mark, Revision) {
-    let snapshot = fixture.store.look(&key(resource)).await;
-    let mark = mark(1, snapshot.now);
-    let marked = if is_claimed { claim(&snapshot, mark) } else { add_unclaimed(&snapshot, mark) };
-    fixture.store.put(&key(resource), marked.expect("it is free")).await;
-    (mark, fixture.store.look(&key(resource)).await.revision)
-}
-
-/// Begins the write of a tree in another process.
-pub(super) async fn begin_tree_elsewhere(fixture: &Fixture, root: &str) -> (Mark, Revision) {
-    let snapshot = fixture.store.look(&trees()).await;
-    let mark = mark(1, snapshot.now);
-    let roots = [TreeRoot { key: root.into(), is_read: false }];
-    fixture.store.put(&trees(), claim_trees(&snapshot, mark, &roots).expect("it is free")).await;
-    (mark, fixture.store.look(&trees()).await.revision)
-}
-
-pub(super) async fn end_elsewhere(
-    fixture: &Fixture,
-    key: &ResourceKey,
-    (mark, marked_at): (Mark, Revision),
-    outcome: Outcome,
-) {
-    let snapshot = fixture.store.look(key).await;
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
-    fixture.store.put(key, settle(&snapshot, settlement).expect("the mark is there")).await;
-}
-
-async fn is_busy(fixture: &Fixture, key: &ResourceKey) -> bool {
-    matches!(fixture.store.look(key).await.availability(), Availability::Busy { .. })
-}
+pub(super) mod elsewhere;
 
 /// Rule 1: the collection, its destination and the trees are claimed before the first byte.
 #[tokio::test]

@@ -6,7 +6,9 @@ use http::Method;
 
 use super::{
     testing::{Fixture, until},
-    tree_tests::{FOLDER, MEMBER, OTHER, begin_tree_elsewhere, end_elsewhere, key, on, patient, rules, trees},
+    tree_tests::elsewhere::{
+        FOLDER, MEMBER, OTHER, begin_tree_elsewhere, end_elsewhere, key, on, patient, rules, trees,
+    },
 };
 use crate::core::{
     lease,

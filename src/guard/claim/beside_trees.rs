@@ -64,15 +64,12 @@ impl Claims {
         end: Instant,
     ) -> Result<(), Refusal> {
         let Some(around) = self.records.trees_around(key) else { return Ok(()) };
-        let place = match place {
-            Some(place) => place,
-            None => {
-                let member = (Member::Touch, request.line_client());
-                let joined = self.stand(&around, member, UNCLAIMED_MARKS_MAX, end).await;
-                place.insert(joined.map_err(refusals::of_turn)?)
-            }
-        };
-        self.wait_at_trees(request, key, place, end).await
+        if let Some(place) = place {
+            return self.wait_at_trees(request, key, place, end).await;
+        }
+        let member = (Member::Touch, request.line_client());
+        let joined = self.stand(&around, member, UNCLAIMED_MARKS_MAX, end).await.map_err(refusals::of_turn)?;
+        self.wait_at_trees(request, key, place.insert(joined), end).await
     }
 
     async fn wait_at_trees(

@@ -91,20 +91,6 @@ impl Probes {
         Ok(Vec::new())
     }
 
-    /// Returns the tree of a request that removes a collection as an operation of its own. Where the keys do not tell what is
-    /// in the collection, refuses the request if memory answers for it.
-    pub(crate) fn named_tree(&self, request: &Request) -> Result<Vec<TreeRoot>, Refusal> {
-        if !request.place.removes_tree {
-            return Ok(Vec::new());
-        }
-        let root = request.grammar().removed_tree(request.key.as_str()).filter(|_| request.has_trees());
-        match root {
-            Some(key) => Ok(vec![TreeRoot { key: key.into(), is_read: false }]),
-            None if request.rules().other_writers => Ok(Vec::new()),
-            None => Err(unknown_members()),
-        }
-    }
-
     /// Refuses a request that could remove resources below its target, where it may not. Nothing of it was sent.
     pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Halt> {
         if !request.has_trees() && self.removes_members(request).await? { Err(members_too().into()) } else { Ok(()) }
@@ -277,14 +263,6 @@ fn members_too() -> Refusal {
     let detail = "the target is a collection, and its removal would also remove the resources in it, which no one has \
                   judged: delete them one by one. With collections = \"webdav\" on its route, this is one write of all of \
                   them";
-    Refusal::new(Code::NotSupported, detail)
-}
-
-/// The refusal of the removal of a collection whose members no key tells.
-fn unknown_members() -> Refusal {
-    let detail = "the keys of the routes do not tell which resources the removal would also remove, so what is remembered of \
-                  them would be wrong: remove the resources one by one. With other_writers = true on these routes, or \
-                  without key, the removal is possible";
     Refusal::new(Code::NotSupported, detail)
 }
 

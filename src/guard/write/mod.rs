@@ -166,7 +166,7 @@ impl Writes {
         let end = Instant::now() + request.rules().claim.max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
-        let (mut early, mut trees) = (early, self.probes.named_tree(request)?);
+        let (mut early, mut trees) = (early, request.named_tree()?);
         loop {
             self.must_know_of_line(request, early.as_ref(), &touched).await?;
             let mut places = self.claims.stand_to_claim(request, (&touched, trees), end).await?;
