@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run install dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -18,7 +18,17 @@ help: ## List the targets
 run: setup-compilers ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
 	@[ -e target/demo/ifmatch ] || echo 'building a demo: 3 to 4 minutes on two cores, once'
 	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --profile demo --no-default-features --locked
+	@echo 'this is $(abspath target/demo/ifmatch), built in a hurry: make install builds and installs one for daily use'
 	@.ci/foreground target/demo/ifmatch $(if $(UPSTREAM),run --upstream '$(UPSTREAM)' --policy optimistic,demo)
+
+install: PREFIX ?= /usr/local
+install: PROGRAM ?= target/release/ifmatch
+install: setup-build ## Build the program for daily use (10 minutes on two cores), and install it with its manual; PREFIX=/usr/local
+	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --release --locked --bin ifmatch
+	@install -D --mode=0755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/ifmatch'
+	@$(PROGRAM) manual target/manual && \
+		install -D --mode=0644 --target-directory='$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/*
+	@echo 'installed: $(DESTDIR)$(PREFIX)/bin/ifmatch'
 
 dist: target/profiled/ifmatch setup-packages ## Build the packages: .deb, .tar.gz, line tables, bill of materials, checksums (25 minutes; target/dist)
 	deploy/packages/build target/profiled/ifmatch target/dist

@@ -36,6 +36,10 @@ fn check_prints_a_table_of_routes() {
             "collection * /documents optimistic content yes always - app (127.0.0.1:9000)",
             "drawings * /drawings/{id}/{*part} optimistic version no existing - app (127.0.0.1:9000)",
             "static * /static/{*file} last-writer-wins - - - - app (127.0.0.1:9000)",
+            "documents, collection: PUT, PATCH, DELETE and MOVE need a precondition; POST and other methods pass without \
+             one",
+            "drawings: PUT, PATCH, DELETE and MOVE need a precondition if the resource exists; POST and other methods \
+             pass without one",
             "Requests that no route matches get 404 no-route.",
         ]
     );
@@ -43,7 +47,19 @@ fn check_prints_a_table_of_routes() {
 
 #[test]
 fn check_says_nothing_of_other_paths_if_a_route_takes_them() {
-    assert_eq!(text(&ifmatch(&["check", "config/quickstart.toml"]).stdout).lines().count(), 2, "headings and a route");
+    let printed = text(&ifmatch(&["check", "config/quickstart.toml"]).stdout);
+    assert_eq!(printed.lines().count(), 3, "headings, a route, and its methods: {printed}");
+}
+
+#[test]
+fn check_names_unguarded_routes_below_guarded_ones() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("below.toml");
+    let raw = "[[routes]]\nname = \"raw\"\npath = \"/documents/{id}/raw\"\nupstream = \"app\"\npolicy = \"last-writer-wins\"\n";
+    fs::write(&file, format!("{OPTIMISTIC}{raw}")).expect("the file can be written");
+    let printed = text(&ifmatch(&["check", &file.display().to_string()]).stdout);
+    let expected = "raw (/documents/{id}/raw) is not guarded, and lies below documents (/documents/{id})";
+    assert!(printed.lines().any(|line| line == expected), "{printed}");
 }
 
 #[test]

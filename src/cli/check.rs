@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 
-use super::{complain, print, report};
+use super::{check_notes, complain, print, report};
 use crate::{
     config::{self, Route, Upstream, Word, guard_words, show_duration},
     core::{
@@ -27,6 +27,8 @@ pub(super) fn execute(file: &Path) -> ExitCode {
     for line in table(&HEADINGS.map(str::to_owned), &rows) {
         print(line);
     }
+    check_notes::demands(&loaded.config.routes).into_iter().for_each(print);
+    check_notes::unguarded_below(&loaded.config.routes).into_iter().for_each(print);
     if !loaded.config.routes.iter().any(|route| takes_all(route)) {
         print("Requests that no route matches get 404 no-route.");
     }

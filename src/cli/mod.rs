@@ -3,6 +3,7 @@
 mod admin_client;
 mod admin_listener;
 mod check;
+mod check_notes;
 mod demo;
 mod doctor;
 mod exchange;

@@ -21,7 +21,7 @@ pub(super) use host::host_name;
 pub use host::{HostPattern, is_host};
 pub use members::{MembersFolder, MembersTemplate};
 pub use path::PathPattern;
-pub use relation::{Relation, relation};
+pub use relation::{Relation, is_below, relation};
 pub use table::{Captures, RouteMatch, RouteTable};
 pub use touch::TouchTemplate;
 pub use writes_to::WritesTo;

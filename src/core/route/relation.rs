@@ -37,6 +37,23 @@ pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)
     }
 }
 
+/// Whether some target of the inner route lies below one of the outer route, as `/documents/1/raw` below
+/// `/documents/{id}`, and is not one of it at the same depth.
+pub fn is_below(inner: (&HostPattern, &PathPattern), outer: (&HostPattern, &PathPattern)) -> bool {
+    let shares_hosts = host_within(inner.0, outer.0) || host_within(outer.0, inner.0);
+    shares_hosts && goes_on(inner.1.segments(), outer.1.segments())
+}
+
+fn goes_on(inner: &[Segment], outer: &[Segment]) -> bool {
+    match (inner.split_first(), outer.split_first()) {
+        (None, _) | (Some((Segment::Rest(_), _)), Some(_)) => false,
+        (Some(_), Some((Segment::Rest(_), _)) | None) => true,
+        (Some((one, inner_following)), Some((other, outer_following))) => {
+            one.overlaps(other) && goes_on(inner_following, outer_following)
+        }
+    }
+}
+
 /// Whether every host of the inner pattern is one of the outer. Two host patterns never cross, because names form a
 /// tree.
 fn host_within(inner: &HostPattern, outer: &HostPattern) -> bool {
@@ -66,6 +83,36 @@ fn contains(outer: &[Segment], inner: &[Segment]) -> bool {
         (None, Some(_)) | (Some(_), None) => false,
         (Some((segment, outer_following)), Some((inner_segment, inner_following))) => {
             segment.contains(inner_segment) && contains(outer_following, inner_following)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_below_another_that_takes_the_beginning_of_its_paths() {
+        for (inner, outer, expected) in [
+            ("/documents/{id}/raw", "/documents/{id}", true),
+            ("/documents/{id}/{*part}", "/documents/{id}", true),
+            ("/documents/new/raw", "/documents/{id}", true),
+            ("/documents/{id}", "/documents", true),
+            ("/static/{*file}", "/{*rest}", true),
+            ("/documents", "/documents", false),
+            ("/documents/{name}", "/documents/{id}", false),
+            ("/documents", "/documents/{id}", false),
+            ("/{*rest}", "/documents/{id}", false),
+            ("/documents/{*rest}", "/documents/{*part}", false),
+            ("/drawings/{id}/raw", "/documents/{id}", false),
+        ] {
+            let path = |spelled| PathPattern::parse(spelled).unwrap();
+            let below = |host: &HostPattern| is_below((host, &path(inner)), (&HostPattern::Any, &path(outer)));
+            assert_eq!(below(&HostPattern::Any), expected, "{inner} and {outer}");
+            let one_host = HostPattern::Exact("a".to_owned());
+            assert_eq!(below(&one_host), expected, "{inner} and {outer}");
+            let other = HostPattern::Exact("b".to_owned());
+            assert!(!is_below((&one_host, &path(inner)), (&other, &path(outer))), "{inner} and {outer}");
         }
     }
 }

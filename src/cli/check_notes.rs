@@ -1,0 +1,70 @@
+//! What the table of `ifmatch check` does not show: which methods need a precondition, and which routes let writes reach
+//! targets below guarded ones.
+
+use std::sync::Arc;
+
+use http::Method;
+
+use crate::{
+    config::Route,
+    core::{
+        policy::{GuardRules, Require},
+        route::is_below,
+    },
+};
+
+/// Returns a line for each group of routes that demand the same.
+pub(super) fn demands(routes: &[Arc<Route>]) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for route in routes {
+        let Some(guard) = route.guard.as_deref() else { continue };
+        let demand = demand(guard);
+        match groups.iter_mut().find(|(of_group, _)| *of_group == demand) {
+            Some((_, names)) => names.push(&route.name),
+            None => groups.push((demand, vec![&route.name])),
+        }
+    }
+    groups.into_iter().map(|(demand, names)| format!("{}: {demand}", names.join(", "))).collect()
+}
+
+fn demand(guard: &GuardRules) -> String {
+    let demanding: Vec<&str> = guard
+        .require_methods
+        .iter()
+        .filter(|method| guard.demand(method) != Require::Never)
+        .map(Method::as_str)
+        .collect();
+    let which = if guard.require == Require::Existing { " if the resource exists" } else { "" };
+    if guard.observe {
+        "no request is refused (observe = true)".to_owned()
+    } else if demanding.is_empty() {
+        let lease =
+            if guard.lease.as_ref().is_some_and(|rules| rules.required) { "a write needs a lease; " } else { "" };
+        format!("{lease}no method needs a precondition, and one that is sent must be true")
+    } else {
+        let others = if demanding.contains(&"POST") { "other methods" } else { "POST and other methods" };
+        let (verb, listed) = (if demanding.len() == 1 { "needs" } else { "need" }, listed(&demanding));
+        format!("{listed} {verb} a precondition{which}; {others} pass without one")
+    }
+}
+
+/// Joins names as a sentence does: `PUT, PATCH and DELETE`.
+fn listed(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// Returns a line for each unguarded route whose targets lie below those of a guarded one.
+pub(super) fn unguarded_below(routes: &[Arc<Route>]) -> Vec<String> {
+    let is_below = |inner: &Route, outer: &Route| is_below((&inner.host, &inner.path), (&outer.host, &outer.path));
+    let unguarded = routes.iter().filter(|route| route.guard.is_none());
+    let line = |inner: &Arc<Route>| {
+        let outer = routes.iter().find(|outer| outer.guard.is_some() && is_below(inner, outer))?;
+        let (inner, outer) = ((&inner.name, &inner.path), (&outer.name, &outer.path));
+        Some(format!("{} ({}) is not guarded, and lies below {} ({})", inner.0, inner.1, outer.0, outer.1))
+    };
+    unguarded.filter_map(line).collect()
+}
