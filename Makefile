@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run install dist test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run install dist clients test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-clients setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -38,6 +38,9 @@ dist: target/profiled/ifmatch setup-packages ## Build the packages: .deb, .tar.g
 .PHONY: target/profiled/ifmatch
 target/profiled/ifmatch: setup-build setup-profile
 	CARGO='$(CARGO)' IFMATCH_COMMIT=$(COMMIT) deploy/packages/profile-guided target/profiled
+
+clients: setup-clients ## Build the package for TypeScript (clients/typescript/dist; docs/clients.md)
+	npm run --silent --prefix clients/typescript build
 
 test: setup-build setup-test ## Run all tests
 	$(CARGO) test --locked
@@ -173,6 +176,10 @@ setup-build: setup-compilers ## Install what the build needs and is missing (Deb
 	@.ci/install protoc=protobuf-compiler
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
+# What builds and tests the packages of clients/.
+setup-clients:
+	@.ci/clients packages
+
 setup-test: setup-browser setup-engines setup-gateways setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
 	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone litmus=litmus cadaver=cadaver mount.davfs=davfs2 gio=libglib2.0-bin dbus-run-session=dbus-daemon systemd-analyze=systemd groff=groff-base lighttpd=lighttpd
 	@[ -e /usr/lib/lighttpd/mod_webdav.so ] || .ci/install lighttpd-webdav=lighttpd-mod-webdav
@@ -193,7 +200,7 @@ setup-gateways:
 setup-engines:
 	@.ci/install etcd=etcd-server etcdctl=etcd-client pg_ctlcluster=postgresql psql=postgresql-client redis-server=redis-server redis-cli=redis-tools openssl=openssl
 
-# What the programs of docs/clients.md and the applications of tests/bypass are written for, beside what the other tests need.
+# What the programs of docs/own-client.md and the applications of tests/bypass are written for, beside what the other tests need.
 setup-languages:
 	@.ci/install go=golang-go jq=jq php=php-cli
 

@@ -1,11 +1,12 @@
-//! `docs/clients/ifmatch.js` in a real browser (docs/browser-client.md). What people do there stands in `browser.cjs`,
-//! and the page that they do it in is `editor.html`.
+//! The package of `clients/typescript` in a real browser (docs/browser-client.md). What people do there stands in
+//! `browser.cjs`, and the page that they do it in is `editor.html`.
 
 use std::fs;
 
 use crate::support::{
     backend::{Answer, Backend},
     chromium::drive,
+    clients::typescript_package,
     leases::{acquire, leasing},
     nginx::Nginx,
     proxy::Proxy,
@@ -14,10 +15,17 @@ use crate::support::{
 };
 
 /// The files of the page: where they are, their type and their content.
-const PAGE: [(&str, &str, &str); 2] = [
-    ("/editor.html", "text/html", include_str!("editor.html")),
-    ("/ifmatch.js", "text/javascript", include_str!("../../docs/clients/ifmatch.js")),
-];
+fn page() -> Vec<(String, &'static str, String)> {
+    let mut files = vec![("/editor.html".to_owned(), "text/html", include_str!("editor.html").to_owned())];
+    for entry in fs::read_dir(typescript_package().join("dist")).expect("the modules") {
+        let file = entry.expect("an entry").path();
+        if file.extension().is_some_and(|extension| extension == "js") {
+            let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+            files.push((format!("/ifmatch/{name}"), "text/javascript", fs::read_to_string(file).expect("text")));
+        }
+    }
+    files
+}
 
 /// What two people are told who edit one document, on any origin.
 const EDITED: [&str; 15] = [
@@ -41,9 +49,9 @@ const EDITED: [&str; 15] = [
 /// A server that has the page.
 async fn with_page() -> Backend {
     let backend = Backend::start().await;
-    for (target, kind, text) in PAGE {
-        let answer = Answer::status(200).header("Content-Type", kind).body(text);
-        backend.always_where(move |request| request.target.starts_with(target), move |_| answer.clone());
+    for (target, kind, text) in page() {
+        let answer = Answer::status(200).header("Content-Type", kind).body(&text);
+        backend.always_where(move |request| request.target.starts_with(&target), move |_| answer.clone());
     }
     backend
 }
@@ -80,7 +88,8 @@ async fn is_edited(page: &str, nginx: &Nginx) {
 #[tokio::test]
 async fn a_page_hands_both_versions_to_whom_was_too_late() {
     let (nginx, proxy) = nginx_for("null").await;
-    for (target, _, text) in PAGE {
+    fs::create_dir(nginx.root().join("ifmatch")).expect("a directory");
+    for (target, _, text) in page() {
         fs::write(nginx.root().join(&target[1..]), text).expect("a file");
     }
     is_edited(&format!("http://{}/editor.html?document=/doc", proxy.addr()), &nginx).await;

@@ -25,7 +25,7 @@ const BEHIND: [Fate; 4] = [Fate::Arrives, Fate::IsNotAnswered, Fate::IsSentAway,
 /// just sent again. Some writes are lost on the way to the proxy or to the backend, and some answers on the way back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_change_is_made_once_whatever_is_lost_on_the_way() {
-    let program = Program::of_document("counter");
+    let program = Program::of_document("counter", &LANGUAGES);
     let nginx = Nginx::start().await;
     let fates =
         [Fate::Arrives, Fate::IsNotAnswered, Fate::IsSentAway, Fate::Arrives, Fate::IsLost, Fate::IsNotAnswered];

@@ -1,16 +1,23 @@
-//! The document: its programs, and what it points at.
+//! The documents: their programs, and what they point at.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-const DOCUMENT: &str = include_str!("../../docs/clients.md");
+use crate::support::clients::package;
+
+/// Those that have programs.
+const DOCUMENTS: [&str; 3] = [
+    include_str!("../../docs/clients.md"),
+    include_str!("../../docs/own-client.md"),
+    include_str!("../../docs/watch.md"),
+];
 const REFUSALS: &str = include_str!("../../docs/refusals.md");
 
 /// The text of the fenced block of a file, whose first line names the language and the file.
 pub fn block(file: &str) -> String {
     let is_begin =
         |line: &&str| line.strip_prefix("```").and_then(|info| info.split_once(' ')) == Some((kind(file), file));
-    let mut lines = DOCUMENT.lines();
-    assert!(lines.by_ref().any(|line| is_begin(&line)), "docs/clients.md has no block of {file}");
+    let mut lines = DOCUMENTS.iter().flat_map(|document| document.lines());
+    assert!(lines.by_ref().any(|line| is_begin(&line)), "no document has a block of {file}");
     lines.take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -34,19 +41,11 @@ fn rust_programs_are_those_that_cargo_builds() {
     }
 }
 
-#[test]
-fn files_that_are_linked_exist() {
-    let targets = DOCUMENT.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
-    let local = targets.filter(|target| !target.contains("://")).map(|target| target.split('#').next().unwrap());
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let missing = local.filter(|target| !docs.join(target).exists()).collect::<BTreeSet<_>>();
-    assert_eq!(missing, BTreeSet::new());
-}
-
 /// The tables name refusals that exist: `docs/refusals.md` lists all of them.
 #[test]
 fn codes_are_those_of_the_refusals() {
-    let rows = DOCUMENT.lines().filter(|line| line.starts_with('|'));
+    let lines = DOCUMENTS.iter().flat_map(|document| document.lines());
+    let rows = lines.filter(|line| line.starts_with('|'));
     let words = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
     let is_code =
         |word: &&str| word.contains('-') && word.chars().all(|letter| letter == '-' || letter.is_ascii_lowercase());
@@ -54,4 +53,18 @@ fn codes_are_those_of_the_refusals() {
     assert!(codes.contains("write-in-flight"), "{codes:?}");
     let unknown: Vec<_> = codes.iter().filter(|code| !REFUSALS.contains(&format!("`{code}`"))).collect();
     assert_eq!(unknown, [&""; 0]);
+}
+
+/// Each code of `docs/refusals.md` has a class in both packages.
+#[test]
+fn packages_know_the_codes_of_all_refusals() {
+    let rows = REFUSALS.lines().filter(|line| line.strip_prefix("| ").is_some_and(|row| row.starts_with(['4', '5'])));
+    let codes = rows.flat_map(|row| row.split('|').nth(2).unwrap().split('`').skip(1).step_by(2));
+    let codes: BTreeSet<&str> = codes.collect();
+    assert!(codes.len() > 40, "{codes:?}");
+    for (file, mark) in [("typescript/src/errors.ts", '\''), ("python/src/ifmatch/_errors.py", '"')] {
+        let text = fs::read_to_string(package("").join(file)).unwrap();
+        let quoted = text.split(mark).filter(|word| codes.contains(word)).collect::<BTreeSet<_>>();
+        assert_eq!(quoted, codes, "{file}");
+    }
 }

@@ -47,7 +47,7 @@ fn read(nginx: &Nginx, path: &str) -> String {
 #[tokio::test]
 async fn holders_are_one_after_the_other() {
     const LINES: usize = 2;
-    let program = Program::of_document("lease");
+    let program = Program::of_document("lease", &LANGUAGES);
     let (nginx, proxy) = start(&["log"], "").await;
     let url = format!("http://{}/log", proxy.addr());
     // Two of each, so that each language has to wait for its turn.
@@ -77,7 +77,7 @@ async fn holders_are_one_after_the_other() {
 /// Where nobody may stand in line, who asks is told when to come back.
 #[tokio::test]
 async fn who_is_told_to_come_back_does() {
-    let program = Program::of_document("lease");
+    let program = Program::of_document("lease", &LANGUAGES);
     let (nginx, proxy) = start(&LANGUAGES, "lease.max_wait = \"0s\"").await;
     for language in LANGUAGES {
         acquire(proxy.addr(), &format!("/{language}"), "10").await;
@@ -99,7 +99,7 @@ async fn who_is_told_to_come_back_does() {
 /// A program that stands still while its lease is broken, as a machine in a snapshot does, wakes up without one.
 #[tokio::test]
 async fn a_holder_that_has_slept_through_the_end_of_its_lease_writes_no_more() {
-    let program = Program::of_document("lease");
+    let program = Program::of_document("lease", &LANGUAGES);
     let (nginx, proxy) = start(&LANGUAGES, "lease.client_break = true").await;
     let mut running = work_without_end(&program, &nginx, &proxy).await;
     for (language, child) in &mut running {
@@ -117,7 +117,7 @@ async fn a_holder_that_has_slept_through_the_end_of_its_lease_writes_no_more() {
 /// The work gets a signal, and need not find out by its next write.
 #[tokio::test]
 async fn a_holder_learns_at_once_that_its_lease_is_broken() {
-    let program = Program::of_document("lease");
+    let program = Program::of_document("lease", &LANGUAGES);
     let (nginx, proxy) = start(&LANGUAGES, "lease.client_break = true").await;
     let end = Instant::now() + DEADLINE;
     let mut waiting = BTreeSet::from(LANGUAGES);

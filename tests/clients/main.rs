@@ -1,5 +1,5 @@
-//! Every program in docs/clients.md, run as it stands there: many at once against one proxy with the real nginx behind it;
-//! and the client for pages in a real browser.
+//! The packages of `clients/`, and every program in docs/clients.md and docs/own-client.md, run as it stands there: many at
+//! once against one proxy with the real nginx behind it; and the package for pages in a real browser.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,9 @@ mod browser;
 mod counter;
 mod document;
 mod lease;
+mod packages;
 mod program;
 mod relay;
 #[path = "../proxy/support/mod.rs"]
 mod support;
+mod watch;

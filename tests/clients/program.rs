@@ -1,8 +1,8 @@
-//! The programs of the document as commands.
+//! The programs of the documents as commands.
 
 use std::{
     fs,
-    os::unix::process::CommandExt as _,
+    os::unix::{fs::symlink, process::CommandExt as _},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -18,20 +18,26 @@ use crate::{
 /// Those in which each program is written, by the extensions of their files; the slowest at last.
 pub const LANGUAGES: [&str; 5] = ["go", "rs", "mjs", "py", "sh"];
 
-/// One program in all languages, taken out of the document and built where it has to be.
+/// One program in all languages, taken out of its document and built where it has to be.
 pub struct Program {
     name: &'static str,
     directory: TempDir,
 }
 
 impl Program {
-    pub fn of_document(name: &'static str) -> Self {
+    /// In these languages, of which cargo builds that of Rust.
+    pub fn of_document(name: &'static str, languages: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        for language in ["sh", "py", "mjs", "go"] {
+        for language in languages.iter().filter(|language| **language != "rs") {
             let file = format!("{name}.{language}");
             fs::write(directory.path().join(&file), block(&file)).expect("a file");
         }
-        build_go(name, directory.path());
+        if languages.contains(&"go") {
+            build_go(name, directory.path());
+        }
+        let modules = directory.path().join("node_modules");
+        fs::create_dir(&modules).expect("a directory");
+        symlink(clients::typescript_package(), modules.join("ifmatch")).expect("a link");
         Self { name, directory }
     }
 
@@ -41,7 +47,7 @@ impl Program {
         let mut command = match language {
             "sh" => with_file("bash", &file),
             "py" => {
-                let mut python = clients::python();
+                let mut python = clients::python_with_package();
                 python.args(["-u".as_ref(), file.as_os_str()]);
                 python
             }

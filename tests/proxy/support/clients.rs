@@ -3,11 +3,43 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
+
+/// The package for TypeScript, built once.
+static TYPESCRIPT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let package = package("typescript");
+    let built = Command::new("npm").args(["run", "--silent", "build"]).current_dir(&package).output();
+    let built = built.expect("npm is missing: run `make setup-test`");
+    assert!(built.status.success(), "run `make setup-test`: {}", String::from_utf8_lossy(&built.stdout));
+    package
+});
 
 /// The Python that has the packages of `tests/python/requirements.txt`.
 pub fn python() -> Command {
     Command::new(installed("python/bin/python"))
+}
+
+/// The Python that has the packages of `clients/python/requirements.txt`, which build and test the package there.
+pub fn package_python() -> Command {
+    Command::new(installed("python-package/bin/python"))
+}
+
+/// The same with the package of `clients/python`, as its programs import it.
+pub fn python_with_package() -> Command {
+    let mut python = package_python();
+    python.env("PYTHONPATH", package("python").join("src"));
+    python
+}
+
+/// The package of `clients/typescript`, with its modules in `dist`.
+pub fn typescript_package() -> &'static Path {
+    &TYPESCRIPT
+}
+
+/// The directory of a package of `clients/`.
+pub fn package(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(name)
 }
 
 /// The Python that has the packages of `tests/python/earlier.txt`: clients that many people still run.
