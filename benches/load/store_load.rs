@@ -243,10 +243,15 @@ async fn lease(store: &dyn Store, rules: &LeaseRules, key: &ResourceKey, read: &
         keeper: None,
         takes_over: false,
     });
-    let (granted, _) = step(read, Command { action: acquire, principal: None, target: TargetName::default() }, rules)
-        .expect("nobody holds it");
+    let (granted, _) = step(
+        read,
+        Command { action: acquire, principal: None, target: TargetName::default(), has_signed: false },
+        rules,
+    )
+    .expect("nobody holds it");
     let granted = swap(store, key, read, granted).await;
-    let release = Command { action: Action::Release { id }, principal: None, target: TargetName::default() };
+    let release =
+        Command { action: Action::Release { id }, principal: None, target: TargetName::default(), has_signed: false };
     let (released, _) = step(&granted, release, rules).expect("we hold it");
     swap(store, key, &granted, released).await
 }

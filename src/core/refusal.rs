@@ -88,6 +88,8 @@ pub enum Code {
     LeaseIdMissing,
     /// The same, on a route that tells it as a conflict (`lease.sharing_violation`).
     SharingViolation,
+    /// A read or write names a shared lease that was not acquired for it (`Lease-Access`).
+    LeaseAccess,
     /// A read or write names an id other than that of the lease.
     LeaseIdMismatchOnUse,
     /// A read or write names a lease that does not exist.
@@ -193,6 +195,7 @@ impl Code {
             Self::LeaseHoldMax => Facts("lease-hold-max", 409, "The lease was held for too long", DENIED),
             Self::SharingViolation => Facts("sharing-violation", 409, "Another client holds the lease", DENIED),
             Self::LeaseIdMissing => Facts("lease-id-missing", 412, "A lease is needed", DENIED),
+            Self::LeaseAccess => Facts("lease-access", 412, "The lease is not for this use", DENIED),
             Self::LeaseIdMismatchOnUse => Facts("lease-id-mismatch", 412, "The lease has another id", DENIED),
             Self::LeaseNotPresentOnUse => Facts("lease-not-present", 412, "There is no such lease", DENIED),
             Self::LeaseLost => Facts("lease-lost", 412, "The lease has ended", DENIED),

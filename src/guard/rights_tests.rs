@@ -118,7 +118,8 @@ async fn lease(fixture: &Fixture, state: State, rules: &GuardRules, releases: bo
     }
     for action in actions {
         let snapshot = fixture.store.look(&key).await;
-        let (next, _) = step(&snapshot, Command { action, principal: None, target }, &rules).expect("it is granted");
+        let (next, _) = step(&snapshot, Command { action, principal: None, target, has_signed: false }, &rules)
+            .expect("it is granted");
         fixture.store.put(&key, next).await;
     }
 }

@@ -139,8 +139,8 @@ async fn a_lock_below_keeps_a_collection_from_being_locked() {
         for (mode, scope, status) in [
             (LeaseMode::Exclusive, "", 207),
             (LeaseMode::Exclusive, "X: shared\r\n", 207),
-            (LeaseMode::Shared, "", 207),
-            (LeaseMode::Shared, "X: shared\r\n", 200),
+            (LeaseMode::SHARED, "", 207),
+            (LeaseMode::SHARED, "X: shared\r\n", 200),
         ] {
             let fixture = impatient().await;
             lease_elsewhere(&fixture, resource, mode).await;

@@ -83,18 +83,22 @@ async fn nobody_shares_a_lease_while_a_client_of_another_process_waits_to_have_i
 }
 
 #[tokio::test]
-async fn a_client_that_waits_to_have_a_lease_alone_tells_other_processes() {
-    let (fixture, key) = (start().await, ResourceKey::from_text("doc"));
-    let shared = fixture.lease("doc", Method::POST, "Lease-Duration: infinite\r\nLease-Mode: shared\r\n").await;
-    let waits = fixture.lease("doc", Method::POST, "Prefer: wait=20\r\n");
-    let told = async {
-        while !fixture.store.look(&key).await.is_exclusive_awaited(Duration::from_secs(1)) {
-            sleep(Duration::from_millis(1)).await;
-        }
-        let id = shared.field("lease-id").expect("it is granted");
-        assert_eq!(fixture.lease("doc", Method::DELETE, &format!("Lease-Id: {id}\r\n")).await.status, 204);
-    };
-    let (granted, ()) = timeout(Duration::from_secs(10), async { tokio::join!(waits, told) }).await.expect("a turn");
-    assert_eq!(granted.status, 201, "{}", granted.body);
-    assert!(!fixture.store.look(&key).await.is_exclusive_awaited(Duration::ZERO), "it waits no more");
+async fn a_client_that_waits_for_holders_of_shared_leases_tells_other_processes() {
+    for wanted in ["", "Lease-Mode: shared\r\nLease-Share: none\r\n"] {
+        let (fixture, key) = (start().await, ResourceKey::from_text("doc"));
+        let shared = fixture.lease("doc", Method::POST, "Lease-Duration: infinite\r\nLease-Mode: shared\r\n").await;
+        let fields = format!("Prefer: wait=20\r\n{wanted}");
+        let waits = fixture.lease("doc", Method::POST, &fields);
+        let told = async {
+            while !fixture.store.look(&key).await.is_exclusive_awaited(Duration::from_secs(1)) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let id = shared.field("lease-id").expect("it is granted");
+            assert_eq!(fixture.lease("doc", Method::DELETE, &format!("Lease-Id: {id}\r\n")).await.status, 204);
+        };
+        let both = async { tokio::join!(waits, told) };
+        let (granted, ()) = timeout(Duration::from_secs(10), both).await.expect("a turn");
+        assert_eq!(granted.status, 201, "{wanted}: {}", granted.body);
+        assert!(!fixture.store.look(&key).await.is_exclusive_awaited(Duration::ZERO), "it waits no more");
+    }
 }

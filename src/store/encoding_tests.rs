@@ -5,7 +5,10 @@ use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
-    lease::{HolderLabel, KeeperName, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, LeaseSet, TargetName, Term},
+    lease::{
+        HolderLabel, KeeperName, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, LeaseSet, ShareMode, TargetName,
+        Term, Usage, Usages,
+    },
     policy::LeaseGuards,
     records::{
         first_attempt::{AttemptSender, Fingerprint, FirstAttempt, KeptAnswer, SentWrite},
@@ -111,7 +114,9 @@ fn leases(mode: LeaseMode) -> impl Strategy<Value = Lease> {
 }
 
 fn lease_sets() -> impl Strategy<Value = LeaseSet> {
-    let shared = prop::collection::vec((leases(LeaseMode::Shared), any::<u64>()), 0..4);
+    let set = || prop::sample::subsequence(&Usage::ALL[..], 0..=3).prop_map(Usages::from_iter);
+    let mode = (set(), set()).prop_map(|(access, share)| LeaseMode::Shared(ShareMode { access, share }));
+    let shared = prop::collection::vec((mode.prop_flat_map(leases), any::<u64>()), 0..4);
     prop_oneof![
         Just(LeaseSet::NONE),
         leases(LeaseMode::Exclusive).prop_map(|lease| LeaseSet::from_iter([lease])),
@@ -268,7 +273,14 @@ fn leases_and_a_delete_that_waits_are_read_as_they_were_written() {
     let lease = record.leases.iter().next().expect("it has a lease").clone();
     assert_eq!((lease.mode, lease.fence), (LeaseMode::Exclusive, Stamp::At(Revision(9))));
     let earlier = Lease { fence: Stamp::At(Revision(8)), ..lease.clone() };
-    let shared = Lease { mode: LeaseMode::Shared, ..lease };
+    let shared = Lease { mode: LeaseMode::SHARED, ..lease };
+    let written =
+        encode(&Record { leases: LeaseSet::from_iter([shared.clone()]), ..record.clone() }, StoreTime::default());
+    assert!(written.contains(r#""shared":true,"fence":9"#), "a lease for every use is as short as before: {written}");
+    let mode = ShareMode { access: Usage::Read.into(), share: Usages::NONE };
+    let opened = Lease { mode: LeaseMode::Shared(mode), ..shared.clone() };
+    let written = encode(&Record { leases: LeaseSet::from_iter([opened]), ..record.clone() }, StoreTime::default());
+    assert!(written.contains(r#""shared":true,"access":["read"],"share":[],"fence":9"#), "{written}");
     let awaited = Some(StoreTime::from_milliseconds(5));
     for written in [
         Record { leases: LeaseSet::from_iter([earlier]), ..record.clone() },

@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use crate::{
     backend::{Style, Tags},
+    grants::Opening,
     operation::{ALL, Manner, Operation, WITH_METADATA},
     options::{Guards, Options, SOURCES, Source},
     process::{self, Keeping, Remembers},
@@ -197,6 +198,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         proposes: random.bool(),
         lasts: random.bool().then(|| random.u64(15..60)),
         shares: options.shared && random.u32(..3) > 0,
+        opening: if random.bool() { Opening::default() } else { Opening::ALL[random.usize(..4)] },
         waits: if random.bool() { 0 } else { random.u64(1..40) },
         has_key: focus.retries || options.idempotent && random.bool(),
         resends: options.idempotent && random.u32(..8) == 0,

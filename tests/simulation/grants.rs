@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{judge::Entry, trees::is_member};
+use crate::{
+    client::Request,
+    judge::{Entry, field},
+    operation::Operation,
+    trees::is_member,
+};
 
 /// A lease that a client was granted.
 #[derive(Clone, Debug)]
@@ -23,8 +28,51 @@ pub struct Grant {
     pub is_over: bool,
     /// Whether other clients may hold shared leases beside it.
     pub is_shared: bool,
+    /// What its holder does, and lets others do.
+    pub opening: Opening,
     /// The time after which the lease has ended for certain; `None` if that is unknown.
     pub ends_by: Option<Instant>,
+}
+
+/// What the holder of a shared lease does, and what it lets others do: changes too, or reads alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    does: bool,
+    lets: bool,
+}
+
+impl Opening {
+    pub const ALL: [Self; 4] = [
+        Self { does: true, lets: true },
+        Self { does: false, lets: true },
+        Self { does: true, lets: false },
+        Self { does: false, lets: false },
+    ];
+
+    /// The fields by which a client asks for it.
+    pub fn fields(self) -> impl Iterator<Item = (&'static str, String)> {
+        let fields = [("lease-access", self.does), ("lease-share", self.lets)];
+        fields.into_iter().filter(|(_, all)| !all).map(|(name, _)| (name, "read".to_owned()))
+    }
+
+    pub fn of(request: &Request) -> Self {
+        Self { does: field(request, "lease-access").is_none(), lets: field(request, "lease-share").is_none() }
+    }
+
+    pub fn stands_beside(self, other: Self) -> bool {
+        (self.lets || !other.does) && (other.lets || !self.does)
+    }
+
+    /// Whether the holder may do what a request does.
+    pub fn permits(self, entry: &Entry) -> bool {
+        self.does || entry.operation == Operation::Read
+    }
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self::ALL[0]
+    }
 }
 
 impl Grant {
@@ -44,7 +92,8 @@ impl Grant {
     /// Whether this lease keeps off a request that was made under one of the other leases.
     pub fn keeps_off(&self, entry: &Entry, grants: &[Self]) -> bool {
         let may_be_held = |own: &Self| own.ends_by.is_none_or(|end| entry.invoked_at < end);
-        let shares = |own: &Self| own.is_shared && self.is_shared && own.is_of(entry) && may_be_held(own);
+        let are_shared = |own: &Self| own.is_shared && self.is_shared && own.opening.stands_beside(self.opening);
+        let shares = |own: &Self| are_shared(own) && own.is_of(entry) && may_be_held(own);
         self.reaches(&entry.resource) && !self.is_of(entry) && !grants.iter().any(shares)
     }
 

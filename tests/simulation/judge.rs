@@ -9,7 +9,7 @@ use crate::{
     backend::{Kind, resource_of},
     client::{Request, Told},
     deferred::{Waiting, is_deferred},
-    grants::Grant,
+    grants::{Grant, Opening},
     metadata::Parts,
     operation::Operation,
     retries::{Keys, is_success},
@@ -299,6 +299,9 @@ impl Ledger {
             return Some(format!("request {number} is applied while another client holds the lease {}", grant.fence));
         }
         let own = self.grants.iter().find(|grant| grant.is_of(entry) && grant.is_held(now));
+        if let Some(own) = own.filter(|own| !own.opening.permits(entry)) {
+            return Some(format!("request {number} does what the lease {} was not acquired for", own.fence));
+        }
         if let Some(own) = own.filter(|own| !own.has_sent(fence)) {
             return Some(format!(
                 "request {number} of the holder of lease {} is sent with the fence {fence:?}",
@@ -433,7 +436,9 @@ impl Ledger {
                 let are_in_order =
                     |grant: &Grant| grant.answered < entry.invoked && grant.resource == entry.resource && fence > 0;
                 let is_held = is_held && stream.is_none();
-                let is_beside = |grant: &Grant| is_held && grant.is_held(at) && !(grant.is_shared && is_shared);
+                let opening = Opening::of(&entry.request);
+                let shares = |grant: &Grant| grant.is_shared && is_shared && grant.opening.stands_beside(opening);
+                let is_beside = |grant: &Grant| is_held && grant.is_held(at) && !shares(grant);
                 let mut earlier = earlier.filter(|grant| is_beside(grant) || are_in_order(grant));
                 let wrong = earlier.find(|grant| is_beside(grant) || grant.fence >= fence).map(|other| other.fence);
                 if let Some(other) = wrong {
@@ -451,6 +456,7 @@ impl Ledger {
                     answered,
                     is_over,
                     is_shared,
+                    opening,
                     ends_by: lasts.filter(|_| stream.is_none()).map(|seconds| at + Duration::from_secs(seconds)),
                 });
             }

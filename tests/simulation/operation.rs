@@ -5,6 +5,7 @@ use http::Method;
 use crate::{
     backend::resource_of,
     client::Request,
+    grants::Opening,
     judge::{Knowledge, Seen},
     keys::{COOKIES, Change},
     transfers::{destination_field, destination_of},
@@ -82,6 +83,8 @@ pub struct Manner {
     pub lasts: Option<u64>,
     /// Whether an acquisition lets other clients hold shared leases beside its own.
     pub shares: bool,
+    /// What a client that shares a lease does, and what it lets others do.
+    pub opening: Opening,
     /// The time that an acquisition may wait, in seconds.
     pub waits: u64,
     /// Whether a write has an idempotency key.
@@ -204,7 +207,10 @@ impl Operation {
                 fields.extend(manner.holds.then(|| ("accept", "text/event-stream".to_owned())));
                 let lasts = manner.lasts.map_or("infinite".to_owned(), |seconds| seconds.to_string());
                 fields.push(("lease-duration", lasts));
-                fields.extend(manner.shares.then(|| ("lease-mode", "shared".to_owned())));
+                if manner.shares {
+                    fields.push(("lease-mode", "shared".to_owned()));
+                    fields.extend(manner.opening.fields());
+                }
                 if manner.waits > 0 {
                     fields.push(("prefer", format!("wait={}", manner.waits)));
                 }

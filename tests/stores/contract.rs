@@ -218,7 +218,7 @@ pub fn shared(now: StoreTime) -> Record {
     let grants = [([8; 16], Stamp::At(Revision(1))), ([9; 16], Stamp::Itself)];
     let leases = record.leases.iter().flat_map(|lease| {
         let shared =
-            |(id, fence)| Lease { id: LeaseId::from_random(id), mode: LeaseMode::Shared, fence, ..lease.clone() };
+            |(id, fence)| Lease { id: LeaseId::from_random(id), mode: LeaseMode::SHARED, fence, ..lease.clone() };
         grants.map(shared)
     });
     Record { leases: leases.collect(), ..record }

@@ -7,8 +7,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::core::lease::field_names::{
-    DELETE_PENDING, FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_EXPIRES, LEASE_HOLDER, LEASE_ID,
-    LEASE_MODE, LEASE_STATE, LEASE_TIME, PROPOSED_LEASE_ID,
+    DELETE_PENDING, FENCING_TOKEN, LEASE_ACCESS, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_EXPIRES, LEASE_HOLDER,
+    LEASE_ID, LEASE_MODE, LEASE_SHARE, LEASE_STATE, LEASE_TIME, PROPOSED_LEASE_ID,
 };
 
 /// Response fields of the proxy that a page must be able to read.
@@ -29,12 +29,14 @@ const EXPOSED_OF_LEASES: [&str; 9] = [
 const ALLOWED: [&str; 7] =
     ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Prefer", "Idempotency-Key"];
 /// Like [`ALLOWED`], but only on routes with leases.
-const ALLOWED_OF_LEASES: [&str; 7] = [
+const ALLOWED_OF_LEASES: [&str; 9] = [
     LEASE_ID.title,
     PROPOSED_LEASE_ID.title,
     DELETE_PENDING.title,
     LEASE_DURATION.title,
     LEASE_MODE.title,
+    LEASE_ACCESS.title,
+    LEASE_SHARE.title,
     LEASE_HOLDER.title,
     LEASE_BREAK_PERIOD.title,
 ];

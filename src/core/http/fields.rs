@@ -89,7 +89,7 @@ pub struct FieldRule {
 }
 
 /// The table, sorted by the first letter. If two lines match a name, the first one counts.
-pub static TABLE: [FieldRule; 61] = [
+pub static TABLE: [FieldRule; 63] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
@@ -118,6 +118,8 @@ pub static TABLE: [FieldRule; 61] = [
     judged(field_names::LEASE_DURATION.lower, Remover::Guard),
     judged(field_names::LEASE_HOLDER.lower, Remover::Guard),
     judged(field_names::LEASE_MODE.lower, Remover::Guard),
+    judged(field_names::LEASE_ACCESS.lower, Remover::Guard),
+    judged(field_names::LEASE_SHARE.lower, Remover::Guard),
     judged(field_names::LEASE_BREAK_PERIOD.lower, Remover::Guard),
     judged("lease-*", Remover::Nobody),
     judged("lock-token", Remover::Verdict),

@@ -23,6 +23,10 @@ pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Le
 pub const DELETE_PENDING: FieldName = named("delete-pending", "Delete-Pending");
 /// Whether other clients may hold shared leases beside this one: `shared`, or `exclusive`.
 pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
+/// What the holder of a shared lease does: a list of `read`, `write` and `delete`.
+pub const LEASE_ACCESS: FieldName = named("lease-access", "Lease-Access");
+/// What the holder of a shared lease lets other holders do: such a list, or `none`.
+pub const LEASE_SHARE: FieldName = named("lease-share", "Lease-Share");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
 /// The moment until which nobody else gets the lease, as a date.

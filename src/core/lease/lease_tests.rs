@@ -241,7 +241,7 @@ fn a_holding_ends_at_last() {
 #[test]
 fn a_bound_lease_is_of_use_to_its_principal_alone() {
     let mut resource = Resource::new();
-    let by = |name: u8, action| Command { action, principal: Some([name; 16]), target: TARGET };
+    let by = |name: u8, action| Command { action, principal: Some([name; 16]), target: TARGET, has_signed: false };
     let (record, _) = step(&resource.snapshot, by(A, acquire(Some(id(A)), fixed(60))), &resource.rules).unwrap();
     resource.swap(record);
     for (action, denied) in [

@@ -35,6 +35,7 @@ mod holder;
 mod id;
 mod keeper;
 mod lease_set;
+mod mode;
 mod note;
 mod operation;
 mod step;
@@ -51,6 +52,7 @@ pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use keeper::{KeeperName, KeptLease, KeptLeaseState, LeaseLoss};
 pub use lease_set::{LeaseSet, SHARED_LEASES_MAX};
+pub use mode::{LeaseMode, ShareMode};
 pub use note::{LeaseNote, NOTE_BYTES_MAX, TooLongNote};
 pub use operation::{Acquire, Action, Command, Denied, Done};
 pub use step::{await_exclusive, break_leases, step};
@@ -84,25 +86,6 @@ impl LeaseDuration {
         match self {
             Self::Fixed(duration) => Some(now.plus(duration)),
             Self::Infinite => None,
-        }
-    }
-}
-
-/// Whether several clients may hold a lease of one resource at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LeaseMode {
-    /// One client holds the lease.
-    Exclusive,
-    /// Other clients may hold shared leases too.
-    Shared,
-}
-
-impl LeaseMode {
-    /// Returns the word for the mode, as requests and answers have it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Exclusive => "exclusive",
-            Self::Shared => "shared",
         }
     }
 }

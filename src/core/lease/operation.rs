@@ -14,6 +14,8 @@ pub struct Command {
     pub principal: Option<PrincipalName>,
     /// The target of the lease.
     pub target: TargetName,
+    /// Whether the sign in the record, by which a client waits for the holders of shared leases, is that of this client.
+    pub has_signed: bool,
 }
 
 /// A lease operation.

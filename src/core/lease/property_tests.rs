@@ -5,8 +5,9 @@ use std::time::Duration;
 use proptest::{collection::vec, prelude::*};
 
 use super::super::{
-    LeaseState, Standing, Usage, judge_use,
-    testing::{Resource, acquire, fixed, id, share},
+    LeaseMode, LeaseState, ShareMode, Standing, Usage, UseDenied, judge_use,
+    mode::tests::sets,
+    testing::{Resource, acquisition, fixed, id},
 };
 use super::*;
 use crate::core::records::{
@@ -54,7 +55,9 @@ enum Event {
 
 fn event() -> impl Strategy<Value = Event> {
     let by = || 0..3_u8;
-    let mode = prop_oneof![1 => Just(LeaseMode::Exclusive), 2 => Just(LeaseMode::Shared)];
+    let set = || prop::sample::select(sets().collect::<Vec<_>>());
+    let any_shared = (set(), set()).prop_map(|(access, share)| LeaseMode::Shared(ShareMode { access, share }));
+    let mode = prop_oneof![1 => Just(LeaseMode::Exclusive), 2 => Just(LeaseMode::SHARED), 3 => any_shared];
     let outcome = prop_oneof![
         Just(Outcome::Applied),
         Just(Outcome::NotApplied),
@@ -183,7 +186,9 @@ impl World {
 
     fn acquire(&mut self, (by, takes_over): (u8, bool), mode: LeaseMode, duration: LeaseDuration) {
         let (before, mut holders) = (self.resource.snapshot.clone(), self.holders());
-        let Action::Acquire(wanted) = share_or_not(self.id(by), mode, duration) else { panic!("it is an acquisition") };
+        let Action::Acquire(wanted) = acquisition(Some(self.id(by)), mode, duration) else {
+            panic!("it is an acquisition")
+        };
         let action = Action::Acquire(Acquire { takes_over, ..wanted });
         let Ok(Done::Acquired { is_new, .. }) = self.lease(action) else { return };
         if takes_over {
@@ -192,20 +197,18 @@ impl World {
             }
         }
         let (own, others): (Vec<_>, Vec<_>) = holders.into_iter().partition(|(client, _)| *client == by);
-        assert!(mode == LeaseMode::Shared || others.is_empty(), "{others:?} still hold what {by} alone was granted");
-        assert!(others.iter().all(|(_, other)| *other == LeaseMode::Shared), "{others:?} still hold it alone");
-        let is_raised = own.first().is_some_and(|(_, own)| (*own, mode) == (LeaseMode::Shared, LeaseMode::Exclusive));
+        assert!(others.iter().all(|(_, other)| other.stands_beside(mode)), "{others:?} still hold it beside {mode:?}");
+        let is_raised = own.first().is_some_and(|(_, own)| !own.covers(mode));
         assert_eq!(is_new, own.is_empty() || is_raised);
         if is_new {
             assert!(before.has_no_pending_writes(), "a write was under way");
-            assert!(mode == LeaseMode::Exclusive || !before.is_exclusive_awaited(Duration::ZERO), "another waits");
+            assert!(!mode.is_shared() || !before.is_exclusive_awaited(Duration::ZERO), "another waits");
             assert!(self.resource.snapshot.fence() > self.fence, "a grant has a greater fence");
         } else {
             assert_eq!(self.resource.snapshot.fence(), self.fence);
         }
-        if is_new && others.is_empty() {
-            self.promises.iter_mut().flatten().for_each(|promise| promise.is_overwritten = true);
-        }
+        let is_left = |promise: &Promise| !(is_new && others.is_empty()) && promise.mode.stands_beside(mode);
+        self.promises.iter_mut().flatten().for_each(|promise| promise.is_overwritten |= !is_left(promise));
         *self.promise(by) = Some(Promise { mode, until: duration.end(before.now), is_overwritten: false });
     }
 
@@ -231,7 +234,11 @@ impl World {
         let presented = by.map(|client| self.id(client));
         let verdict = judge_use(&self.resource.snapshot, Some(&self.resource.rules), Usage::Write, presented, None);
         let is_holder = by.is_some_and(|by| self.is_holder(by));
-        assert_eq!(verdict == Ok(Standing::Holder), is_holder, "each holder writes");
+        if is_holder && !by.and_then(|by| self.promises[usize::from(by)]).is_some_and(|own| may_write(own.mode)) {
+            assert_eq!(verdict, Err(UseDenied::BeyondAccess));
+            return;
+        }
+        assert_eq!(verdict == Ok(Standing::Holder), is_holder, "each holder writes that said so");
         assert!(self.holders().is_empty() || verdict.is_ok() == is_holder, "only a holder writes");
         if let Ok(standing) = verdict {
             assert_eq!(standing == Standing::Holder, by.is_some());
@@ -240,12 +247,14 @@ impl World {
     }
 
     fn end(&mut self, outcome: Outcome, removes: bool) {
-        let Some((begun, _, standing)) = self.in_flight.take() else { return };
+        let Some((begun, writer, standing)) = self.in_flight.take() else { return };
         self.resource.end(begun, outcome, removes);
         let (now, is_removed) = (self.resource.snapshot.now, outcome == Outcome::Applied && removes);
         let may_have_written = !matches!(outcome, Outcome::NotApplied | Outcome::NotAppliedAsKnown);
-        for promise in self.promises.iter_mut().flatten() {
-            promise.is_overwritten |= is_removed || may_have_written && standing == Standing::Free;
+        for (client, promise) in (0..3).zip(&mut self.promises) {
+            let Some(promise) = promise else { continue };
+            let is_of_stranger = standing == Standing::Free || Some(client) != writer && !lets_write(promise.mode);
+            promise.is_overwritten |= is_removed || may_have_written && is_of_stranger;
             promise.until = if is_removed { Some(now) } else { promise.until };
         }
     }
@@ -260,12 +269,15 @@ impl World {
     fn check(&mut self) {
         let (snapshot, holders) = (&self.resource.snapshot, self.holders());
         assert_eq!(snapshot.held_leases().count(), holders.len(), "the answers were true");
-        let is_alone = holders.iter().any(|(_, mode)| *mode == LeaseMode::Exclusive);
-        assert!(!is_alone || holders.len() == 1, "{holders:?} hold one lease");
-        if let (Some((first, _)), Some((_, writer, _))) = (holders.first(), self.in_flight) {
+        for ((one, mode), (other, beside)) in
+            holders.iter().flat_map(|one| holders.iter().map(move |other| (one, other)))
+        {
+            assert!(one == other || mode.stands_beside(*beside), "{holders:?} hold it together");
+        }
+        if let (Some(_), Some((_, writer, _))) = (holders.first(), self.in_flight) {
             let writer = writer.expect("only a client that holds the lease writes, or one that held it just now");
-            let shares = self.promises[usize::from(writer)].is_some_and(|promise| promise.mode == LeaseMode::Shared);
-            assert!(writer == *first || shares && !is_alone, "no other client writes while the lease is held");
+            let lets_all_write = holders.iter().all(|(holder, mode)| *holder == writer || lets_write(*mode));
+            assert!(lets_all_write, "no client writes while the lease of another one forbids it: {holders:?}");
         }
         assert!(snapshot.fence() >= self.fence, "fences only grow");
         self.fence = snapshot.fence();
@@ -274,11 +286,12 @@ impl World {
     }
 }
 
-fn share_or_not(id: LeaseId, mode: LeaseMode, duration: LeaseDuration) -> Action {
-    match mode {
-        LeaseMode::Exclusive => acquire(Some(id), duration),
-        LeaseMode::Shared => share(id, duration),
-    }
+fn may_write(mode: LeaseMode) -> bool {
+    matches!(mode, LeaseMode::Exclusive) || matches!(mode, LeaseMode::Shared(own) if own.access.contains(Usage::Write))
+}
+
+fn lets_write(mode: LeaseMode) -> bool {
+    matches!(mode, LeaseMode::Shared(own) if own.share.contains(Usage::Write))
 }
 
 proptest! {

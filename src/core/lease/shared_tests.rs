@@ -14,9 +14,9 @@ use crate::core::{
     records::steps::{Outcome, touch},
 };
 
-const A: u8 = 0xa;
-const B: u8 = 0xb;
-const C: u8 = 0xc;
+pub(super) const A: u8 = 0xa;
+pub(super) const B: u8 = 0xb;
+pub(super) const C: u8 = 0xc;
 
 /// Returns a resource whose lease these clients share for 60 seconds each.
 fn shared_by(holders: impl IntoIterator<Item = u8>) -> Resource {
@@ -27,16 +27,16 @@ fn shared_by(holders: impl IntoIterator<Item = u8>) -> Resource {
     resource
 }
 
-fn used(resource: &Resource, usage: Usage, by: Option<u8>) -> Result<Standing, UseDenied> {
+pub(super) fn used(resource: &Resource, usage: Usage, by: Option<u8>) -> Result<Standing, UseDenied> {
     judge_use(&resource.snapshot, Some(&resource.rules), usage, by.map(id), None)
 }
 
-fn held(remaining: Option<u64>) -> Result<Done, Denied> {
+pub(super) fn held(remaining: Option<u64>) -> Result<Done, Denied> {
     Err(Denied::Held { remaining: remaining.map(Duration::from_secs), holder: None, is_breaking: false })
 }
 
 /// Returns the fence of the lease with this id.
-fn fence(resource: &Resource, number: u8) -> Revision {
+pub(super) fn fence(resource: &Resource, number: u8) -> Revision {
     let snapshot = &resource.snapshot;
     let lease = snapshot.leases().find(|lease| lease.id == id(number)).expect("it is remembered");
     lease.fence.resolve(snapshot.revision)
@@ -170,7 +170,7 @@ fn a_grant_waits_for_writes_even_of_those_who_share_the_lease() {
 fn an_id_belongs_to_one_lease() {
     let mut resource = shared_by([A, B]);
     assert_eq!(resource.lease(Action::Change { id: id(A), proposed: id(B) }), Err(Denied::IdMismatch));
-    let by = |name: u8, action| Command { action, principal: Some([name; 16]), target: TARGET };
+    let by = |name: u8, action| Command { action, principal: Some([name; 16]), target: TARGET, has_signed: false };
     let mut bound = Resource::new();
     for (name, is_granted) in [(A, true), (B, false)] {
         let step = step(&bound.snapshot, by(name, share(id(A), fixed(60))), &bound.rules);
@@ -258,7 +258,7 @@ fn the_deletion_of_its_target_ends_the_lease_of_every_holder() {
     let mut resource = shared_by([A, B]);
     resource.rules.remember_time = Duration::ZERO;
     let other = TargetName([8; 16]);
-    let command = Command { action: share(id(C), fixed(60)), principal: None, target: other };
+    let command = Command { action: share(id(C), fixed(60)), principal: None, target: other, has_signed: false };
     let (record, _) = step(&resource.snapshot, command, &resource.rules).expect("C joins");
     resource.swap(record);
     let begun = resource.begin(Standing::Holder);

@@ -5,9 +5,9 @@
 //!
 //! # Design
 //!
-//! *Why does a client that waits for the exclusive lease sign the record?* Holders of shared leases can come and go so
-//! that there is always one. While the sign counts, no other client joins them, in any process. A sign decides only who
-//! goes first: without it, the lease is as safe.
+//! *Why does a client that waits for the holders of shared leases sign the record?* They can come and go so that there is
+//! always one beside which its own lease cannot be. While the sign counts, no other client joins them, in any process. A
+//! sign decides only who goes first: without it, the lease is as safe.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ use crate::core::{
 ///
 /// The lease does not allow the operation in its state, belongs to another client, or has to wait for writes.
 pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result<(Record, Done), Denied> {
-    let mut current = Current::of(snapshot);
+    let mut current = Current { has_signed: command.has_signed, ..Current::of(snapshot) };
     let (principal, target) = (command.principal, command.target);
     let (leases, done) = match command.action {
         Action::Acquire(wanted) => {
@@ -57,7 +57,7 @@ pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result
     }
     if matches!(done, Done::Acquired { is_new: true, .. }) {
         record.fence = Stamp::Itself;
-        // The wait for the exclusive lease is over: a shared one is not granted while it lasts.
+        // The wait for the holders of shared leases is over: no other client joins them while it lasts.
         record.exclusive_awaited_until = None;
     }
     Ok((record, done))
@@ -76,7 +76,7 @@ pub fn break_leases(snapshot: &Snapshot, period: Duration, fence: Option<Revisio
     Ok(current.record_with(leases))
 }
 
-/// Returns the record with the sign that a client waits for the exclusive lease until this time.
+/// Returns the record with the sign that a client waits for the holders of shared leases until this time.
 pub fn await_exclusive(snapshot: &Snapshot, until: StoreTime) -> Record {
     let record = snapshot.draft();
     Record { exclusive_awaited_until: record.exclusive_awaited_until.max(Some(until)), ..record }
@@ -91,11 +91,13 @@ struct Current<'a> {
     /// The leases that are held or remembered.
     leases: LeaseSet,
     now: StoreTime,
+    /// Whether the sign that a client waits is that of the client itself.
+    has_signed: bool,
 }
 
 impl<'a> Current<'a> {
     fn of(snapshot: &'a Snapshot) -> Self {
-        Self { snapshot, leases: snapshot.lease_draft(), now: snapshot.now }
+        Self { snapshot, leases: snapshot.lease_draft(), now: snapshot.now, has_signed: false }
     }
 
     fn record_with(&self, leases: LeaseSet) -> Record {
@@ -134,8 +136,8 @@ impl<'a> Current<'a> {
         if own.is_some_and(|own| own.state(self.now) == LeaseState::Breaking) {
             return Err(Denied::Breaking);
         }
-        // A holder of a shared lease that wants the exclusive one is granted another lease.
-        let is_new = own.is_none_or(|own| own.mode == LeaseMode::Shared && wanted.mode == LeaseMode::Exclusive);
+        // A holder that wants to do more, or to forbid others more, is granted another lease.
+        let is_new = own.is_none_or(|own| !own.mode.covers(wanted.mode));
         let others = self.leases.only(|lease| lease.state(self.now).is_held() && own != Some(lease));
         self.must_be_shared_by(&others, &wanted, id)?;
         if is_new {
@@ -165,6 +167,8 @@ impl<'a> Current<'a> {
         // A lease that begins while no other client holds one leaves nothing to renew.
         let begins = is_new && others.is_empty();
         let mut leases = if begins { LeaseSet::NONE } else { self.leases.clone() };
+        // Nor does one that does what an ended lease forbids, or forbids what its holder did.
+        leases.retain(|other| other.id == id || other.mode.stands_beside(wanted.mode));
         leases.put(lease, self.now);
         Ok((leases, Done::Acquired { id, duration: wanted.duration, is_new }))
     }
@@ -265,14 +269,14 @@ impl<'a> Current<'a> {
 
     /// Fails if another client holds a lease beside which this one cannot be. An id belongs to one lease.
     fn must_be_shared_by(&self, others: &LeaseSet, wanted: &Acquire, id: LeaseId) -> Result<(), Denied> {
-        let is_shared = |lease: &Lease| [lease.mode, wanted.mode] == [LeaseMode::Shared; 2] && lease.id != id;
+        let is_shared = |lease: &Lease| lease.mode.stands_beside(wanted.mode) && lease.id != id;
         self.must_not_meet(&others.only(|lease| !is_shared(lease)))
     }
 
     /// Fails if another client holds the lease of a tree around the resource beside which this one cannot be.
     fn must_be_shared_around(&self, mode: LeaseMode) -> Result<(), Denied> {
         let around = self.snapshot.held_around(LeaseReach::Tree).map(|around| &around.lease);
-        let is_shared = |lease: &&Lease| [lease.mode, mode] == [LeaseMode::Shared; 2];
+        let is_shared = |lease: &&Lease| lease.mode.stands_beside(mode);
         self.must_not_meet(&around.filter(|lease| !is_shared(lease)).cloned().collect())
     }
 
@@ -285,11 +289,13 @@ impl<'a> Current<'a> {
         })
     }
 
-    /// Fails if a client waits for the exclusive lease, or if as many clients hold shared leases as may.
+    /// Fails if a client waits until the holders of shared leases have left, or if as many clients hold them as may.
     fn must_have_place(&self, others: &LeaseSet, mode: LeaseMode) -> Result<(), Denied> {
         let awaited = self.snapshot.record.exclusive_awaited_until.filter(|until| self.now < *until);
         match awaited {
-            Some(until) if mode == LeaseMode::Shared => Err(Denied::NoPlace { remaining: Some(self.now.until(until)) }),
+            Some(until) if mode.is_shared() && !self.has_signed => {
+                Err(Denied::NoPlace { remaining: Some(self.now.until(until)) })
+            }
             _ if others.iter().count() >= SHARED_LEASES_MAX => {
                 let first = others.iter().filter_map(|lease| lease.remaining(self.now)).min();
                 Err(Denied::NoPlace { remaining: first })
@@ -326,6 +332,10 @@ impl<'a> Current<'a> {
 #[cfg(test)]
 #[path = "shared_tests.rs"]
 mod shared_tests;
+
+#[cfg(test)]
+#[path = "share_mode_tests.rs"]
+mod share_mode_tests;
 
 #[cfg(test)]
 #[path = "property_tests.rs"]

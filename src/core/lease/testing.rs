@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, LeaseMode, Standing, TargetName, step};
+use super::{
+    Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, LeaseMode, ShareMode, Standing, TargetName, Usage,
+    step,
+};
 use crate::core::{
     policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
     records::{
@@ -60,10 +63,16 @@ pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Act
 }
 
 pub(crate) fn share(proposed: LeaseId, duration: LeaseDuration) -> Action {
-    acquisition(Some(proposed), LeaseMode::Shared, duration)
+    acquisition(Some(proposed), LeaseMode::SHARED, duration)
 }
 
-fn acquisition(proposed: Option<LeaseId>, mode: LeaseMode, duration: LeaseDuration) -> Action {
+/// Opens the resource for these uses, and lets others make those.
+pub(crate) fn open(proposed: LeaseId, access: &[Usage], share: &[Usage]) -> Action {
+    let set = |usages: &[Usage]| usages.iter().copied().collect();
+    acquisition(Some(proposed), LeaseMode::Shared(ShareMode { access: set(access), share: set(share) }), fixed(60))
+}
+
+pub(crate) fn acquisition(proposed: Option<LeaseId>, mode: LeaseMode, duration: LeaseDuration) -> Action {
     Action::Acquire(Acquire {
         proposed,
         fresh: id(0xff),
@@ -107,7 +116,8 @@ impl Resource {
 
     /// Does a lease operation without a principal.
     pub(crate) fn lease(&mut self, action: Action) -> Result<Done, Denied> {
-        let (record, done) = step(&self.snapshot, Command { action, principal: None, target: TARGET }, &self.rules)?;
+        let (record, done) =
+            step(&self.snapshot, Command { action, principal: None, target: TARGET, has_signed: false }, &self.rules)?;
         self.swap(record);
         Ok(done)
     }

@@ -1,6 +1,6 @@
 //! The decision whether a lease permits a read or a write (DESIGN, section 5).
 
-use super::{LeaseId, LeaseMode, LeaseState, PrincipalName};
+use super::{LeaseId, LeaseState, PrincipalName};
 use crate::core::{
     policy::{LeaseGuards, LeaseRules},
     records::{record::Snapshot, tree_leases::LeaseReach},
@@ -18,11 +18,11 @@ pub enum Usage {
 }
 
 /// The uses that a request makes of a resource in one reading of it or another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Usages {
-    reads: bool,
-    writes: bool,
-    deletes: bool,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    pub(super) deletes: bool,
 }
 
 impl Usages {
@@ -80,7 +80,7 @@ impl LeaseGuards {
 
     /// Whether one of these uses needs the lease.
     pub fn covers_any(self, usages: Usages) -> bool {
-        [Usage::Read, Usage::Write, Usage::Delete].into_iter().any(|usage| usages.contains(usage) && self.covers(usage))
+        Usage::ALL.into_iter().any(|usage| usages.contains(usage) && self.covers(usage))
     }
 }
 
@@ -124,6 +124,8 @@ pub enum UseDenied {
     NotPresent,
     /// The lease with this id has ended: it ran out or was broken.
     Lost,
+    /// The client holds a shared lease, and did not say that it would use the resource in this way.
+    BeyondAccess,
     /// The resource is deleted as soon as no client holds the lease, and this client does not hold it.
     DeletePending,
 }
@@ -142,8 +144,8 @@ pub fn judge_use(
     principal: Option<PrincipalName>,
 ) -> Result<Standing, UseDenied> {
     let own = presented.and_then(|id| snapshot.record.leases.proved_by(id, principal));
-    let own = own.map(|lease| lease.state(snapshot.now));
-    if snapshot.record.pending_delete.is_some() && !own.is_some_and(LeaseState::is_held) {
+    let state_of_own = own.map(|lease| lease.state(snapshot.now));
+    if snapshot.record.pending_delete.is_some() && !state_of_own.is_some_and(LeaseState::is_held) {
         return Err(UseDenied::DeletePending);
     }
     let usages = usages.into();
@@ -160,9 +162,12 @@ pub fn judge_use(
         };
     };
     // One of all shared leases suffices, and an exclusive one has none beside it.
-    let mut around = around.filter(|_| snapshot.held_leases().all(|lease| lease.mode == LeaseMode::Shared));
-    match own {
-        Some(LeaseState::Leased | LeaseState::Breaking) => Ok(Standing::Holder),
+    let mut around = around.filter(|_| snapshot.held_leases().all(|lease| lease.mode.is_shared()));
+    match state_of_own {
+        Some(LeaseState::Leased | LeaseState::Breaking) => {
+            let is_permitted = own.is_some_and(|own| own.mode.permits(usages));
+            is_permitted.then_some(Standing::Holder).ok_or(UseDenied::BeyondAccess)
+        }
         Some(LeaseState::Expired | LeaseState::Broken) => Err(UseDenied::Lost),
         _ if around.any(|lease| lease.is_proved_by(id, principal)) => Ok(Standing::HolderAround),
         _ if is_kept || state.is_held() => Err(UseDenied::IdMismatch),

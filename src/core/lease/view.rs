@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{HolderLabel, LeaseDuration, LeaseMode};
+use super::{HolderLabel, LeaseDuration};
 use crate::core::records::record::Snapshot;
 
 /// The public view of a lease. It never contains the id.
@@ -31,7 +31,7 @@ impl<'a> PublicLease<'a> {
         let held = lease.filter(|_| state.is_held());
         Self {
             state: state.word(),
-            shared_by: held.filter(|lease| lease.mode == LeaseMode::Shared).map(|_| snapshot.held_leases().count()),
+            shared_by: held.filter(|lease| lease.mode.is_shared()).map(|_| snapshot.held_leases().count()),
             duration: held.map(|lease| if lease.duration == LeaseDuration::Infinite { "infinite" } else { "fixed" }),
             remaining: held.and_then(|lease| lease.remaining(snapshot.now)).map(rounded_up),
             holder: held.and_then(|lease| lease.holder.as_ref()).map(HolderLabel::as_str),

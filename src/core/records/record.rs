@@ -136,8 +136,7 @@ pub struct Record {
     pub doubt: Option<Doubt>,
     /// The leases, or what is remembered of them.
     pub leases: LeaseSet,
-    /// The time until which a client waits for the exclusive lease, so that no other client joins the holders of shared
-    /// ones.
+    /// The time until which a client waits for the holders of shared leases, so that no other client joins them.
     pub exclusive_awaited_until: Option<StoreTime>,
     /// The DELETE that waits until no client holds the lease. Until it is done, the resource is only for those that do.
     pub pending_delete: Option<Box<PendingDelete>>,
@@ -318,7 +317,7 @@ impl Snapshot {
         self.record.leases.foremost(self.now)
     }
 
-    /// Whether a client waits for the exclusive lease, for longer than this.
+    /// Whether a client waits for the holders of shared leases, for longer than this.
     pub fn is_exclusive_awaited(&self, longer_than: Duration) -> bool {
         self.record.exclusive_awaited_until.is_some_and(|until| self.now.until(until) > longer_than)
     }

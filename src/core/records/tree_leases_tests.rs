@@ -37,7 +37,7 @@ fn around(root: &Resource, reach: LeaseReach) -> Vec<LeaseAround> {
 /// A member of a collection with a lease of this mode by the client 1.
 fn member_of(mode: LeaseMode, reach: LeaseReach) -> Resource {
     let mut root = Resource::new();
-    root.must(if mode == LeaseMode::Shared { share(id(1), fixed(60)) } else { acquire(Some(id(1)), fixed(60)) });
+    root.must(if mode == LeaseMode::SHARED { share(id(1), fixed(60)) } else { acquire(Some(id(1)), fixed(60)) });
     let mut member = Resource::new();
     member.snapshot.now = root.snapshot.now;
     member.snapshot.leases_around = around(&root, reach);
@@ -90,7 +90,7 @@ fn the_list_has_room_for_so_many_leases() {
 /// Rule 10: as if each member were leased.
 #[test]
 fn the_lease_of_a_tree_keeps_others_from_its_members() {
-    for mode in [LeaseMode::Exclusive, LeaseMode::Shared] {
+    for mode in [LeaseMode::Exclusive, LeaseMode::SHARED] {
         let member = member_of(mode, LeaseReach::Tree);
         for changing in [Usage::Write, Usage::Delete] {
             assert_eq!(usage(&member, changing, None), Err(UseDenied::IdMissing), "{mode:?}");
@@ -120,14 +120,14 @@ fn a_lease_around_that_has_ended_binds_nobody() {
 
 #[test]
 fn leases_of_a_tree_and_of_its_members_exclude_one_another_unless_all_are_shared() {
-    for mode in [LeaseMode::Exclusive, LeaseMode::Shared] {
-        for wanted in [LeaseMode::Exclusive, LeaseMode::Shared] {
+    for mode in [LeaseMode::Exclusive, LeaseMode::SHARED] {
+        for wanted in [LeaseMode::Exclusive, LeaseMode::SHARED] {
             let mut member = member_of(mode, LeaseReach::Tree);
             let Action::Acquire(acquired) = acquire(Some(id(2)), fixed(60)) else { unreachable!() };
             let around = member.snapshot.leases_around.clone();
             let granted = member.lease(Action::Acquire(Acquire { mode: wanted, ..acquired }));
             member.snapshot.leases_around = around;
-            let are_shared = [mode, wanted] == [LeaseMode::Shared; 2];
+            let are_shared = [mode, wanted] == [LeaseMode::SHARED; 2];
             assert_eq!(granted.is_ok(), are_shared, "{mode:?} {wanted:?}: {granted:?}");
             if are_shared {
                 let by = |number| usage(&member, Usage::Write, Some(number));

@@ -81,6 +81,7 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
         Code::IdempotencyKeyInUse => (409, "ResourceAlreadyExists"),
         Code::LeaseIdMissing
         | Code::SharingViolation
+        | Code::LeaseAccess
         | Code::LeaseIdMismatchOnUse
         | Code::LeaseNotPresentOnUse
         | Code::LeaseLost => (412, of_use(code, asked.container)),
@@ -114,8 +115,8 @@ fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
 /// Returns the name for the refusal of a read or write.
 fn of_use(code: Code, container: bool) -> &'static str {
     match (code, container) {
-        (Code::LeaseIdMismatchOnUse, false) => "LeaseIdMismatchWithBlobOperation",
-        (Code::LeaseIdMismatchOnUse, true) => "LeaseIdMismatchWithContainerOperation",
+        (Code::LeaseAccess | Code::LeaseIdMismatchOnUse, false) => "LeaseIdMismatchWithBlobOperation",
+        (Code::LeaseAccess | Code::LeaseIdMismatchOnUse, true) => "LeaseIdMismatchWithContainerOperation",
         (Code::LeaseNotPresentOnUse, false) => "LeaseNotPresentWithBlobOperation",
         // Azure has no name for a container's lease that has ended.
         (Code::LeaseNotPresentOnUse | Code::LeaseLost, true) => "LeaseNotPresentWithContainerOperation",

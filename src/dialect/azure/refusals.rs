@@ -51,7 +51,7 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
         UseDenied::LeaseRequired => {
             Refusal::new(Code::LeaseIdMissing, "This proxy lets only the holder of a lease write: acquire one first.")
         }
-        UseDenied::IdMismatch => {
+        UseDenied::IdMismatch | UseDenied::BeyondAccess => {
             Refusal::new(Code::LeaseIdMismatchOnUse, "The lease ID specified did not match the lease ID.")
         }
         UseDenied::NotPresent => Refusal::new(Code::LeaseNotPresentOnUse, "There is currently no lease of this ID."),

@@ -152,6 +152,11 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
         UseDenied::IdMismatch => {
             Refusal::new(Code::LeaseIdMismatchOnUse, "another client holds the lease of the resource")
         }
+        UseDenied::BeyondAccess => Refusal::new(
+            Code::LeaseAccess,
+            "the lease was acquired for other uses than this one: acquire it again with its Lease-Id, Lease-Mode: shared, \
+             and a Lease-Access that names the use",
+        ),
         UseDenied::NotPresent => Refusal::new(
             Code::LeaseNotPresentOnUse,
             "no lease has this id; if it was yours, it has ended, and others may have written since: acquire a new \

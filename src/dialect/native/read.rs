@@ -5,13 +5,13 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    DELETE_PENDING, DESTINATION_LEASE_ID, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_MODE,
-    PROPOSED_LEASE_ID,
+    DELETE_PENDING, DESTINATION_LEASE_ID, LEASE_ACCESS, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID,
+    LEASE_MODE, LEASE_SHARE, PROPOSED_LEASE_ID,
 };
 use crate::{
     core::{
         http::preferences::preferences,
-        lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode},
+        lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode, ShareMode, Usage, Usages},
         policy::LeaseRules,
         refusal::{Code, Refusal},
     },
@@ -121,15 +121,37 @@ fn duration(headers: &HeaderMap, rules: &LeaseRules) -> Result<Option<LeaseDurat
 }
 
 fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
-    let Some(word) = single(headers, &LEASE_MODE)? else { return Ok(LeaseMode::Exclusive) };
-    let modes = [LeaseMode::Exclusive, LeaseMode::Shared];
+    let word = single(headers, &LEASE_MODE)?.unwrap_or(LeaseMode::Exclusive.word());
+    let (access, share) = (usages(headers, &LEASE_ACCESS)?, usages(headers, &LEASE_SHARE)?);
+    let modes = [LeaseMode::Exclusive, LeaseMode::SHARED];
     match modes.into_iter().find(|mode| word.eq_ignore_ascii_case(mode.word())) {
-        Some(LeaseMode::Shared) if !rules.shared => {
+        Some(LeaseMode::Shared(_)) if !rules.shared => {
             Err(malformed("this route grants no shared leases: leave Lease-Mode out".to_owned()))
         }
-        Some(mode) => Ok(mode),
+        Some(LeaseMode::Shared(_)) if access == Some(Usages::NONE) => {
+            Err(malformed("Lease-Access names at least one of read, write and delete".to_owned()))
+        }
+        Some(LeaseMode::Shared(all)) => {
+            Ok(LeaseMode::Shared(ShareMode { access: access.unwrap_or(all.access), share: share.unwrap_or(all.share) }))
+        }
+        Some(LeaseMode::Exclusive) if access.or(share).is_some() => {
+            Err(malformed("Lease-Access and Lease-Share need Lease-Mode: shared".to_owned()))
+        }
+        Some(LeaseMode::Exclusive) => Ok(LeaseMode::Exclusive),
         None => Err(malformed("Lease-Mode is exclusive or shared".to_owned())),
     }
+}
+
+/// Reads a list of uses.
+fn usages(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Usages>, Refusal> {
+    let Some(list) = single(headers, name)? else { return Ok(None) };
+    if list.eq_ignore_ascii_case("none") {
+        return Ok(Some(Usages::NONE));
+    }
+    let usage = |word: &str| Usage::ALL.into_iter().find(|usage| word.trim().eq_ignore_ascii_case(usage.word()));
+    let usages: Option<Usages> = list.split(',').map(usage).collect();
+    let message = || format!("{} is a list of read, write and delete, or none", title(name));
+    usages.map(Some).ok_or_else(|| malformed(message()))
 }
 
 /// Whether an acquisition ends the leases of others.

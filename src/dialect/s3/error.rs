@@ -48,6 +48,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::IdempotencyMismatch => (Some(400), "IdempotentParameterMismatch"),
         Code::PreconditionFailed
         | Code::LeaseIdMissing
+        | Code::LeaseAccess
         | Code::LeaseIdMismatchOnUse
         | Code::LeaseNotPresentOnUse
         | Code::LeaseLost => (None, "PreconditionFailed"),

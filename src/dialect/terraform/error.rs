@@ -39,7 +39,7 @@ pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal.code {
         Code::WriteInFlight | Code::IdempotencyInFlight | Code::DeletePending => StatusCode::SERVICE_UNAVAILABLE,
         Code::LeaseHeld if is_awaited => StatusCode::SERVICE_UNAVAILABLE,
-        Code::LeaseHeld | Code::LeaseIdMissing | Code::LeaseIdMismatchOnUse => StatusCode::LOCKED,
+        Code::LeaseHeld | Code::LeaseIdMissing | Code::LeaseAccess | Code::LeaseIdMismatchOnUse => StatusCode::LOCKED,
         Code::LeaseLost | Code::LeaseNotPresentOnUse => StatusCode::CONFLICT,
         code => code.status(),
     }

@@ -49,7 +49,7 @@ const LOCKED: &str = "the state is locked: wait with -lock-timeout, or ask its h
 pub(super) fn refuse_use(denied: UseDenied) -> Refusal {
     match denied {
         UseDenied::IdMissing => Refusal::new(Code::LeaseIdMissing, LOCKED),
-        UseDenied::IdMismatch => Refusal::new(Code::LeaseIdMismatchOnUse, LOCKED),
+        UseDenied::IdMismatch | UseDenied::BeyondAccess => Refusal::new(Code::LeaseIdMismatchOnUse, LOCKED),
         UseDenied::LeaseRequired => {
             let detail = "this route takes no state without its lock: set lock_address and unlock_address in the backend \
                           block, and leave -lock=false out";

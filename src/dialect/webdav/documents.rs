@@ -116,7 +116,7 @@ mod tests {
             <D:locktoken><D:href>opaquelocktoken:1</D:href></D:locktoken>\
             <D:lockroot><D:href>/a&amp;b</D:href></D:lockroot></D:activelock></D:lockdiscovery></D:prop>\n";
         assert_eq!(lock_answer(&lock), expected);
-        let endless = ShownLock { mode: LeaseMode::Shared, is_deep: true, owner: None, remaining: None, ..lock };
+        let endless = ShownLock { mode: LeaseMode::SHARED, is_deep: true, owner: None, remaining: None, ..lock };
         let told = active_locks(&[endless]);
         for part in ["<D:shared/>", "<D:depth>infinity</D:depth><D:timeout>Infinite</D:timeout>"] {
             assert!(told.contains(part), "{told}");

@@ -105,7 +105,9 @@ enum Violated {
 fn error(method: &Method, refusal: &Refusal) -> (StatusCode, Option<Violated>) {
     let is_lock = method.as_str() == "LOCK";
     match refusal.code {
-        Code::LeaseIdMissing | Code::LeaseIdMismatchOnUse => (StatusCode::LOCKED, Some(Violated::Unsubmitted)),
+        Code::LeaseIdMissing | Code::LeaseAccess | Code::LeaseIdMismatchOnUse => {
+            (StatusCode::LOCKED, Some(Violated::Unsubmitted))
+        }
         Code::LeaseHeld => (StatusCode::LOCKED, Some(Violated::Conflict)),
         // On LOCK it is a refresh that names the token, as a precondition.
         Code::LeaseIdMismatch

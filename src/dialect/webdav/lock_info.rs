@@ -100,7 +100,7 @@ impl WantedLock {
             match (&path[..], name) {
                 ([], Some("lockinfo")) | ([_], _) => {}
                 ([_, Some("lockscope")], Some("exclusive")) => found.scope(LeaseMode::Exclusive)?,
-                ([_, Some("lockscope")], Some("shared")) => found.scope(LeaseMode::Shared)?,
+                ([_, Some("lockscope")], Some("shared")) => found.scope(LeaseMode::SHARED)?,
                 ([_, Some("locktype")], Some("write")) => found.is_write = true,
                 ([] | [_, Some("lockscope" | "locktype")], _) => return Err(LockInfoFault::Unsupported),
                 _ => {}

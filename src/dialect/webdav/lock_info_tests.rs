@@ -19,8 +19,8 @@ fn owner_of(document: &str) -> Result<Option<String>, LockInfoFault> {
 fn both_scopes_are_read_by_their_namespace() {
     for (document, mode) in [
         (lock("exclusive", ""), LeaseMode::Exclusive),
-        (lock("shared", ""), LeaseMode::Shared),
-        (lock("shared", "").replace("D:", "").replace("xmlns:D", "xmlns"), LeaseMode::Shared),
+        (lock("shared", ""), LeaseMode::SHARED),
+        (lock("shared", "").replace("D:", "").replace("xmlns:D", "xmlns"), LeaseMode::SHARED),
         (format!("\u{feff}{}", lock("exclusive", "")), LeaseMode::Exclusive),
         (lock("exclusive", "<D:more><x/></D:more><!-- a note -->"), LeaseMode::Exclusive),
         (lock("exclusive", "").replace("utf-8", "US-ASCII"), LeaseMode::Exclusive),

@@ -10,8 +10,8 @@ use crate::{
     core::{
         cause::Reason,
         lease::{
-            Acquire, Action, BegunLease, Command, Denied, Done, LeaseMode, LostGrant, TargetName, await_exclusive,
-            begun, step, take_back, without_lease,
+            Acquire, Action, BegunLease, Command, Denied, Done, Lease, LostGrant, TargetName, await_exclusive, begun,
+            step, take_back, without_lease,
         },
         policy::{LeaseRules, TagSource},
         records::{
@@ -37,7 +37,7 @@ use crate::{
     telemetry::{Step, metrics},
 };
 
-/// How long the sign of a client that waits for the exclusive lease counts. That of a dead process keeps others from
+/// How long the sign of a client that waits for holders of shared leases counts. That of a dead process keeps others from
 /// sharing the lease for as long.
 const SIGN_LASTS: Duration = Duration::from_secs(5);
 
@@ -91,6 +91,7 @@ impl Leases {
         let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim.max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
         let (mut standing, mut beside_trees): (Option<PlaceInFront>, Option<PlaceInFront>) = (None, None);
+        let mut has_signed = false;
         loop {
             let pass = request.pass().await?;
             let snapshot = self.knowledge.record(request).await?;
@@ -98,7 +99,7 @@ impl Leases {
                 self.claims.may_begin(&snapshot)?;
             }
             self.judge_conditions(request, &snapshot).await?;
-            let command = Command { action: action.clone(), principal: bound_to(request, rules), target };
+            let command = Command { action: action.clone(), principal: bound_to(request, rules), target, has_signed };
             let stepped = step(&snapshot, command, rules);
             let is_new = matches!(stepped, Ok((_, Done::Acquired { is_new: true, .. })));
             // A client that does not wait must not overtake clients that do.
@@ -165,7 +166,7 @@ impl Leases {
                     let wait = remaining.map_or(left, |remaining| remaining.min(left));
                     let change = self.wait_for_change(request, &action, &snapshot, wait);
                     let changed = while_client_waits(client, unless_cancelled(&request.place.gate, change)).await?;
-                    changed.unwrap_or(Ok(())).map_err(|error| refusals::of_lease_store(&error))?;
+                    has_signed |= changed.unwrap_or(Ok(false)).map_err(|error| refusals::of_lease_store(&error))?;
                 }
                 Err(denied) => {
                     let refusal = request.grammar().lease_denied(denied);
@@ -175,31 +176,34 @@ impl Leases {
         }
     }
 
-    /// Waits for a change of the record. If the client wants the exclusive lease while others share it, a sign in the
-    /// record keeps further clients from joining them.
+    /// Waits for a change of the record. If the client waits for holders of shared leases, a sign in the record keeps
+    /// further clients from joining them. Returns whether there is such a sign.
     async fn wait_for_change(
         &self,
         request: &Request,
         action: &Action,
         snapshot: &Snapshot,
         wait: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let (records, mut revision, mut wait) = (&self.knowledge.records, snapshot.revision, wait);
         let around = snapshot.held_around(LeaseReach::Tree).next().filter(|_| !snapshot.lease_state().is_held());
         if let Some(around) = around {
             let _ = timeout(wait, records.changed(&around.root, snapshot, around.seen)).await;
-            return Ok(());
+            return Ok(false);
         }
-        if wants_to_be_alone(action) && snapshot.lease().is_some_and(|lease| lease.mode == LeaseMode::Shared) {
+        let signs = waits_for_sharers(action, snapshot);
+        if signs {
             wait = wait.min(SIGN_RENEWAL);
             if !snapshot.is_exclusive_awaited(SIGN_LASTS.saturating_sub(SIGN_RENEWAL)) {
                 let signed = await_exclusive(snapshot, snapshot.now.plus(SIGN_LASTS));
-                let Swapped::Done(signed) = records.swap(&request.key, revision, signed).await? else { return Ok(()) };
+                let Swapped::Done(signed) = records.swap(&request.key, revision, signed).await? else {
+                    return Ok(false);
+                };
                 revision = signed.revision;
             }
         }
         let _ = timeout(wait, records.changed(&request.key, snapshot, revision)).await;
-        Ok(())
+        Ok(signs)
     }
 
     /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused. So is one whose
@@ -269,7 +273,8 @@ impl Leases {
     /// Returns the refusal of a client that got no turn. If the lease is held, it is the refusal of a client that does
     /// not wait.
     async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
-        let command = Command { action, principal: bound_to(request, rules), target: request.target() };
+        let target = request.target();
+        let command = Command { action, principal: bound_to(request, rules), target, has_signed: false };
         match self.knowledge.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
             Ok(Err(held @ (Denied::Held { .. } | Denied::NoPlace { .. }))) if no_turn != NoTurn::AllFull => {
                 request.grammar().lease_denied(held)
@@ -279,8 +284,12 @@ impl Leases {
     }
 }
 
-fn wants_to_be_alone(action: &Action) -> bool {
-    matches!(action, Action::Acquire(Acquire { mode: LeaseMode::Exclusive, .. }))
+/// Whether a client wants a lease that cannot be beside a shared one that another client holds.
+fn waits_for_sharers(action: &Action, snapshot: &Snapshot) -> bool {
+    let Action::Acquire(Acquire { mode, proposed, .. }) = action else { return false };
+    let is_in_the_way =
+        |lease: &Lease| lease.mode.is_shared() && !lease.mode.stands_beside(*mode) && Some(lease.id) != *proposed;
+    snapshot.held_leases().any(is_in_the_way)
 }
 
 /// Waits for an output. Returns `None` as soon as the gate of the route makes its callers give up.

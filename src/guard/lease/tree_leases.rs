@@ -105,7 +105,7 @@ impl Leases {
         let root = TreeRoot { key: lease.root.clone(), is_read: false };
         let is_reached = |key: &ResourceKey| lease.reaches(key.as_str());
         let judge = |key: &ResourceKey, snapshot: &Snapshot| {
-            let is_in_the_way = |other: &&Lease| [other.mode, mode] != [LeaseMode::Shared; 2];
+            let is_in_the_way = |other: &&Lease| !other.mode.stands_beside(mode);
             match snapshot.held_leases().find(is_in_the_way).filter(|_| lease.reach == LeaseReach::Tree) {
                 Some(other) => Err(in_the_way(request, key, (other, snapshot))),
                 None => Ok(()),

@@ -183,7 +183,7 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Re
         let reason = match &denied {
             UseDenied::IdMissing | UseDenied::IdMismatch => Some(Reason::LeaseHeld),
             UseDenied::LeaseRequired => Some(Reason::LeaseRequired),
-            UseDenied::NotPresent | UseDenied::Lost | UseDenied::DeletePending => None,
+            UseDenied::NotPresent | UseDenied::Lost | UseDenied::BeyondAccess | UseDenied::DeletePending => None,
         };
         let tells_conflict = request.rules().lease.as_ref().is_some_and(|rules| rules.sharing_violation);
         let refusal = match denied {

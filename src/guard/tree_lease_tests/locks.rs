@@ -85,7 +85,12 @@ pub(super) fn token(locked: &Response) -> &str {
 pub(super) async fn lease_elsewhere(fixture: &Fixture, resource: &str, mode: LeaseMode) -> Revision {
     let snapshot = fixture.store.look(&key(resource)).await;
     let Action::Acquire(wanted) = acquire(Some(id(1)), fixed(60)) else { unreachable!() };
-    let command = Command { action: Action::Acquire(Acquire { mode, ..wanted }), principal: None, target: TARGET };
+    let command = Command {
+        action: Action::Acquire(Acquire { mode, ..wanted }),
+        principal: None,
+        target: TARGET,
+        has_signed: false,
+    };
     let (record, _) = step(&snapshot, command, &rules()).expect("nobody holds it");
     fixture.store.put(&key(resource), record).await;
     fixture.store.look(&key(resource)).await.fence()

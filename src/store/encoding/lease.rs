@@ -6,7 +6,10 @@ use serde::Deserialize;
 
 use super::{DamagedRecord, damaged, milliseconds, moment, name, object::ObjectWriter, read_stamp, since, stamp};
 use crate::core::{
-    lease::{HolderLabel, KeeperName, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, TargetName, Term},
+    lease::{
+        HolderLabel, KeeperName, Lease, LeaseDuration, LeaseId, LeaseMode, LeaseNote, ShareMode, TargetName, Term,
+        Usage, Usages,
+    },
     policy::LeaseGuards,
     time::StoreTime,
 };
@@ -17,6 +20,11 @@ pub(super) struct WrittenLease {
     id: String,
     /// Whether other clients may hold a lease beside it.
     shared: bool,
+    /// What the holder of a shared lease does, and what it lets others do; without them, everything.
+    #[serde(default)]
+    access: Option<Vec<WrittenUsage>>,
+    #[serde(default)]
+    share: Option<Vec<WrittenUsage>>,
     /// The fence, or `null` for the revision that the engine gives to this record.
     fence: Option<u64>,
     term: WrittenTerm,
@@ -48,6 +56,14 @@ enum WrittenGuards {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenUsage {
+    Read,
+    Write,
+    Delete,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum WrittenTerm {
     Held,
@@ -66,10 +82,32 @@ fn write_term(term: Term, base: StoreTime, object: &mut ObjectWriter<'_>) {
     object.object("term", |object| object.signed(name, since(base, at)));
 }
 
+/// Most shared leases are for every use, and do not name them.
+fn write_usages(name: &str, usages: Usages, object: &mut ObjectWriter<'_>) {
+    object.value(name, (usages != Usages::ALL).then(|| usages.words().collect::<Vec<_>>()));
+}
+
+fn read_usages(written: Option<Vec<WrittenUsage>>) -> Usages {
+    written.map_or(Usages::ALL, |usages| {
+        usages
+            .into_iter()
+            .map(|usage| match usage {
+                WrittenUsage::Read => Usage::Read,
+                WrittenUsage::Write => Usage::Write,
+                WrittenUsage::Delete => Usage::Delete,
+            })
+            .collect()
+    })
+}
+
 impl WrittenLease {
     pub(super) fn write(lease: &Lease, base: StoreTime, object: &mut ObjectWriter<'_>) {
         object.word("id", &lease.id.reveal());
-        object.flag("shared", lease.mode == LeaseMode::Shared);
+        object.flag("shared", lease.mode.is_shared());
+        if let LeaseMode::Shared(mode) = lease.mode {
+            write_usages("access", mode.access, object);
+            write_usages("share", mode.share, object);
+        }
         object.number_or_null("fence", stamp(lease.fence));
         write_term(lease.term, base, object);
         if let LeaseDuration::Fixed(duration) = lease.duration {
@@ -101,7 +139,11 @@ impl WrittenLease {
         let note = self.note.map(|note| LeaseNote::new(&note).map_err(|_too_long| damaged("the note of its lease")));
         Ok(Lease {
             id: LeaseId::parse(self.id.as_bytes()).map_err(|_malformed| damaged("the id of its lease"))?,
-            mode: if self.shared { LeaseMode::Shared } else { LeaseMode::Exclusive },
+            mode: if self.shared {
+                LeaseMode::Shared(ShareMode { access: read_usages(self.access), share: read_usages(self.share) })
+            } else {
+                LeaseMode::Exclusive
+            },
             fence: read_stamp(self.fence),
             term: match self.term {
                 WrittenTerm::Held => Term::Held(None),

@@ -210,3 +210,39 @@ async fn an_operator_sees_each_shared_lease_and_breaks_one_or_all() {
     put_with(addr, DOC, &grants[1].id, "three").await.refused(412, "lease-lost");
     acquire(addr, DOC, "30").await;
 }
+
+/// Rule 16: clients that come and go beside each other keep away nobody who waits for a lease that they forbid.
+#[tokio::test]
+async fn who_waits_until_others_have_left_gets_its_turn() {
+    let (backend, proxy) = start(|setup| setup.route("etag = \"version\"\nother_writers = false")).await;
+    let addr = proxy.addr();
+    let read = [("Lease-Access", "read"), ("Lease-Share", "read")];
+    let reader = Grant::of(&share(addr, &read).await);
+    let probes = backend.count("HEAD", DOC);
+    let fields = [("Lease-Access", "write"), ("Lease-Share", "read"), ("Prefer", "wait=30")];
+    let writer = tokio::spawn(async move { share(addr, &fields).await });
+    backend.reached("HEAD", DOC, probes + 1).await;
+    is_in_line(addr, DOC).await;
+    share(addr, &read).await.refused(409, "lease-held");
+    release(addr, DOC, &reader.id).await;
+    let writer = Grant::of(&within("the lease of the writer", writer).await.unwrap());
+    assert!(writer.fence > reader.fence);
+}
+
+#[tokio::test]
+async fn share_modes_are_read_or_refused() {
+    let (_backend, proxy) = start(|setup| setup).await;
+    let addr = proxy.addr();
+    for fields in [
+        [("Lease-Access", "read, execute"), ("Lease-Share", "read")],
+        [("Lease-Access", "none"), ("Lease-Share", "read")],
+        [("Lease-Access", "read"), ("Lease-Share", "")],
+        [("Lease-Access", "read"), ("Lease-Mode", "exclusive")],
+    ] {
+        let mode = [("Lease-Mode", "shared")];
+        let fields = if fields[1].0 == "Lease-Mode" { fields.to_vec() } else { [&mode[..], &fields].concat() };
+        lease(addr, "POST", DOC, &fields).await.refused(400, "malformed-lease-header");
+    }
+    let granted = share(addr, &[("Lease-Access", "READ,write , delete"), ("Lease-Share", "None")]).await;
+    assert_eq!(granted.status, 201, "{granted:?}");
+}

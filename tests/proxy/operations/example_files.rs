@@ -200,6 +200,33 @@ async fn files_are_opened_exclusively() {
     assert_eq!(send(addr, "GET", file, &[("Lease-Id", &next.id)], "").await.status, 404, "it is deleted on close");
 }
 
+/// `CreateFile` with each access and share mode that editors use.
+#[tokio::test]
+async fn files_are_shared_with_readers_and_not_with_writers() {
+    let (_nginx, proxy) = start("azure-file-share.toml").await;
+    let (addr, file) = (proxy.addr(), "/share/plan.txt");
+    let open = async |access: &str, share: &str| {
+        let modes = [("Lease-Mode", "shared"), ("Lease-Access", access), ("Lease-Share", share)];
+        lease(addr, "POST", file, &[&modes[..], &[("Lease-Duration", "infinite")]].concat()).await
+    };
+    let editor = Grant::of(&open("read, write", "read").await);
+    assert_eq!(put_with(addr, file, &editor.id, "one").await.status, 201);
+    open("read", "read").await.refused(409, "lease-held");
+    open("write", "read, write, delete").await.refused(409, "lease-held");
+    let viewer = Grant::of(&open("read", "read, write").await);
+    assert_eq!(send(addr, "GET", file, &[("Lease-Id", &viewer.id)], "").await.text(), "one");
+    for (method, handle) in [("PUT", &viewer), ("DELETE", &viewer), ("DELETE", &editor)] {
+        send(addr, method, file, &[("Lease-Id", &handle.id)], "two").await.refused(412, "lease-access");
+    }
+    release(addr, file, &editor.id).await;
+    let copier = Grant::of(&open("read", "read").await);
+    open("write", "read").await.refused(409, "lease-held");
+    release(addr, file, &copier.id).await;
+    release(addr, file, &viewer.id).await;
+    let remover = Grant::of(&open("delete", "none").await);
+    assert!(remover.fence > copier.fence);
+}
+
 #[tokio::test]
 async fn the_last_writer_wins() {
     let (_nginx, proxy) = start("last-writer-wins.toml").await;
