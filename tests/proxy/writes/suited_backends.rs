@@ -38,6 +38,26 @@ async fn credentials_for_one_request_alone_are_refused_with_the_remedy() {
     }
 }
 
+/// A proof of the right to one request is none for another, and would be taken for a forged one.
+#[tokio::test]
+async fn a_probe_without_the_clients_credentials_has_none_of_its_proofs() {
+    let backend = Backend::start().await;
+    backend.always("*", "/doc", |_| Answer::status(200).header("ETag", "\"a\"").body("one"));
+    let proxy = Proxy::to(backend.addr()).route("etag = \"upstream\"\nprobe_auth = \"none\"").start().await;
+    let proofs =
+        [("Authorization", "DPoP token"), ("DPoP", "proof"), ("Signature", "s=:YQ==:"), ("Signature-Input", "s=()")];
+    put(proxy.addr(), "/doc", &[&proofs[..], &[("If-Match", "\"b\"")]].concat(), "two")
+        .await
+        .refused(412, "precondition-failed");
+    let probes = backend.requests();
+    assert!(!probes.is_empty());
+    for probe in probes {
+        for (name, _) in proofs {
+            assert_eq!(probe.headers.all(&name.to_ascii_lowercase()), [""; 0], "{name}: {probe:?}");
+        }
+    }
+}
+
 /// A target that answers POST alone acts on the resource of its key: its tag is asked for where it was issued.
 #[tokio::test]
 async fn an_action_is_judged_by_the_tag_of_its_resource() {
