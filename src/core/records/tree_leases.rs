@@ -22,16 +22,32 @@ use crate::core::{lease::Lease, resource::ResourceKey};
 
 pub use super::trees::{LeaseAround, LeaseReach, TreeLease};
 
-/// The maximum number of leases in the list. Each resource that is read is compared with each of them.
-pub const TREE_LEASES_MAX: usize = 256;
+/// The most leases in a list, and the most bytes of their roots together.
+#[derive(Clone, Copy, Debug)]
+pub struct ListLimits {
+    /// The number of leases.
+    pub leases: usize,
+    /// The bytes.
+    pub bytes: usize,
+}
 
-/// The maximum length of their roots together: every read of a shared store fetches them.
-pub const TREE_LEASES_BYTES_MAX: usize = 32 * 1024;
+/// The limits of the list of leases that reach below. Each resource that is read is compared with each of them, and every
+/// read of a shared store fetches them.
+pub const TREE_LEASES: ListLimits = ListLimits { leases: 256, bytes: 32 * 1024 };
+
+/// The limits of a list that tells which resources are leased. Each grant writes the whole list again, as a text of up to
+/// 700 kB. A request to etcd may have 1.5 MB.
+pub const LISTED_LEASES: ListLimits = ListLimits { leases: 4_096, bytes: 448 * 1024 };
 
 impl TreeLease {
     /// Whether the lease reaches this resource.
     pub fn reaches(&self, key: &str) -> bool {
-        is_below(key, &self.root) && (self.reach == LeaseReach::Tree || is_member(key, &self.root))
+        let is_reached = match self.reach {
+            LeaseReach::Itself => false,
+            LeaseReach::Membership => is_member(key, &self.root),
+            LeaseReach::Tree => true,
+        };
+        is_reached && is_below(key, &self.root)
     }
 }
 
@@ -43,7 +59,7 @@ fn is_member(key: &str, root: &str) -> bool {
 
 /// The leases in the list that reach this resource, held or not.
 pub fn listed_around<'a>(trees: &'a Snapshot, key: &'a str) -> impl Iterator<Item = &'a TreeLease> {
-    trees.record.trees.iter().flat_map(|trees| &trees.leases).filter(|listed| listed.reaches(key))
+    trees.listed_leases().filter(|listed| listed.reaches(key))
 }
 
 /// Returns the lease that an entry of the list names, by the record of its collection.
@@ -53,14 +69,21 @@ pub fn lease_around(listed: &TreeLease, root: ResourceKey, found: &Snapshot) -> 
     Some(LeaseAround { root, lease, reach: listed.reach, seen: found.revision })
 }
 
+/// Whether a record of its resource shows that the lease in an entry of the list has ended. The record may be older than the
+/// entry: then it shows nothing of the lease.
+pub fn is_over(listed: &TreeLease, key: &ResourceKey, found: &Snapshot) -> bool {
+    let is_known = *listed.root == *key.as_str() && listed.fence <= found.fence();
+    is_known && found.held_lease(listed.fence).is_none()
+}
+
 /// Adds a lease to the list. `None` if it is there, or if the list is full.
-pub fn list(trees: &Snapshot, lease: &TreeLease) -> Option<Record> {
+pub fn list(trees: &Snapshot, lease: &TreeLease, most: ListLimits) -> Option<Record> {
     let mut record = trees.draft();
     let leases = &mut record.trees.get_or_insert_default().leases;
     let is_there = leases.contains(lease);
     leases.push(lease.clone());
     let bytes = leases.iter().map(|listed| listed.root.len()).sum::<usize>();
-    (!is_there && leases.len() <= TREE_LEASES_MAX && bytes <= TREE_LEASES_BYTES_MAX).then_some(record)
+    (!is_there && leases.len() <= most.leases && bytes <= most.bytes).then_some(record)
 }
 
 /// Removes leases from the list. `None` if none of these is there.
@@ -81,6 +104,11 @@ impl Trees {
 }
 
 impl Snapshot {
+    /// The leases in the list that the record is, held or not.
+    pub fn listed_leases(&self) -> impl Iterator<Item = &TreeLease> {
+        self.record.trees.iter().flat_map(|trees| &trees.leases)
+    }
+
     /// The leases of collections around the resource that clients hold, and that reach it this far.
     pub fn held_around(&self, reach: LeaseReach) -> impl Iterator<Item = &LeaseAround> + Clone {
         let is_held = move |around: &&LeaseAround| around.lease.state(self.now).is_held();

@@ -23,7 +23,7 @@ fn listed(root: &str, fence: u64, reach: LeaseReach) -> TreeLease {
 fn trees(leases: &[TreeLease]) -> Snapshot {
     let mut snapshot = Snapshot::new(Revision(1), Record::absent(Revision(1)), StoreTime::default());
     for lease in leases {
-        snapshot.record = list(&snapshot, lease).expect("there is room").into();
+        snapshot.record = list(&snapshot, lease, TREE_LEASES).expect("there is room").into();
     }
     snapshot
 }
@@ -62,6 +62,7 @@ fn a_lease_reaches_what_is_below_its_collection() {
     ] {
         let reaches = [LeaseReach::Membership, LeaseReach::Tree].map(|reach| listed(root, 1, reach).reaches(key));
         assert_eq!(reaches, [membership, tree], "{root} {key}");
+        assert!(!listed(root, 1, LeaseReach::Itself).reaches(key), "{root} {key}");
         let record = trees(&[listed(root, 1, LeaseReach::Membership), listed(root, 2, LeaseReach::Tree)]);
         let shown: Vec<u64> = listed_around(&record, key).map(|listed| listed.fence.0).collect();
         let expected = [(1, membership), (2, tree)].into_iter().filter(|(_, reaches)| *reaches);
@@ -71,20 +72,36 @@ fn a_lease_reaches_what_is_below_its_collection() {
 
 #[test]
 fn the_list_has_room_for_so_many_leases() {
-    let many: Vec<_> = (0..TREE_LEASES_MAX as u64).map(|fence| listed(ROOT, fence, LeaseReach::Tree)).collect();
+    let many: Vec<_> = (0..TREE_LEASES.leases as u64).map(|fence| listed(ROOT, fence, LeaseReach::Tree)).collect();
     let mut full = trees(&many);
-    assert_eq!(list(&full, &listed(ROOT, 1_000, LeaseReach::Tree)), None, "it is full");
+    assert_eq!(list(&full, &listed(ROOT, 1_000, LeaseReach::Tree), TREE_LEASES), None, "it is full");
     full.record = unlist(&full, |listed| listed.fence == Revision(7)).expect("one leaves").into();
     assert_eq!(unlist(&full, |listed| listed.fence == Revision(7)), None, "it has left");
-    assert!(list(&full, &listed(ROOT, 1_000, LeaseReach::Tree)).is_some());
-    assert_eq!(list(&full, &listed(ROOT, 8, LeaseReach::Tree)), None, "it is there");
-    let long = "u:/".to_owned() + &"a".repeat(TREE_LEASES_BYTES_MAX - 3);
+    assert!(list(&full, &listed(ROOT, 1_000, LeaseReach::Tree), TREE_LEASES).is_some());
+    assert_eq!(list(&full, &listed(ROOT, 8, LeaseReach::Tree), TREE_LEASES), None, "it is there");
+    let long = "u:/".to_owned() + &"a".repeat(TREE_LEASES.bytes - 3);
     assert_eq!(
-        list(&trees(&[listed(&long, 1, LeaseReach::Tree)]), &listed("u:/b", 2, LeaseReach::Tree)),
+        list(&trees(&[listed(&long, 1, LeaseReach::Tree)]), &listed("u:/b", 2, LeaseReach::Tree), TREE_LEASES),
         None,
         "they are long"
     );
     assert_eq!(unlist(&trees(&[]), |_listed| true), None);
+}
+
+/// Rule 10: whoever removes its own entry leaves that of the holder after it.
+#[test]
+fn a_record_older_than_an_entry_does_not_show_that_its_lease_has_ended() {
+    let (mut root, key) = (Resource::new(), ResourceKey::from_text(ROOT));
+    root.must(acquire(Some(id(1)), fixed(60)));
+    let first = listed(ROOT, root.snapshot.fence().0, LeaseReach::Tree);
+    assert!(!is_over(&first, &key, &root.snapshot));
+    root.must(Action::Release { id: id(1) });
+    let released = root.snapshot.clone();
+    root.must(acquire(Some(id(2)), fixed(60)));
+    let second = listed(ROOT, root.snapshot.fence().0, LeaseReach::Tree);
+    assert_eq!([&first, &second].map(|listed| is_over(listed, &key, &released)), [true, false]);
+    assert_eq!([&first, &second].map(|listed| is_over(listed, &key, &root.snapshot)), [true, false]);
+    assert!(!is_over(&first, &ResourceKey::from_text(MEMBER), &released), "it is that of another resource");
 }
 
 /// Rule 10: as if each member were leased.

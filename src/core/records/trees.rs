@@ -61,6 +61,8 @@ pub struct Trees {
 /// How far the lease of a collection reaches below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseReach {
+    /// Nowhere: it is the lease of one resource, in a list that tells what is leased.
+    Itself,
     /// To its list of members: no other client adds one, or removes one.
     Membership,
     /// To all resources below it, as if each of them were leased.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use pingora::ErrorType;
 use tokio::time::Instant;
 
@@ -19,18 +18,14 @@ use crate::{
         policy::{LeaseAuth, LeaseRules},
         records::{
             record::Snapshot,
-            tree_leases::{LeaseReach, TREE_LEASES_MAX, TreeLease, list, unlist},
+            tree_leases::{LeaseReach, TREE_LEASES, TreeLease},
             trees::TreeRoot,
         },
         refusal::{Code, Refusal},
         resource::ResourceKey,
     },
     guard::{Halt, refusals, request::Request},
-    store::{Records, StoreError},
 };
-
-/// How many collections are looked at together for leases that have ended.
-const AT_ONCE: usize = 16;
 
 impl Leases {
     /// Acquires the lease of a collection that reaches this far below it. If the lease of a resource there is in the way, its
@@ -44,13 +39,15 @@ impl Leases {
     ) -> Result<Operated, Halt> {
         let (rules, mode) = (of_trees(rules), wanted.mode);
         let end = Instant::now() + request.rules().claim.max_wait;
+        let around = self.knowledge.records.trees_around(&request.key).ok_or_else(refusals::unknown_state)?;
         let stepped = self.take_step(client, request, &rules, Action::Acquire(wanted), None).await?;
         let Stepped { done, snapshot, waited, asked, untold } = stepped;
         let Done::Acquired { id, duration, .. } = done else { return Err(refusals::unknown_state().into()) };
         let lease = TreeLease { root: request.key.as_str().into(), fence: snapshot.fence(), reach };
-        let reached = match self.list(&request.key, &lease).await {
-            Ok(()) => self.wait_for_reached(request, &lease, mode, end).await,
-            full => full,
+        let reached = match self.list(&around, &lease, TREE_LEASES).await {
+            Ok(true) => self.wait_for_reached(request, &lease, mode, end).await,
+            Ok(false) => Err(too_many()),
+            Err(error) => Err(refusals::of_lease_store(&error)),
         };
         if let Err(refused) = reached {
             self.give_back(client, request, (id, untold)).await;
@@ -80,18 +77,6 @@ impl Leases {
             self.unlist_ended_of(&request.key, &snapshot).await;
         }
         Ok(Operated { done: Some(done), snapshot, waited, asked, untold, validators: None })
-    }
-
-    /// Puts a lease into the record of trees.
-    async fn list(&self, key: &ResourceKey, lease: &TreeLease) -> Result<(), Refusal> {
-        let (records, of_store) = (&self.knowledge.records, |error: StoreError| refusals::of_lease_store(&error));
-        let around = records.trees_around(key).ok_or_else(refusals::unknown_state)?;
-        let put = async || records.update(&around, None, |trees| list(trees, lease)).await.map_err(of_store);
-        if put().await?.is_changed {
-            return Ok(());
-        }
-        unlist_all_ended(records, &around).await.map_err(of_store)?;
-        if put().await?.is_changed { Ok(()) } else { Err(too_many()) }
     }
 
     /// Waits until no write is in progress that a new lease reaches. Fails if another client has a lease in its way.
@@ -134,11 +119,8 @@ impl Leases {
 
     /// Removes the ended leases of a collection from the list. If that fails, they are removed later.
     async fn unlist_ended_of(&self, key: &ResourceKey, snapshot: &Snapshot) {
-        let Some(around) = self.knowledge.records.trees_around(key) else { return };
-        let is_over = |listed: &TreeLease| *listed.root == *key.as_str() && snapshot.held_lease(listed.fence).is_none();
-        let removed = self.knowledge.records.update(&around, None, |trees| unlist(trees, is_over)).await;
-        if let Err(error) = removed {
-            tracing::debug!(%error, "cannot remove an ended lease from the list of its upstream");
+        if let Some(around) = self.knowledge.records.trees_around(key) {
+            self.unlist(&around, key, snapshot).await;
         }
     }
 }
@@ -146,23 +128,6 @@ impl Leases {
 /// The rules by which such a lease is granted: nobody renews it after its end.
 fn of_trees(rules: &LeaseRules) -> LeaseRules {
     LeaseRules { remember_time: Duration::ZERO, ..rules.clone() }
-}
-
-/// Removes all leases from the list that have ended.
-async fn unlist_all_ended(records: &Records, around: &ResourceKey) -> Result<(), StoreError> {
-    let trees = records.read(around).await?;
-    let listed: Vec<TreeLease> = trees.record.trees.iter().flat_map(|trees| &trees.leases).cloned().collect();
-    let mut ended = Vec::new();
-    for portion in listed.chunks(AT_ONCE) {
-        let roots: Vec<ResourceKey> = portion.iter().map(|listed| ResourceKey::from_text(&listed.root)).collect();
-        let found = join_all(roots.iter().map(|root| records.read(root))).await;
-        for (listed, found) in portion.iter().zip(found) {
-            if found?.held_lease(listed.fence).is_none() {
-                ended.push(listed);
-            }
-        }
-    }
-    records.update(around, None, |trees| unlist(trees, |listed| ended.contains(&listed))).await.map(drop)
 }
 
 /// The refusal of a lease that would reach a resource that another client has leased.
@@ -178,7 +143,8 @@ fn in_the_way(request: &Request, key: &ResourceKey, (other, snapshot): (&Lease, 
 
 fn too_many() -> Refusal {
     let detail = format!(
-        "clients hold {TREE_LEASES_MAX} locks of collections of this server, or long names of them: try again later"
+        "clients hold {} locks of collections of this server, or long names of them: try again later",
+        TREE_LEASES.leases
     );
     Refusal::new(Code::StoreFull, detail).retry_after(refusals::RETRY_SOON)
 }

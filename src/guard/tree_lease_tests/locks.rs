@@ -12,7 +12,7 @@ use crate::{
         records::{
             record::{Availability, Mark, Revision},
             steps::{Outcome, Settlement, add_unclaimed, claim, settle},
-            tree_leases::{LeaseReach, TreeLease, list},
+            tree_leases::{LeaseReach, TREE_LEASES, TreeLease, list},
         },
         resource::ResourceKey,
     },
@@ -98,7 +98,7 @@ pub(super) async fn lease_elsewhere(fixture: &Fixture, resource: &str, mode: Lea
 
 /// Puts a lease into the list, by another process.
 pub(super) async fn list_elsewhere(fixture: &Fixture, (root, fence): (&str, Revision), reach: LeaseReach) {
-    let record = list(&fixture.store.look(&trees()).await, &TreeLease { root: root.into(), fence, reach });
+    let record = list(&fixture.store.look(&trees()).await, &TreeLease { root: root.into(), fence, reach }, TREE_LEASES);
     fixture.store.put(&trees(), record.expect("there is room")).await;
 }
 

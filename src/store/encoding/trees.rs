@@ -55,6 +55,7 @@ struct WrittenTreeLease {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WrittenReach {
+    Itself,
     Membership,
     Tree,
 }
@@ -80,6 +81,7 @@ impl WrittenChange {
 impl WrittenTreeLease {
     fn of(lease: &TreeLease) -> Self {
         let reach = match lease.reach {
+            LeaseReach::Itself => WrittenReach::Itself,
             LeaseReach::Membership => WrittenReach::Membership,
             LeaseReach::Tree => WrittenReach::Tree,
         };
@@ -88,6 +90,7 @@ impl WrittenTreeLease {
 
     fn read(self) -> TreeLease {
         let reach = match self.reach {
+            WrittenReach::Itself => LeaseReach::Itself,
             WrittenReach::Membership => LeaseReach::Membership,
             WrittenReach::Tree => LeaseReach::Tree,
         };
