@@ -69,6 +69,7 @@ fn check_tells_what_a_lease_takes() {
         ("config/job-queue.toml", "never /.leases read+write 1s-1h jobs"),
         ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
         ("config/terraform.toml", "never terraform write infinite states"),
+        ("config/git-lfs.toml", "never git-lfs write infinite objects"),
     ] {
         let output = ifmatch(&["check", file]);
         assert_eq!(output.status.code(), Some(0));
@@ -223,6 +224,20 @@ fn explain_tells_what_becomes_of_a_state() {
         labelled(&lines, "outcome"),
         "its lease is judged against the current state, and then its preconditions"
     );
+}
+
+#[test]
+fn explain_names_the_operation_of_git_lfs() {
+    let object = format!("/game/objects/4d/7a/4d7a{}", "0".repeat(60));
+    for (method, target, name, outcome) in [
+        ("POST", "/game/objects/batch", "Batch", "ifmatch sends the backend the requests that the operation needs"),
+        ("PUT", &*object, "Upload", &*format!("the backend gets PUT {object}")),
+        ("POST", "/game/locks", "Lock", "the lease is judged after the backend has been asked for the resource"),
+    ] {
+        let lines = explained(&["config/git-lfs.toml", method, target]);
+        assert_eq!((labelled(&lines, "operation"), labelled(&lines, "outcome")), (name, outcome));
+        assert!(!lines.iter().any(|(label, _)| label == "lease"), "{lines:?}");
+    }
 }
 
 #[test]

@@ -17,6 +17,11 @@ pub trait Client: Send {
     /// The hash of the certificate that the client has proved to own.
     fn certificate(&self) -> Option<&[u8]>;
 
+    /// Whether its connection is one of TLS.
+    fn is_secure(&self) -> bool {
+        false
+    }
+
     /// Tells a client that waits for `100 Continue` (RFC 9110 section 10.1.1) to send its content.
     fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>>;
 

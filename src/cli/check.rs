@@ -81,7 +81,7 @@ fn leases(guard: &GuardRules, rules: &LeaseRules) -> String {
     let required = if rules.required { " required" } else { "" };
     let shared = if rules.shared { " shared" } else { "" };
     let infinite = if rules.infinite { "|infinite" } else { "" };
-    let durations = if guard.dialect.grammar().facts().demands.locks_states {
+    let durations = if guard.dialect.grammar().facts().demands.has_endless_locks {
         "infinite".to_owned()
     } else {
         format!("{}-{}{infinite}", shown(min), shown(max))

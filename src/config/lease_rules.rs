@@ -77,6 +77,9 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &L
         ("max_wait", own.max_wait.as_ref().map(Written::span)),
         ("max_waiters", own.max_waiters.as_ref().map(Written::span)),
         ("linger", own.linger.as_ref().map(Written::span)),
+        ("bind", own.bind.as_ref().map(Written::span)),
+        ("required", own.required.as_ref().map(Written::span)),
+        ("absent", own.absent.as_ref().map(Written::span)),
     ];
     for (key, span) in written {
         let idle = demands.idle_lease_keys.iter().find(|(idle, _)| *idle == key);
@@ -93,13 +96,13 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: Layers<'_, LeaseKeys>, rules: &L
     );
     check.refuse(
         keys.get(|raw| &raw.guards),
-        (demands.locks_states || dialect.quirks().has_locks) && rules.guards != LeaseGuards::Write,
+        (demands.has_endless_locks || dialect.quirks().has_locks) && rules.guards != LeaseGuards::Write,
         format!("lease.guards in the {name} dialect is [\"write\"]"),
         "leave it out: its clients name their lock when they write, and never when they read",
     );
     check.refuse(
         keys.get(|raw| &raw.infinite),
-        demands.locks_states && !rules.infinite,
+        demands.has_endless_locks && !rules.infinite,
         format!("lease.infinite in the {name} dialect is true"),
         "leave it out: its clients name no duration, and never renew a lock",
     );

@@ -10,8 +10,9 @@ use super::{
     lease::Prefix,
     lease_rules::LeaseTable,
     route_kinds::{
-        LockSuffix, Methods, MirrorHeader, Suffix, TagMember, default_require, defaults_of, identity_cookie,
-        identity_header, identity_parameter, member, tag_after_write, tag_suffix, version_source, way_to_new_tag,
+        LockSuffix, Methods, MirrorHeader, OwnerHeader, Suffix, TagMember, default_require, defaults_of,
+        identity_cookie, identity_header, identity_parameter, member, tag_after_write, tag_suffix, version_source,
+        way_to_new_tag,
     },
     table::section,
     units::{KIB, MIB, ZERO, hours, ms, seconds},
@@ -167,6 +168,8 @@ section! {
         store_method: StoreMethod = OneOf(defaults_of(dialect).store_method);
         /// The end of the paths of locks, for clients that lock a state by POST and DELETE.
         lock_suffix: Option<Box<str>> = LockSuffix(());
+        /// The field with the name of the client, which git-lfs shows with its locks.
+        owner_header: Option<HeaderName> = OwnerHeader(());
         /// Whether clients may watch the resources.
         watch: bool = Flag(false);
         /// The path below which clients watch the resources.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     core::{
+        http::credentials::CREDENTIAL_FIELDS,
         policy::{Dialect, OnWrite, Policy, Require, TagAfterWrite, TagSource},
         tags::{json::JsonPointer, version_source::VersionSource},
     },
@@ -107,6 +108,26 @@ impl ValueKind<Option<HeaderName>> for MirrorHeader {
         if name.is_none() {
             let message = format!("{key} cannot be {:?}", text.get_ref());
             check.hinted(text.span(), message, "it names a field of its own, as in \"X-ETag\"");
+        }
+        name
+    }
+}
+
+/// The name of a request field that has the name of the client.
+pub(super) struct OwnerHeader;
+
+impl ValueKind<Option<HeaderName>> for OwnerHeader {
+    type Written = Option<Text>;
+    type Terms = ();
+
+    fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<HeaderName> {
+        // An empty name stands for no field, so that a route can override `[defaults]`.
+        let text = written.filter(|text| !text.get_ref().is_empty())?;
+        let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
+        let name = name.filter(|name| !CREDENTIAL_FIELDS.contains(name));
+        if name.is_none() {
+            let message = format!("{key} cannot be {:?}", text.get_ref());
+            check.hinted(text.span(), message, "it names a field that all may read, as in \"X-Forwarded-User\"");
         }
         name
     }

@@ -159,6 +159,8 @@ pub enum Dialect {
     AzureQueue,
     /// The `http` backend of Terraform and `OpenTofu`: states, and their locks.
     Terraform,
+    /// Git LFS: objects, and the locks of its users.
+    GitLfs,
     /// `WebDAV` class 2: locks by LOCK, UNLOCK and `If`, and errors in its XML.
     WebDav,
     /// A dialect of the tests.
@@ -333,6 +335,8 @@ pub struct GuardRules {
     pub store_method: StoreMethod,
     /// The end of the paths of locks (`lock_suffix`), if they have paths of their own.
     pub lock_suffix: Option<Box<str>>,
+    /// The field with the name of the client, which its locks are shown with (`owner_header`).
+    pub owner_header: Option<HeaderName>,
     /// Whether clients may watch the resources (`watch`).
     pub watch: bool,
     /// The path below which they do so: a normal path without a trailing slash.

@@ -16,6 +16,8 @@ pub enum ServiceKind {
     AzureQueue,
     /// The `http` backend of Terraform: states with locks.
     Terraform,
+    /// Git LFS: objects that are files, and the locks of its users.
+    GitLfs,
     /// `WebDAV`: locks that are leases, and lists of properties that show them.
     WebDav,
     /// That of the tests.

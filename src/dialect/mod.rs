@@ -32,6 +32,7 @@ pub mod azure_table;
 pub mod blocks;
 pub mod copies;
 pub mod description;
+pub mod git_lfs;
 pub mod index;
 pub mod lists;
 mod markup;
@@ -64,6 +65,7 @@ impl Dialect {
         ("azure-table", Self::AzureTable),
         ("azure-queue", Self::AzureQueue),
         ("terraform", Self::Terraform),
+        ("git-lfs", Self::GitLfs),
         ("webdav", Self::WebDav),
         #[cfg(test)]
         ("toy", Self::Toy),
@@ -78,6 +80,7 @@ impl Dialect {
             Self::AzureTable => &azure_table::AzureTable,
             Self::AzureQueue => &azure_queue::AzureQueue,
             Self::Terraform => &terraform::Terraform,
+            Self::GitLfs => &git_lfs::GitLfs,
             Self::WebDav => &webdav::WebDav,
             #[cfg(test)]
             Self::Toy => &toy::Toy,

@@ -80,6 +80,6 @@ pub struct Demands {
     pub acquires_on_read: bool,
     /// Whether a DELETE can wait until no client holds a lease.
     pub deletes_can_wait: bool,
-    /// Whether its leases are the locks of states: they have no end, and keep others from writing alone.
-    pub locks_states: bool,
+    /// Whether its leases are locks without an end, and keep others from writing alone.
+    pub has_endless_locks: bool,
 }

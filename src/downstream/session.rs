@@ -258,6 +258,10 @@ impl Client for ClientSession {
         self.peer.certificate()
     }
 
+    fn is_secure(&self) -> bool {
+        self.peer.is_tls()
+    }
+
     fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
         box_future(|| async {
             if !self.is_untold() {

@@ -30,6 +30,10 @@ impl Client for ReceivedClient<'_> {
         self.client.certificate()
     }
 
+    fn is_secure(&self) -> bool {
+        self.client.is_secure()
+    }
+
     fn received(&mut self) -> Option<Body> {
         self.body.take()
     }

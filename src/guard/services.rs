@@ -23,6 +23,7 @@ use crate::{
             tree_leases::LeaseReach,
         },
         refusal::{Code, Refusal},
+        resource::ResourceKey,
         route::MembersFolder,
         tags::validators::Validators,
     },
@@ -78,6 +79,50 @@ impl Guard {
     ) -> Result<Operated, Halt> {
         let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
         Box::pin(self.leases.operate_tree(client, request, rules, action)).await
+    }
+
+    /// Acquires a lease, and puts it on a list.
+    ///
+    /// # Errors
+    ///
+    /// The lease is denied, the list is full, or its route has no leases.
+    pub(crate) async fn acquire_listed(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        wanted: (Acquire, &ResourceKey),
+    ) -> Result<Operated, Halt> {
+        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
+        Box::pin(self.leases.acquire_listed(client, request, rules, wanted)).await
+    }
+
+    /// Carries out an operation that ends a lease, and takes it off its list.
+    ///
+    /// # Errors
+    ///
+    /// The operation is denied, or its route has no leases.
+    pub(crate) async fn end_listed(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        end: (Action, &ResourceKey),
+    ) -> Result<Operated, Halt> {
+        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
+        Box::pin(self.leases.end_listed(client, request, rules, end)).await
+    }
+
+    /// Puts the lease that a record shows on a list, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// The list is full, or the store fails.
+    pub(crate) async fn put_on_list(
+        &self,
+        key: &ResourceKey,
+        found: &Snapshot,
+        named: &ResourceKey,
+    ) -> Result<(), Refusal> {
+        self.leases.put_on_list(key, found, named).await
     }
 
     /// Asks the upstream what it has at the target of a request. `None` if it does not know the question.

@@ -20,8 +20,10 @@ mod azure_blob;
 mod azure_queue;
 mod current_state;
 mod events;
+mod git_lfs;
 mod head_alone;
 mod held_lease;
+mod made_head;
 mod next_member;
 mod operation;
 mod restated;
@@ -118,6 +120,7 @@ impl Service<'_> {
             ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
             ServiceKind::AzureQueue => Box::pin(self.answer_queue(client, guarded, call)).await,
             ServiceKind::Terraform => Box::pin(self.answer_of_states(client, guarded, call)).await,
+            ServiceKind::GitLfs => Box::pin(self.answer_git_lfs(client, guarded, call)).await,
             ServiceKind::WebDav => Box::pin(self.answer_webdav(client, guarded, rules, call)).await,
             #[cfg(test)]
             ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,

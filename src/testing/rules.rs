@@ -57,6 +57,7 @@ pub(crate) fn guard() -> GuardRules {
         index: IndexForm::WebDav,
         store_method: StoreMethod::AsSent,
         lock_suffix: None,
+        owner_header: None,
         watch: false,
         watch_prefix: "/.watch".to_owned(),
         watch_probe: None,

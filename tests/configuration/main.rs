@@ -18,6 +18,7 @@ mod certificates;
 mod clients;
 mod leases;
 mod limits;
+mod locks;
 mod members;
 mod messages;
 mod one_key;

@@ -64,14 +64,16 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
         Err(refusal) => return vec![("outcome", refused_in(guard, incoming, &refusal))],
     };
     let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
+    let demands = guard.dialect.grammar().facts().demands;
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers_any(guarded.methods.usages))
         && call.intent != Intent::Lease
+        && !demands.has_endless_locks
     {
         lines.push(("lease", lease_needs(guard, rules)));
     }
     let outcome = match call.intent {
         Intent::Lease => "the lease is judged after the backend has been asked for the resource".to_owned(),
-        _ if guard.dialect.grammar().facts().demands.makes_own_requests => {
+        intent if demands.makes_own_requests || intent == Intent::List && demands.has_endless_locks => {
             "ifmatch sends the backend the requests that the operation needs".to_owned()
         }
         Intent::StageBlock => "the block waits in this process for the list that joins it".to_owned(),

@@ -76,7 +76,7 @@ pub(super) fn warn_of_lost_locks(check: &mut Check<'_>, store: &StoreSettings, r
     }
     let has_locks = |placed: &&Placed| {
         let guard = placed.route.as_ref().and_then(|route| route.guard.as_ref());
-        guard.is_some_and(|guard| guard.dialect.grammar().facts().demands.locks_states)
+        guard.is_some_and(|guard| guard.dialect.grammar().facts().demands.has_endless_locks)
     };
     for placed in routes.iter().filter(has_locks) {
         let message = format!("the locks of route {:?} end with the process: its store is the memory", placed.name);

@@ -50,6 +50,11 @@ impl ResourceKey {
         Self::new(format!("{upstream} collections"))
     }
 
+    /// The key of no resource, under which the proxy lists the leases below a collection. No request makes this key either.
+    pub fn of_leases_below(collection: &Self) -> Self {
+        Self::new(format!("{collection} leases"))
+    }
+
     /// The key of no resource, under which proxies that share a store remember a write with an idempotency key. No
     /// request makes this key either.
     pub fn of_keyed_write(name: [u8; 32]) -> Self {

@@ -94,6 +94,7 @@ pub(super) fn mismatch(checksum: Checksum) -> Refusal {
     let (name, code) = match checksum {
         Checksum::Md5(_) => ("MD5", "Md5Mismatch"),
         Checksum::Crc64(_) => ("CRC64", "Crc64Mismatch"),
+        Checksum::Sha256(_) => ("SHA-256", "InvalidHeaderValue"),
     };
     let detail = format!("The body that arrived has another {name} than the request says; nothing was written.");
     Refusal::new(Code::MalformedRequest, detail).called(400, code)

@@ -71,7 +71,7 @@ pub static FACTS: DialectFacts = DialectFacts {
         lease_durations: None,
         acquires_on_read: true,
         deletes_can_wait: true,
-        locks_states: false,
+        has_endless_locks: false,
     },
 };
 

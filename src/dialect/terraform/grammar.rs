@@ -45,7 +45,7 @@ static FACTS: DialectFacts = DialectFacts {
         ],
         acquires_on_read: false,
         deletes_can_wait: false,
-        locks_states: true,
+        has_endless_locks: true,
         ..native::FACTS.demands
     },
 };

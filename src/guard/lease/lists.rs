@@ -12,14 +12,14 @@ use crate::{
         },
         resource::ResourceKey,
     },
-    store::StoreError,
+    store::{StoreError, Updated},
 };
 
 /// How many resources are looked at together for leases that have ended.
 const AT_ONCE: usize = 16;
 
 impl Leases {
-    /// Puts a lease into a list. Returns whether there was room for it.
+    /// Puts a lease into a list. Returns whether it is there: if not, there was no room for it.
     pub(super) async fn list(
         &self,
         named: &ResourceKey,
@@ -28,11 +28,12 @@ impl Leases {
     ) -> Result<bool, StoreError> {
         let records = &self.knowledge.records;
         let put = async || records.update(named, None, |leases| list(leases, lease, most)).await;
-        if put().await?.is_changed {
+        let is_there = |updated: Updated| updated.snapshot.listed_leases().any(|listed| listed == lease);
+        if is_there(put().await?) {
             return Ok(true);
         }
         self.unlist_all_ended(named).await?;
-        Ok(put().await?.is_changed)
+        Ok(is_there(put().await?))
     }
 
     /// Removes the ended leases of a resource from a list. If that fails, they are removed later.
@@ -51,8 +52,9 @@ impl Leases {
         for portion in listed.chunks(AT_ONCE) {
             let roots: Vec<ResourceKey> = portion.iter().map(|listed| ResourceKey::from_text(&listed.root)).collect();
             let found = join_all(roots.iter().map(|root| records.read(root))).await;
-            for ((listed, root), found) in portion.iter().zip(&roots).zip(found) {
-                if is_over(listed, root, &found?) {
+            for (listed, found) in portion.iter().zip(found) {
+                // Each was read later than the list.
+                if found?.held_lease(listed.fence).is_none() {
                     ended.push(listed);
                 }
             }

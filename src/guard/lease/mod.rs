@@ -36,6 +36,7 @@ use untold::{UntoldGrant, has_nobody_to_tell};
 
 mod end;
 pub(crate) mod keeper;
+mod listed;
 mod lists;
 pub(crate) mod member_lines;
 mod places;

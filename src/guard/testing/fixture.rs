@@ -100,11 +100,20 @@ impl Fixture {
         Self::over(FaultyStore::new(), guard, hold).await
     }
 
+    /// Creates a guard whose route takes all paths. Each is that of the one resource of the backend.
+    pub(crate) async fn of_all_paths(guard: GuardRules) -> Self {
+        Self::at("/{*path}", FaultyStore::new(), guard, Duration::ZERO).await
+    }
+
     async fn over(store: FaultyStore, guard: GuardRules, hold: Duration) -> Self {
+        Self::at("/doc", store, guard, hold).await
+    }
+
+    async fn at(path: &str, store: FaultyStore, guard: GuardRules, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Arc::<Backend>::default();
         let has_trees = guard.changes_trees();
-        let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
+        let route = route(path, Some(guard), &[listener.local_addr().unwrap()]);
         let route = Route { may_hold_members: has_trees, has_trees, ..route };
         let mut config = config(vec![route]);
         config.store.timeout = Duration::from_millis(20);

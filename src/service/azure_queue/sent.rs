@@ -1,12 +1,11 @@
 //! One request for a document, with the credentials of the client, and its outcome.
 
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
 use crate::{
     body::{Client, MemoryUse},
     core::{
-        http::credentials::signer,
         policy::GuardRules,
         refusal::Code,
         tags::{
@@ -16,22 +15,12 @@ use crate::{
     },
     dialect::azure_queue::unreadable,
     guard::{Answer, Halt, Relayed, Request, Verb, refusals},
-    service::Service,
-    upstream::{BufferedBody, fields::FieldsOfHead as _, read_whole},
+    service::{Service, made_head::made_head},
+    upstream::{BufferedBody, read_whole},
 };
 
 /// The longest document that is read, in bytes: a message of 64 KiB, each character of which is an escape of two.
 const DOCUMENT_BYTES_MAX: usize = 160 * 1024;
-
-/// The fields of a client's request that also belong to those which the proxy makes for it, beside its credentials.
-const KEPT: [HeaderName; 6] = [
-    header::HOST,
-    header::USER_AGENT,
-    header::FORWARDED,
-    header::VIA,
-    HeaderName::from_static("traceparent"),
-    HeaderName::from_static("tracestate"),
-];
 
 /// What a write depends on.
 #[derive(Clone, Copy)]
@@ -104,16 +93,7 @@ pub(super) fn head_of(
     condition: DocumentCondition<'_>,
     rules: &GuardRules,
 ) -> Result<RequestHeader, Halt> {
-    let mut head = received.clone();
-    head.set_method(method.clone());
-    head.set_raw_path(path.as_bytes())?;
-    // A signature holds for the client's own request alone.
-    let is_signed = signer(&received.headers).is_some();
-    let is_credential = |name: &HeaderName| {
-        let is_declared = rules.identity_headers.contains(name) || *name == header::COOKIE;
-        is_declared && !(is_signed && *name == header::AUTHORIZATION)
-    };
-    head.remove_all(|name| !KEPT.contains(name) && !name.as_str().starts_with("x-forwarded-") && !is_credential(name));
+    let mut head = made_head(received, (method, path), rules)?;
     match condition {
         DocumentCondition::State(tag) => head.insert_header(header::IF_MATCH, tag.to_header_value())?,
         DocumentCondition::Absence => head.insert_header(header::IF_NONE_MATCH, HeaderValue::from_static("*"))?,

@@ -17,6 +17,7 @@ mod azure_removals;
 mod azure_sdk;
 mod example_documents;
 mod example_tables;
+mod git_lfs;
 mod queue_rules;
 mod s3;
 mod s3_empty_objects;

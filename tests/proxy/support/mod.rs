@@ -50,6 +50,7 @@ pub mod events;
 pub mod file_servers;
 pub mod frames;
 pub mod gate;
+pub mod git_lfs;
 pub mod h2c;
 pub mod leases;
 pub mod message;

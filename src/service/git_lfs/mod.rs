@@ -1,0 +1,72 @@
+//! The API of Git LFS in front of a file server: its objects are files, and its locks are leases of this proxy.
+//!
+//! # Design
+//!
+//! *What does a lock keep others from?* From nothing at the backend. Each client asks for the locks before it pushes, and
+//! pushes no file that another one has locked. The file itself goes to the Git server, which is another one.
+//!
+//! *Who may lock?* Whoever the backend lets read below the repository: it is asked with the credentials of the client.
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use super::{Service, verb};
+use crate::{
+    body::{Client, ReceiveError},
+    dialect::{
+        Call, Intent, Response,
+        git_lfs::{LfsCall, LfsOperation, MEDIA_TYPE, too_large},
+    },
+    guard::{Answer, Halt, incoming, refusals, rules_of},
+    routing::GuardedRequest,
+};
+use repository::Repository;
+
+mod batch;
+mod locks;
+mod owner;
+mod repository;
+#[cfg(test)]
+mod tests;
+
+impl Service<'_> {
+    /// Handles a request of a client of Git LFS.
+    pub(super) async fn answer_git_lfs(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        call: Call,
+    ) -> Result<Answer, Halt> {
+        if matches!(call.intent, Intent::Preflight | Intent::Read | Intent::Write) {
+            let verb = verb(call.intent, false);
+            let request = self.guard.request(client, guarded, rules_of(guarded)?, call)?;
+            return self.guard.serve(client, &request, verb).await;
+        }
+        let LfsCall { repository, operation } = LfsCall::of(incoming(client.head(), guarded))?;
+        let mut repository = Repository::new(self, client, guarded, repository);
+        match operation {
+            LfsOperation::Batch => repository.batch().await,
+            LfsOperation::Lock => repository.lock().await,
+            LfsOperation::ListLocks(filter, page) => repository.list_locks(&filter, page).await,
+            LfsOperation::VerifyLocks => repository.verify_locks().await,
+            LfsOperation::Unlock(name) => repository.unlock(&name).await,
+            LfsOperation::ReadObject | LfsOperation::WriteObject(_) => Err(refusals::of_field().into()),
+        }
+    }
+
+    /// Receives the document of a request.
+    async fn lfs_document(&self, client: &mut dyn Client, bytes_max: usize) -> Result<Vec<u8>, Halt> {
+        self.guard.bodies().receive_short(client, bytes_max).await.map_err(|error| match error {
+            ReceiveError::TooLarge => too_large().into(),
+            error => refusals::of_body(error),
+        })
+    }
+}
+
+/// The answer with a document.
+fn told(status: StatusCode, document: String) -> Answer {
+    let fields = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Answer::local(Response { status, fields: HeaderMap::from_iter(fields), body: Some(document) })
+}
