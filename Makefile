@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run install dist clients test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-clients setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run example install dist clients test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-clients setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -30,7 +30,13 @@ install: setup-build ## Build the program for daily use (10 minutes on two cores
 		install -D --mode=0644 --target-directory='$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/*
 	@echo 'installed: $(DESTDIR)$(PREFIX)/bin/ifmatch'
 
-dist: target/profiled/ifmatch setup-packages ## Build the packages: .deb, .tar.gz, line tables, bill of materials, checksums (25 minutes; target/dist)
+example: setup-compilers clients ## Build, and start a page with React whose notes several people edit (examples/notes)
+	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --profile demo --no-default-features --locked
+	@npm run --silent --prefix examples/notes build
+	@echo 'Open http://127.0.0.1:8080/?name=Ann and http://127.0.0.1:8080/?name=Ben'
+	@.ci/foreground examples/notes/start target/demo/ifmatch
+
+dist: target/profiled/ifmatch setup-packages setup-clients ## Build the packages: .deb, .tar.gz, npm, PyPI, line tables, bill of materials, checksums (25 minutes; target/dist)
 	deploy/packages/build target/profiled/ifmatch target/dist
 	@ls -l target/dist
 
@@ -79,9 +85,9 @@ book: setup-build ## Build the documents as a website, target/book/docs/index.ht
 	@mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || \
 		$(CARGO) install --locked mdbook --version $(MDBOOK) --no-default-features --features search
 	mdbook build
-	@cp -r *.md config deploy target/book/ && mkdir -p target/book/fuzz && cp fuzz/README.md target/book/fuzz/
+	@cp -r *.md config deploy target/book/ && cp --parents clients/*/README.md examples/notes/README.md target/book/ && mkdir -p target/book/fuzz && cp fuzz/README.md target/book/fuzz/
 	@find target/book/docs -name '*.html' -exec \
-		sed -i -E 's#(href="(\.\./)+(fuzz/)?[A-Z]+)\.html#\1.md#g' {} +
+		sed -i -E 's#(href="(\.\./)+(fuzz/|clients/[a-z]+/|examples/notes/)?[A-Z]+)\.html#\1.md#g' {} +
 
 bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes), and write docs/benchmarks.md
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load --example record_load

@@ -21,6 +21,7 @@ use std::{
 mod bill;
 #[path = "../proxy/support/clients.rs"]
 mod clients;
+mod for_clients;
 mod from_source;
 mod installed;
 mod shells;

@@ -25,7 +25,12 @@ pub fn package_python() -> Command {
     Command::new(installed("python-package/bin/python"))
 }
 
-/// The same with the package of `clients/python`, as its programs import it.
+/// What a fresh environment installs the package from.
+pub fn python_wheels() -> PathBuf {
+    installed("python-package/wheels")
+}
+
+/// The same Python with the package of `clients/python`, as its programs import it.
 pub fn python_with_package() -> Command {
     let mut python = package_python();
     python.env("PYTHONPATH", package("python").join("src"));
