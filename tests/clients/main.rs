@@ -14,6 +14,7 @@
 mod browser;
 mod counter;
 mod document;
+mod example;
 mod lease;
 mod packages;
 mod program;
