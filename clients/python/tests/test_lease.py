@@ -61,6 +61,25 @@ def test_a_holder_comes_back_after_a_break_of_its_connection() -> None:
         assert lease.lost is None
 
 
+def test_a_holder_that_comes_back_after_another_one_has_lost_its_lease() -> None:
+    may_come_back = threading.Event()
+
+    def fate(method: str, number: int) -> str:
+        if number > 0:
+            may_come_back.wait()
+        return "arrives"
+
+    url, way = drawing(), Network(fate)
+    lease = Lease(url, client=way.client()).acquire()
+    way.cut()
+    break_lease(url)
+    with Lease(url) as other:
+        assert put(url, other) == 204
+    may_come_back.set()
+    assert lost(lease).reason == "expired"
+    until("the lease that it got anew to be free", lambda: lease_state(url) == "available")
+
+
 def test_a_holder_whose_connection_stays_broken_loses_its_lease_with_its_term_and_says_why() -> None:
     url = drawing()
     way = Network(lambda method, number: "arrives" if number == 0 else "is lost")

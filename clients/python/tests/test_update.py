@@ -10,7 +10,9 @@ import httpx
 import pytest
 
 import ifmatch
-from ifmatch import GaveUp, Lease, LeaseLost, OutcomeUnknown, PreconditionFailed, Refused, Unreachable, aio, update
+from ifmatch import (
+    GaveUp, Lease, LeaseEnded, LeaseLost, OutcomeUnknown, PreconditionFailed, Refused, Unreachable, aio, update,
+)
 
 from .stage import Network, document, drawing, unreachable
 
@@ -102,9 +104,11 @@ def test_what_does_not_exist_is_an_error_without_an_initial_document() -> None:
 
 
 def test_a_path_without_a_route_is_not_an_absent_resource() -> None:
+    url, way = str(httpx.URL(document()).copy_with(path="/elsewhere/1")), Network()
     with pytest.raises(Refused) as refused:
-        update(str(httpx.URL(document()).copy_with(path="/elsewhere/1")), add("a"), initial=INITIAL)
+        update(url, add("a"), initial=INITIAL, client=way.client())
     assert refused.value.code == "no-route"
+    assert way.requests == ["GET"]
 
 
 def test_the_state_in_a_412_saves_a_read() -> None:
@@ -114,6 +118,13 @@ def test_the_state_in_a_412_saves_a_read() -> None:
     update(url, after_another(url, "mine"), client=way.client())
     assert way.requests == ["GET", "PUT", "PUT"]
     assert read(url)["changes"] == ["first", "another", "mine"]
+
+
+def test_a_change_that_is_there_already_is_not_written() -> None:
+    url, way = document(), Network()
+    written = update(url, add("mine"), initial=INITIAL)
+    assert update(url, add("mine"), is_applied=has("mine"), client=way.client()).etag == written.etag
+    assert way.requests == ["GET"]
 
 
 def test_a_write_that_is_lost_on_the_way_is_made_once() -> None:
@@ -135,7 +146,10 @@ def test_a_write_whose_answer_is_lost_is_made_once_with(options: Any) -> None:
 def test_a_write_with_a_key_after_another_one_has_a_key_of_its_own() -> None:
     url = document()
     update(url, add("first"), initial=INITIAL)
-    update(url, after_another(url, "mine"), idempotency_key="q" * 20)
+    keys: list[str | None] = []
+    client = httpx.Client(event_hooks={"request": [lambda request: keys.append(request.headers.get("Idempotency-Key"))]})
+    update(url, after_another(url, "mine"), idempotency_key="q" * 20, client=client)
+    assert keys == [None, "q" * 20, "q" * 20 + "-2"]
     assert read(url)["changes"] == ["first", "another", "mine"]
 
 
@@ -189,3 +203,22 @@ def test_a_change_is_written_under_a_lease_and_not_without_one() -> None:
         assert update(url, draw, lease=lease).document == {"lines": 1}
     with pytest.raises(LeaseLost):
         update(url, draw, lease=lease)
+
+
+def test_a_refusal_of_the_id_ends_the_lease() -> None:
+    url = drawing()
+    told: list[Refused] = []
+
+    class Ended:
+        id = "11111111-1111-4111-8111-111111111111"
+
+        def raise_if_lost(self) -> None:
+            pass
+
+        def lose(self, refusal: Refused) -> LeaseLost:
+            told.append(refusal)
+            return LeaseLost(url, str(refusal.code), refusal)
+
+    with pytest.raises(LeaseLost, match="lease-"):
+        update(url, lambda drawing: {"lines": 1}, lease=Ended())
+    assert isinstance(told[0], LeaseEnded)

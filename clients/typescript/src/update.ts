@@ -113,10 +113,9 @@ class Work<T> {
       this.doubt = refusal;
       return this.#startAnew(answer, refusal);
     }
-    if (refusal instanceof LeaseEnded && this.options.lease) throw this.options.lease.lose(refusal);
     if (mayBeApplied(refusal)) this.doubt = refusal;
     if (isTemporary(refusal) || refusal instanceof LeaseHeld) return refusal;
-    throw this.doubt === refusal ? new OutcomeUnknown(`PUT ${this.url}`, refusal) : refusal;
+    throw this.doubt === refusal ? new OutcomeUnknown(`PUT ${this.url}`, refusal) : this.#final(refusal);
   }
 
   /** Another change came first: changes what is there now. */
@@ -151,7 +150,13 @@ class Work<T> {
     const { initial } = this.options;
     if (isAbsent && initial !== undefined) return { document: structuredClone(initial), etag: null };
     if (isTemporary(refusal)) return refusal;
-    throw refusal;
+    throw this.#final(refusal);
+  }
+
+  /** Reads and writes carry the id of the lease, and the refusal of either ends it. */
+  #final(refusal: Refused): IfmatchError {
+    const { lease } = this.options;
+    return lease && refusal instanceof LeaseEnded ? lease.lose(refusal) : refusal;
   }
 
   async #compose({ document, etag }: Version<T>): Promise<Write<T>> {

@@ -59,6 +59,28 @@ test('a holder comes back after a break of its connection', async () => {
   await lease.release();
 });
 
+test('a holder that comes back after another one has lost its lease', async () => {
+  const url = await drawing();
+  const way = network();
+  let comeBack = () => {};
+  const mayComeBack = new Promise<void>(resolve => (comeBack = resolve));
+  const send: typeof fetch = async (input, init) => {
+    if (way.requests.length > 0) await mayComeBack;
+    return way.fetch(input, init);
+  };
+  const lease = await Lease.acquire(url, { fetch: send });
+  way.cut();
+  await breakLease(url);
+  const other = await Lease.acquire(url);
+  await put(url, other);
+  await other.release();
+  comeBack();
+  const lost = await aborted(lease.signal);
+  assert(lost instanceof LeaseLost);
+  assert.equal(lost.reason, 'expired');
+  await until('the lease that it got anew to be free', async () => await state(url) === 'available');
+});
+
 test('a holder whose connection stays broken loses its lease with its term, and says why', async () => {
   const url = await drawing();
   const way = network((_, number) => (number === 0 ? 'arrives' : 'is lost'));

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { GaveUp, Lease, LeaseLost, OutcomeUnknown, PreconditionFailed, Refused, Unreachable, text, update } from '../src/index.js';
+import {
+  GaveUp, Lease, LeaseEnded, LeaseLost, OutcomeUnknown, PreconditionFailed, Refused, Unreachable, text, update,
+} from '../src/index.js';
 import { document, drawing, network, rejected, unreachable } from './stage.js';
 
 interface Counter {
@@ -53,8 +55,10 @@ test('what does not exist is an error without an initial document', async () => 
 
 test('a path without a route is not an absent resource', async () => {
   const url = new URL('/elsewhere/1', document());
-  const error = await rejected(update(url, add('a').change, { initial }), Refused);
+  const way = network();
+  const error = await rejected(update(url, add('a').change, { initial, fetch: way.fetch }), Refused);
   assert.equal(error.code, 'no-route');
+  assert.deepEqual(way.requests, ['GET']);
 });
 
 test('the state in a 412 saves a read', async () => {
@@ -69,6 +73,14 @@ test('the state in a 412 saves a read', async () => {
   await update(url, change, { fetch: way.fetch });
   assert.deepEqual(way.requests, ['GET', 'PUT', 'PUT']);
   assert.deepEqual((await read(url)).changes, ['first', 'another', 'mine']);
+});
+
+test('a change that is there already is not written', async () => {
+  const url = document();
+  const { etag } = await update(url, add('mine').change, { initial });
+  const way = network();
+  assert.equal((await update(url, add('mine').change, { isApplied: add('mine').isApplied, fetch: way.fetch })).etag, etag);
+  assert.deepEqual(way.requests, ['GET']);
 });
 
 test('a write that is lost on the way is made once', async () => {
@@ -96,7 +108,13 @@ test('a write with a key after another one has a key of its own', async () => {
     if (calls++ === 0) await update(url, add('another').change);
     add('mine').change(counter);
   };
-  await update(url, change, { idempotencyKey: 'b'.repeat(20) });
+  const keys: (string | null)[] = [];
+  const send: typeof fetch = (input, init) => {
+    keys.push(new Headers(init?.headers).get('Idempotency-Key'));
+    return fetch(input, init);
+  };
+  await update(url, change, { idempotencyKey: 'b'.repeat(20), fetch: send });
+  assert.deepEqual(keys, [null, 'b'.repeat(20), `${'b'.repeat(20)}-2`]);
   assert.deepEqual((await read(url)).changes, ['first', 'another', 'mine']);
 });
 
@@ -157,4 +175,18 @@ test('a change is written under a lease, and not without one', async () => {
   assert.deepEqual((await update(url, draw, { lease })).document, { lines: 1 });
   await lease.release();
   await rejected(update(url, draw, { lease }), LeaseLost);
+});
+
+test('a refusal of the id ends the lease', async () => {
+  const url = await drawing();
+  const told: Refused[] = [];
+  const lost = new LeaseLost(url, 'lease-not-present');
+  const lose = (refusal: Refused) => {
+    told.push(refusal);
+    return lost;
+  };
+  const ended = { id: '11111111-1111-4111-8111-111111111111', signal: new AbortController().signal, lose };
+  const draw = (drawing: { lines: number }) => void (drawing.lines += 1);
+  assert.equal(await rejected(update(url, draw, { lease: ended as unknown as Lease }), LeaseLost), lost);
+  assert(told[0] instanceof LeaseEnded);
 });

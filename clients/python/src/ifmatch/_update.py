@@ -144,15 +144,13 @@ class _Work(Generic[T]):
         if refusal.code in ("idempotency-outcome-unknown", "idempotency-key-in-use"):
             self.doubt = refusal
             return (yield from self._start_anew(answer, refusal))
-        if isinstance(refusal, LeaseEnded) and self.options.lease is not None:
-            raise self.options.lease.lose(refusal)
         if _may_be_applied(refusal):
             self.doubt = refusal
         if is_temporary(refusal) or isinstance(refusal, LeaseHeld):
             return refusal
         if self.doubt is refusal:
             raise OutcomeUnknown(f"PUT {self.url}", refusal)
-        raise refusal
+        raise self._final(refusal)
 
     def _start_anew(self, answer: httpx.Response, refusal: Refused) -> Steps[Updated[T] | IfmatchError]:
         """Another change came first: changes what is there now."""
@@ -190,7 +188,13 @@ class _Work(Generic[T]):
             return Updated(copy.deepcopy(self.options.initial), None)
         if is_temporary(refusal):
             return refusal
-        raise refusal
+        raise self._final(refusal)
+
+    def _final(self, refusal: Refused) -> IfmatchError:
+        """Reads and writes carry the id of the lease, and the refusal of either ends it."""
+        if isinstance(refusal, LeaseEnded) and self.options.lease is not None:
+            return self.options.lease.lose(refusal)
+        return refusal
 
     def _compose(self, version: Updated[T]) -> Steps[_Write[T]]:
         changed = yield Call(self.change, version.document)
