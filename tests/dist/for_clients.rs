@@ -31,7 +31,7 @@ for write in (lambda: ifmatch.update("http://127.0.0.1:1/", change, initial=0, a
 "#;
 
 /// The same for TypeScript.
-const TYPESCRIPT: &str = r#"
+const TYPESCRIPT: &str = r"
 import { GaveUp, Lease, Unreachable, guardedFetch, update, watch, type WatchEvent } from 'ifmatch';
 
 export const all: unknown[] = [Lease, guardedFetch, watch];
@@ -41,7 +41,7 @@ try {
 } catch (error) {
   if (!(error instanceof GaveUp && error.last instanceof Unreachable)) throw error;
 }
-"#;
+";
 
 /// A package whose name ends so, which the page for clients names.
 fn package(ending: &str) -> PathBuf {
