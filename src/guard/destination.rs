@@ -15,7 +15,8 @@ use pingora::http::RequestHeader;
 
 use super::{
     Halt, Request, refusals,
-    request::{GuardedRoute, Sender, name_resource, remove_conditions},
+    request::{GuardedRoute, Sender, name_resource},
+    request_conditions::remove_conditions,
     rules_of,
 };
 use crate::{

@@ -39,6 +39,7 @@ mod read;
 mod received_client;
 pub(crate) mod refusals;
 mod request;
+mod request_conditions;
 mod request_trees;
 mod seen_documents;
 mod services;
@@ -70,7 +71,8 @@ pub(crate) use read::{
 };
 pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
-pub(crate) use request::{Request, incoming, name_resource, remove_conditions, show_tags};
+pub(crate) use request::{Request, incoming, name_resource};
+pub(crate) use request_conditions::remove_conditions;
 pub(crate) use watch_places::WatchPlaces;
 pub(crate) use watcher::Watcher;
 pub(crate) use write::several::WrittenMembers;

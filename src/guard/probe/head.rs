@@ -11,7 +11,7 @@ use crate::{
             method, query,
         },
     },
-    guard::request::{Request, remove_conditions},
+    guard::{Request, remove_conditions},
     upstream::fields::request_head,
 };
 

@@ -15,7 +15,8 @@ use super::{
     },
     probe::{Probes, head::ask_for_identity},
     refusals,
-    request::{Request, remove_conditions, show_tags_alone},
+    request::Request,
+    request_conditions::{remove_conditions, show_tags_alone},
 };
 use crate::{
     body::{Bodies, Body, Client},

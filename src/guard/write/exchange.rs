@@ -33,7 +33,8 @@ use crate::{
         claim::{Held, Settled},
         knowledge::{untrue_statements::Statement, warn_once::Unsuited},
         refusals,
-        request::{Request, remove_conditions, show_tags},
+        request::Request,
+        request_conditions::{remove_conditions, show_tags},
     },
     upstream::{BufferedBody, Exchange, Failure, fields::response_head, read_whole},
 };

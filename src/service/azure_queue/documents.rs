@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use pingora::http::RequestHeader;
 
 use super::sent::{DocumentCondition, DocumentSent, head_of};
 use crate::{
@@ -22,6 +23,13 @@ use crate::{
     routing::{GuardedRequest, door::Door},
     service::{Service, next_member::Collection},
 };
+
+/// A document that a client has opened for requests with one method.
+pub(super) struct OpenedDocument {
+    /// The head with the path by which clients know it.
+    head: RequestHeader,
+    pub(super) request: Request,
+}
 
 /// The documents below one account, with the rights of one client.
 pub(super) struct QueueDocuments<'a> {
@@ -67,14 +75,9 @@ impl<'a> QueueDocuments<'a> {
         Collection::with(MembersFolder::of(&folder, ""), self.guarded)
     }
 
-    /// Returns a request for a document, with the client that it stands for.
-    pub(super) fn request(
-        &mut self,
-        method: &Method,
-        path: &str,
-        (condition, body): (DocumentCondition<'_>, Vec<u8>),
-    ) -> Result<(ReceivedClient<'_>, Request), Halt> {
-        let head = head_of(self.client.head(), (method, path), condition, rules_of(self.guarded)?)?;
+    /// Opens a document for requests with this method.
+    pub(super) fn open(&mut self, method: &Method, path: &str) -> Result<OpenedDocument, Halt> {
+        let head = head_of(self.client.head(), (method, path), rules_of(self.guarded)?)?;
         let guard = self.service.guard;
         let guarded = match guard.door(method, &head, self.guarded.client) {
             Door::Guarded(guarded) => guarded,
@@ -88,44 +91,52 @@ impl<'a> QueueDocuments<'a> {
             return Err(elsewhere().into());
         }
         let call = native::call(incoming(&head, &guarded), rules, false)?;
-        let (has_content, body) = (!body.is_empty(), Some(Body::made(body)));
-        let mut client = ReceivedClient { client: &mut *self.client, head, has_content, body };
+        let has_content = *method == Method::PUT;
+        let mut client = ReceivedClient { client: &mut *self.client, head, has_content, body: None };
         let request = guard.request(&mut client, &guarded, rules, call)?;
-        Ok((client, request))
+        Ok(OpenedDocument { head: client.head, request })
     }
 
-    /// Reads a document.
-    pub(super) async fn read(&mut self, path: &str) -> Result<Option<(EntityTag, Vec<u8>)>, Halt> {
-        let service = self.service;
-        let (mut client, request) = self.request(&Method::GET, path, (DocumentCondition::None, Vec::new()))?;
-        match service.send(&mut client, &request).await? {
-            DocumentSent::Done(Some(tag), document) => Ok(Some((tag, document))),
+    /// Sends the request for a document, with this content.
+    async fn send(&mut self, document: &OpenedDocument, content: Vec<u8>) -> Result<DocumentSent, Halt> {
+        let OpenedDocument { head, request } = document;
+        let (has_content, body) = (request.content.follows, Some(Body::made(content)));
+        let mut client = ReceivedClient { client: &mut *self.client, head: head.clone(), has_content, body };
+        self.service.send(&mut client, request).await
+    }
+
+    /// Reads a document that is opened for GET.
+    pub(super) async fn read(&mut self, document: &OpenedDocument) -> Result<Option<(EntityTag, Vec<u8>)>, Halt> {
+        match self.send(document, Vec::new()).await? {
+            DocumentSent::Done(Some(tag), content) => Ok(Some((tag, content))),
             DocumentSent::Done(None, _) => Err(unknown_state().into()),
             DocumentSent::Absent | DocumentSent::Stale => Ok(None),
         }
     }
 
-    /// Writes a document, and remembers what is to be remembered of it.
+    /// Writes a document that is opened for PUT, and remembers what is to be remembered of it.
     pub(super) async fn write(
         &mut self,
-        path: &str,
+        document: &mut OpenedDocument,
         condition: DocumentCondition<'_>,
-        (document, memory): (Vec<u8>, Vec<u8>),
+        (content, memory): (Vec<u8>, Vec<u8>),
     ) -> Result<DocumentSent, Halt> {
-        let service = self.service;
-        let (mut client, request) = self.request(&Method::PUT, path, (condition, document))?;
-        let sent = service.send(&mut client, &request).await?;
+        document.request.demand(condition.preconditions());
+        let sent = self.send(document, content).await?;
         if let DocumentSent::Done(Some(tag), _) = &sent {
-            service.guard.note_seen(&request, tag.clone(), Bytes::from(memory));
+            self.note(document, tag.clone(), memory);
         }
         Ok(sent)
     }
 
-    /// Removes a document.
-    pub(super) async fn remove(&mut self, path: &str, condition: DocumentCondition<'_>) -> Result<DocumentSent, Halt> {
-        let service = self.service;
-        let (mut client, request) = self.request(&Method::DELETE, path, (condition, Vec::new()))?;
-        service.send(&mut client, &request).await
+    /// Removes a document that is opened for DELETE.
+    pub(super) async fn remove(
+        &mut self,
+        document: &mut OpenedDocument,
+        condition: DocumentCondition<'_>,
+    ) -> Result<DocumentSent, Halt> {
+        document.request.demand(condition.preconditions());
+        self.send(document, Vec::new()).await
     }
 
     /// Makes the folders of a queue, where the backend makes none by itself (RFC 4918 section 9.7.1).
@@ -139,9 +150,8 @@ impl<'a> QueueDocuments<'a> {
             account.match_indices('/').skip(1).map(|(end, _)| end).chain([account.len()]).collect();
         let folders = of_account.into_iter().filter_map(|end| account.get(..end)).filter(|folder| !folder.is_empty());
         for folder in folders.map(str::to_owned).chain([format!("{account}/{queue}")]) {
-            let service = self.service;
-            let (mut client, request) = self.request(&mkcol, &folder, (DocumentCondition::None, Vec::new()))?;
-            match service.send(&mut client, &request).await {
+            let folder = self.open(&mkcol, &folder)?;
+            match self.send(&folder, Vec::new()).await {
                 // It is there already.
                 Err(Halt::Denied(relayed)) if relayed.head.status == StatusCode::METHOD_NOT_ALLOWED => {
                     relayed.discard().await;
@@ -153,38 +163,38 @@ impl<'a> QueueDocuments<'a> {
         Ok(())
     }
 
-    /// What is remembered of the current state of a document.
-    pub(super) async fn seen(&mut self, path: &str) -> Result<Option<(EntityTag, Bytes)>, Halt> {
-        let guard = self.service.guard;
-        let (_, request) = self.request(&Method::GET, path, (DocumentCondition::None, Vec::new()))?;
-        let snapshot = guard.record_of(&request).await.map_err(|error| refusals::of_store(&error))?;
-        Ok(guard.seen(&request, &snapshot))
+    /// What is remembered of the current state of a document, whatever it is opened for.
+    pub(super) async fn seen(&mut self, document: &OpenedDocument) -> Result<Option<(EntityTag, Bytes)>, Halt> {
+        let (guard, request) = (self.service.guard, &document.request);
+        let snapshot = guard.record_of(request).await.map_err(|error| refusals::of_store(&error))?;
+        Ok(guard.seen(request, &snapshot))
     }
 
-    /// Remembers what was read of a document.
-    pub(super) fn note(&mut self, path: &str, tag: EntityTag, memory: Vec<u8>) -> Result<(), Halt> {
-        let guard = self.service.guard;
-        let (_, request) = self.request(&Method::GET, path, (DocumentCondition::None, Vec::new()))?;
-        guard.note_seen(&request, tag, Bytes::from(memory));
-        Ok(())
+    /// Remembers what was read or written of a document.
+    pub(super) fn note(&self, document: &OpenedDocument, tag: EntityTag, memory: Vec<u8>) {
+        self.service.guard.note_seen(&document.request, tag, Bytes::from(memory));
     }
 
     /// Reads a queue.
     pub(super) async fn read_queue(&mut self, name: &str) -> Result<(EntityTag, Queue), Halt> {
-        let path = self.path_of_queue(name);
-        let (tag, document) = self.read(&path).await?.ok_or_else(queue_not_found)?;
-        let queue = Queue::from_document(&document).ok_or_else(unreadable)?;
-        self.note(&path, tag.clone(), document)?;
+        let document = self.open(&Method::GET, &self.path_of_queue(name))?;
+        self.read_opened_queue(&document).await
+    }
+
+    async fn read_opened_queue(&mut self, document: &OpenedDocument) -> Result<(EntityTag, Queue), Halt> {
+        let (tag, content) = self.read(document).await?.ok_or_else(queue_not_found)?;
+        let queue = Queue::from_document(&content).ok_or_else(unreadable)?;
+        self.note(document, tag.clone(), content);
         Ok((tag, queue))
     }
 
     /// The queue of messages, perhaps from memory: the backend is asked about each message anyway.
     pub(super) async fn queue(&mut self, name: &str) -> Result<Queue, Halt> {
-        let path = self.path_of_queue(name);
-        let seen = self.seen(&path).await?.and_then(|(_, document)| Queue::from_document(&document));
+        let document = self.open(&Method::GET, &self.path_of_queue(name))?;
+        let seen = self.seen(&document).await?.and_then(|(_, content)| Queue::from_document(&content));
         match seen {
             Some(queue) => Ok(queue),
-            None => Ok(self.read_queue(name).await?.1),
+            None => Ok(self.read_opened_queue(&document).await?.1),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use super::{
     OperationDone, QueueDocuments,
+    documents::OpenedDocument,
     sent::{DocumentCondition, DocumentSent},
 };
 use crate::{
@@ -51,8 +52,8 @@ impl QueueDocuments<'_> {
             taken: 0,
             receipt: receipt.hash(),
         };
-        let path = self.path_of_message(name, &id);
-        match self.write_message(&path, DocumentCondition::None, &message).await? {
+        let mut document = self.open(&Method::PUT, &self.path_of_message(name, &id))?;
+        match self.write_message(&mut document, DocumentCondition::None, &message).await? {
             DocumentSent::Done(..) => {
                 let shown = [(id, message, ShownMessage::Put(receipt))];
                 Ok(OperationDone::with_document(StatusCode::CREATED, shown_messages(&shown)))
@@ -72,15 +73,15 @@ impl QueueDocuments<'_> {
                 if shown.len() == count || reads == READS_MAX {
                     break 'pages;
                 }
-                let path = self.path_of_message(name, id);
-                let seen = self.seen_message(&path).await?;
+                let document = self.open(&Method::GET, &self.path_of_message(name, id))?;
+                let seen = self.seen_message(&document).await?;
                 if seen.is_some_and(|seen| {
                     seen.message.standing(Moment::of(SystemTime::now())) != MessageStanding::Visible
                 }) {
                     continue;
                 }
                 reads += 1;
-                let Some(CurrentMessage { message, .. }) = self.read_message(&path).await? else { continue };
+                let Some(CurrentMessage { message, .. }) = self.read_message(&document).await? else { continue };
                 if message.queue == queue.id
                     && message.standing(Moment::of(SystemTime::now())) == MessageStanding::Visible
                 {
@@ -106,11 +107,13 @@ impl QueueDocuments<'_> {
     ) -> Result<OperationDone, Halt> {
         let queue = self.queue(name).await?;
         let (path, fresh) = (self.path_of_message(name, id), fresh_receipt()?);
-        let mut seen = self.seen_message(&path).await?.filter(|_| text.is_some());
+        let mut document = self.open(&Method::PUT, &path)?;
+        let mut seen = self.seen_message(&document).await?.filter(|_| text.is_some());
         for _ in 0..ATTEMPTS {
             let CurrentMessage { tag, message, .. } = self.proved(&path, (&queue.id, receipt), seen.take()).await?;
             let message = message.updated(Moment::of(SystemTime::now()), hidden, fresh, text.clone());
-            if let DocumentSent::Done(..) = self.write_message(&path, DocumentCondition::State(&tag), &message).await? {
+            let condition = DocumentCondition::State(&tag);
+            if let DocumentSent::Done(..) = self.write_message(&mut document, condition, &message).await? {
                 let fields = receipt_fields(&message, fresh);
                 return Ok(OperationDone { fields, ..OperationDone::with_status(StatusCode::NO_CONTENT) });
             }
@@ -126,10 +129,11 @@ impl QueueDocuments<'_> {
     ) -> Result<OperationDone, Halt> {
         let queue = self.queue(name).await?;
         let path = self.path_of_message(name, id);
-        let mut seen = self.seen_message(&path).await?;
+        let mut document = self.open(&Method::DELETE, &path)?;
+        let mut seen = self.seen_message(&document).await?;
         for _ in 0..ATTEMPTS {
             let CurrentMessage { tag, .. } = self.proved(&path, (&queue.id, receipt), seen.take()).await?;
-            match self.remove(&path, DocumentCondition::State(&tag)).await? {
+            match self.remove(&mut document, DocumentCondition::State(&tag)).await? {
                 DocumentSent::Done(..) => return Ok(OperationDone::with_status(StatusCode::NO_CONTENT)),
                 DocumentSent::Absent => return Err(message_not_found().into()),
                 DocumentSent::Stale => {}
@@ -151,7 +155,8 @@ impl QueueDocuments<'_> {
         if let Some(seen) = seen.filter(is_proved) {
             return Ok(seen);
         }
-        let current = self.read_message(path).await?.filter(|current| current.message.queue == queue);
+        let document = self.open(&Method::GET, path)?;
+        let current = self.read_message(&document).await?.filter(|current| current.message.queue == queue);
         let current = current.ok_or_else(message_not_found)?;
         if current.message.standing(Moment::of(SystemTime::now())) == MessageStanding::Expired {
             return Err(message_not_found().into());
@@ -160,28 +165,28 @@ impl QueueDocuments<'_> {
     }
 
     /// Reads a message, and remembers its state.
-    pub(super) async fn read_message(&mut self, path: &str) -> Result<Option<CurrentMessage>, Halt> {
-        let Some((tag, document)) = self.read(path).await? else { return Ok(None) };
-        let message = QueueMessage::from_document(&document).ok_or_else(unreadable)?;
-        self.note(path, tag.clone(), memory_of(&message))?;
+    pub(super) async fn read_message(&mut self, document: &OpenedDocument) -> Result<Option<CurrentMessage>, Halt> {
+        let Some((tag, content)) = self.read(document).await? else { return Ok(None) };
+        let message = QueueMessage::from_document(&content).ok_or_else(unreadable)?;
+        self.note(document, tag.clone(), memory_of(&message));
         Ok(Some(CurrentMessage { tag, message }))
     }
 
     /// The current state of a message from memory, without its text.
-    pub(super) async fn seen_message(&mut self, path: &str) -> Result<Option<CurrentMessage>, Halt> {
-        let seen = self.seen(path).await?;
+    async fn seen_message(&mut self, document: &OpenedDocument) -> Result<Option<CurrentMessage>, Halt> {
+        let seen = self.seen(document).await?;
         Ok(seen
-            .and_then(|(tag, document)| Some(CurrentMessage { tag, message: QueueMessage::from_document(&document)? })))
+            .and_then(|(tag, content)| Some(CurrentMessage { tag, message: QueueMessage::from_document(&content)? })))
     }
 
     /// Writes a message, and remembers its state.
     pub(super) async fn write_message(
         &mut self,
-        path: &str,
+        document: &mut OpenedDocument,
         condition: DocumentCondition<'_>,
         message: &QueueMessage,
     ) -> Result<DocumentSent, Halt> {
-        self.write(path, condition, (message.to_document(), memory_of(message))).await
+        self.write(document, condition, (message.to_document(), memory_of(message))).await
     }
 }
 

@@ -41,10 +41,11 @@ impl QueueDocuments<'_> {
     pub(super) async fn create_queue(&mut self, name: &str, metadata: Metadata) -> Result<OperationDone, Halt> {
         let id = Builder::from_random_bytes(random_bytes().map_err(|_error| no_random_numbers())?).into_uuid();
         let document = Queue { id: id.to_string(), metadata: metadata.clone() }.to_document();
-        let path = self.path_of_queue(name);
         self.make_folders(name).await?;
+        let mut opened = self.open(&Method::PUT, &self.path_of_queue(name))?;
         for _ in 0..ATTEMPTS {
-            let written = self.write(&path, DocumentCondition::Absence, (document.clone(), document.clone())).await?;
+            let contents = (document.clone(), document.clone());
+            let written = self.write(&mut opened, DocumentCondition::Absence, contents).await?;
             if let DocumentSent::Done(..) = written {
                 return Ok(OperationDone::with_status(StatusCode::CREATED));
             }
@@ -63,11 +64,11 @@ impl QueueDocuments<'_> {
 
     /// Delete Queue. Messages that are left belong to no queue, and none of a later queue with this name.
     pub(super) async fn delete_queue(&mut self, name: &str) -> Result<OperationDone, Halt> {
-        let path = self.path_of_queue(name);
+        let mut document = self.open(&Method::DELETE, &self.path_of_queue(name))?;
         for _ in 0..ATTEMPTS {
             // Some servers tell no absence when they are asked to delete.
             let (tag, _) = self.read_queue(name).await?;
-            match self.remove(&path, DocumentCondition::State(&tag)).await? {
+            match self.remove(&mut document, DocumentCondition::State(&tag)).await? {
                 DocumentSent::Done(..) => {
                     // They are invisible already.
                     let _ = self.remove_messages(name).await;
@@ -82,13 +83,12 @@ impl QueueDocuments<'_> {
 
     /// Set Queue Metadata: the last one to set them wins, as with Azure.
     pub(super) async fn set_metadata(&mut self, name: &str, metadata: Metadata) -> Result<OperationDone, Halt> {
+        let mut opened = self.open(&Method::PUT, &self.path_of_queue(name))?;
         for _ in 0..ATTEMPTS {
             let (tag, queue) = self.read_queue(name).await?;
             let document = Queue { metadata: metadata.clone(), ..queue }.to_document();
-            let path = self.path_of_queue(name);
-            if let DocumentSent::Done(..) =
-                self.write(&path, DocumentCondition::State(&tag), (document.clone(), document)).await?
-            {
+            let contents = (document.clone(), document);
+            if let DocumentSent::Done(..) = self.write(&mut opened, DocumentCondition::State(&tag), contents).await? {
                 return Ok(OperationDone::with_status(StatusCode::NO_CONTENT));
             }
         }
@@ -115,8 +115,8 @@ impl QueueDocuments<'_> {
                 if Instant::now() > end {
                     return Ok(false);
                 }
-                let path = self.path_of_message(name, id);
-                self.remove(&path, DocumentCondition::None).await?;
+                let mut document = self.open(&Method::DELETE, &self.path_of_message(name, id))?;
+                self.remove(&mut document, DocumentCondition::None).await?;
             }
             start = page.next;
             if start.is_none() {
@@ -187,10 +187,8 @@ impl QueueDocuments<'_> {
 
     /// Reads a page of an index.
     pub(super) async fn page(&mut self, collection: &Collection, start: Option<&PageStart>) -> Result<IndexPage, Halt> {
-        let service = self.service;
-        let folder = collection.members.path().to_owned();
-        let (_, request) = self.request(&Method::GET, &folder, (DocumentCondition::None, Vec::new()))?;
-        service.read_index(&request, collection, start).await
+        let folder = self.open(&Method::GET, collection.members.path())?;
+        self.service.read_index(&folder.request, collection, start).await
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
         refusal::Code,
         tags::{
             entity_tag::EntityTag,
+            precondition::{Preconditions, TagCondition},
             validators::{Validators, tells_absence},
         },
     },
@@ -31,6 +32,19 @@ pub(super) enum DocumentCondition<'t> {
     Absence,
     /// Nothing.
     None,
+}
+
+impl DocumentCondition<'_> {
+    /// The same as the preconditions of a request.
+    pub(super) fn preconditions(self) -> Preconditions {
+        match self {
+            Self::State(tag) => {
+                Preconditions { if_match: Some(TagCondition::Tags(vec![tag.clone()])), ..Preconditions::default() }
+            }
+            Self::Absence => Preconditions { if_none_match: Some(TagCondition::Any), ..Preconditions::default() },
+            Self::None => Preconditions::default(),
+        }
+    }
 }
 
 /// The outcome of a request for a document.
@@ -90,15 +104,9 @@ impl Service<'_> {
 pub(super) fn head_of(
     received: &RequestHeader,
     (method, path): (&Method, &str),
-    condition: DocumentCondition<'_>,
     rules: &GuardRules,
 ) -> Result<RequestHeader, Halt> {
     let mut head = made_head(received, (method, path), rules)?;
-    match condition {
-        DocumentCondition::State(tag) => head.insert_header(header::IF_MATCH, tag.to_header_value())?,
-        DocumentCondition::Absence => head.insert_header(header::IF_NONE_MATCH, HeaderValue::from_static("*"))?,
-        DocumentCondition::None => {}
-    }
     if *method == Method::PUT {
         head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))?;
     }

@@ -6,17 +6,15 @@ use http::{Method, StatusCode};
 
 use super::{
     OperationDone, QueueDocuments,
+    documents::OpenedDocument,
     messages::{READS_MAX, fresh_receipt},
     sent::{DocumentCondition, DocumentSent},
 };
 use crate::{
-    core::{
-        members::line::{Dealt, Need},
-        refusal::{Code, Refusal},
-    },
+    core::members::line::{Dealt, Need},
     dialect::azure_queue::{MessageStanding, Moment, Queue, QueueMessage, ShownMessage, is_message_id, shown_messages},
     guard::{Halt, PlaceInLine, Request, refusals, while_client_waits},
-    service::next_member::Collection,
+    service::next_member::{Collection, is_in_use},
 };
 
 /// So many messages may fail before their client is told of it. One that always fails must not keep the others from all
@@ -52,8 +50,7 @@ impl QueueDocuments<'_> {
         let queue = self.queue(name).await?;
         let mut wanted = WantedMessages { name, queue, hidden, reads_left: READS_MAX, failures: 0 };
         let collection = self.messages(name)?;
-        let (_, folder) =
-            self.request(&Method::GET, collection.members.path(), (DocumentCondition::None, Vec::new()))?;
+        let folder = self.open(&Method::GET, collection.members.path())?.request;
         let mut taken: Vec<TakenMessage> = Vec::new();
         while taken.len() < count {
             match self.take_next(&mut wanted, &collection, &folder).await {
@@ -127,12 +124,13 @@ impl QueueDocuments<'_> {
             return Ok(MessageLook::Passed);
         }
         let (guard, path) = (self.service.guard, self.path_of_message(wanted.name, id));
-        let (_, request) = self.request(&Method::GET, &path, (DocumentCondition::None, Vec::new()))?;
-        let snapshot = guard.record_of(&request).await.map_err(|error| refusals::of_store(&error))?;
+        let document = self.open(&Method::GET, &path)?;
+        let snapshot = guard.record_of(&document.request).await.map_err(|error| refusals::of_store(&error))?;
         if !snapshot.has_no_pending_writes() {
             return Ok(MessageLook::Passed);
         }
-        let seen = guard.seen(&request, &snapshot).and_then(|(_, document)| QueueMessage::from_document(&document));
+        let seen =
+            guard.seen(&document.request, &snapshot).and_then(|(_, content)| QueueMessage::from_document(&content));
         match seen.map(|message| message.standing(Moment::of(SystemTime::now()))) {
             Some(MessageStanding::Hidden(_)) => return Ok(MessageLook::Passed),
             None if snapshot.touched() > place.newest() && !dealt.is_last_resort => return Ok(MessageLook::Changed),
@@ -142,7 +140,7 @@ impl QueueDocuments<'_> {
             return Ok(MessageLook::Passed);
         }
         wanted.reads_left -= 1;
-        match self.take_message(wanted, id, &path).await {
+        match self.take_message(wanted, (id, &path), &document).await {
             Err(Halt::Refused(refusal)) if is_in_use(&refusal) => Ok(MessageLook::Passed),
             Err(Halt::Denied(relayed)) if relayed.head.status == StatusCode::FORBIDDEN => {
                 relayed.discard().await;
@@ -153,30 +151,32 @@ impl QueueDocuments<'_> {
     }
 
     /// Reads a message, and takes it if nobody has it.
-    async fn take_message(&mut self, wanted: &WantedMessages<'_>, id: &str, path: &str) -> Result<MessageLook, Halt> {
-        let Some(current) = self.read_message(path).await? else { return Ok(MessageLook::Passed) };
+    async fn take_message(
+        &mut self,
+        wanted: &WantedMessages<'_>,
+        (id, path): (&str, &str),
+        document: &OpenedDocument,
+    ) -> Result<MessageLook, Halt> {
+        let Some(current) = self.read_message(document).await? else { return Ok(MessageLook::Passed) };
         let (now, message) = (Moment::of(SystemTime::now()), current.message);
         let is_of_queue = message.queue == wanted.queue.id;
         match message.standing(now) {
             MessageStanding::Visible if is_of_queue => {}
             MessageStanding::Hidden(_) if is_of_queue => return Ok(MessageLook::Passed),
             _ => {
-                self.remove(path, DocumentCondition::State(&current.tag)).await?;
+                let mut document = self.open(&Method::DELETE, path)?;
+                self.remove(&mut document, DocumentCondition::State(&current.tag)).await?;
                 return Ok(MessageLook::Passed);
             }
         }
         let receipt = fresh_receipt()?;
         let taken = message.taken(now, wanted.hidden, receipt);
-        match self.write_message(path, DocumentCondition::State(&current.tag), &taken).await? {
+        let mut document = self.open(&Method::PUT, path)?;
+        match self.write_message(&mut document, DocumentCondition::State(&current.tag), &taken).await? {
             DocumentSent::Done(..) => {
                 Ok(MessageLook::Taken(Box::new((id.to_owned(), taken, ShownMessage::Taken(receipt)))))
             }
             DocumentSent::Absent | DocumentSent::Stale => Ok(MessageLook::Passed),
         }
     }
-}
-
-/// Whether a refusal says that somebody else uses the message at this moment.
-fn is_in_use(refusal: &Refusal) -> bool {
-    matches!(refusal.code, Code::WriteInFlight | Code::Unsettled) && !refusal.in_doubt
 }

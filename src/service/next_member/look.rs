@@ -139,7 +139,7 @@ fn member_at(guard: &Guard, head: &RequestHeader, collection: &GuardedRequest) -
 
 /// Whether a refusal says that somebody else uses the member at this moment. While this proxy gives no member to anybody,
 /// its client must not be told that there is none.
-fn is_in_use(refusal: &Refusal) -> bool {
+pub(in crate::service) fn is_in_use(refusal: &Refusal) -> bool {
     let is_of_all = refusal.cause.as_ref().is_some_and(|cause| cause.reason == Some(Reason::StartGrace));
     let is_of_member = matches!(
         refusal.code,
@@ -150,7 +150,7 @@ fn is_in_use(refusal: &Refusal) -> bool {
             | Code::LeaseIdMissing
             | Code::SharingViolation
     );
-    is_of_member && !is_of_all
+    is_of_member && !is_of_all && !refusal.in_doubt
 }
 
 fn not_leased() -> Refusal {

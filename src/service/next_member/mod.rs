@@ -31,6 +31,7 @@ use crate::{
     telemetry::stream_info,
 };
 pub(super) use collection::Collection;
+pub(super) use look::is_in_use;
 
 mod collection;
 mod look;

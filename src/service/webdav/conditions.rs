@@ -10,10 +10,9 @@ use crate::{
         records::record::Snapshot,
         refusal::{Code, Refusal},
         resource::ResourceKey,
-        tags::precondition::Preconditions,
     },
     dialect::webdav::{Place, Truth, judge, narrowed},
-    guard::{Halt, Request, host, refusals, show_tags},
+    guard::{Halt, Request, host, refusals},
     routing::door::Door,
 };
 
@@ -61,9 +60,9 @@ impl Service<'_> {
         let open = narrowed(&lists, [&dav.request.conditions, &at_destination]);
         let mut open = open.into_iter().peekable();
         while let Some([own, at_destination]) = open.next() {
-            demand(&mut dav.request, own);
+            dav.request.demand(own);
             if let Some(destination) = dav.request.destination_mut() {
-                demand(destination, at_destination);
+                destination.demand(at_destination);
             }
             // The last one is judged under the claim alone.
             if open.peek().is_none() || self.is_true_now(&dav.request).await {
@@ -126,13 +125,6 @@ fn submit(request: &mut Request, snapshot: &Snapshot, submitted: &[LeaseId]) {
         request.sender.lease_id = Some(*id);
         request.conditions.lease_suffices = true;
     }
-}
-
-/// Makes a request demand this of its resource, in its head too.
-fn demand(request: &mut Request, mut conditions: Preconditions) {
-    conditions.restore(&request.rules().etag_suffixes, request.rules().accept_weak_own);
-    request.conditions = conditions;
-    show_tags(&mut request.head, &request.conditions);
 }
 
 fn false_condition() -> Refusal {

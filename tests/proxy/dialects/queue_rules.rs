@@ -267,6 +267,18 @@ async fn a_message_of_a_queue_before_is_in_no_later_queue() {
     until("it is removed", || backend.content(&format!("/jobs/{id}")).is_none()).await;
 }
 
+/// Rule 15: while a proxy gives no message to anybody, no worker is told that there is none.
+#[tokio::test]
+async fn a_proxy_that_has_just_begun_tells_no_worker_that_the_queue_is_empty() {
+    let (backend, proxy) = jobs().await;
+    put_shown(&backend, proxy.addr(), "one").await;
+    let begins = |text: String| format!("{text}\n[store]\nkind = \"memory\"\nstart_grace = \"10m\"\n");
+    let later = start_changed(backend.addr(), "azure-queue.toml", begins).await;
+    let refused = send(later.addr(), "GET", "/jobs/messages", &[], "").await;
+    assert_error(&refused, 503, "ServerBusy");
+    assert_eq!(take(proxy.addr(), "jobs", (1, 30)).await.len(), 1);
+}
+
 /// What is no operation, or names nothing, is refused by name and reaches no backend.
 #[tokio::test]
 async fn each_refusal_has_azures_name() {
