@@ -1,5 +1,7 @@
 //! The clock behind the store's time.
 
+use std::time::SystemTime;
+
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::core::time::StoreTime;
@@ -9,6 +11,9 @@ pub trait Clock: Send + Sync {
     /// The current time.
     fn now(&self) -> StoreTime;
 }
+
+/// The source of dates. They are for what other programs read, and no lease or write depends on them.
+pub type WallClock = fn() -> SystemTime;
 
 /// Time since the machine started, including suspended time (`CLOCK_BOOTTIME`). A one-minute lease or doubt must not
 /// still be running after a laptop has slept for an hour.

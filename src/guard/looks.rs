@@ -103,7 +103,7 @@ impl SharedLook {
         }
         let current = seen.as_ref().filter(|seen| seen.touched == snapshot.touched());
         let content = current.and_then(|seen| seen.by_variant.get(&asked.0.variant()).cloned());
-        Sight { content: content.unwrap_or(SeenContent::Unknown), changes: self.changes() }
+        Sight { changes: self.changes(), ..content.unwrap_or(SeenContent::Unknown).into() }
     }
 
     fn update(

@@ -1,13 +1,15 @@
 //! What the requests under way have of their generation: the gates of its routes, its end, and the watches.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use super::{
+    Guard,
     seen_documents::SeenDocuments,
     watch_places::{WatchCounts, WatchLimits},
     watcher::WatchRooms,
 };
 use crate::{
+    clock::WallClock,
     config::Server,
     drain::{Gates, GenerationEnd},
 };
@@ -22,6 +24,8 @@ pub(super) struct GenerationProgress {
     pub(super) watches: Arc<WatchCounts>,
     /// What services have seen.
     pub(super) seen: Arc<SeenDocuments>,
+    /// The clock for the dates that services keep.
+    pub(super) wall_clock: WallClock,
     pub(super) watch_limits: WatchLimits,
 }
 
@@ -34,6 +38,7 @@ impl GenerationProgress {
             watch_rooms: Arc::new(watch_rooms),
             watches: Arc::default(),
             seen: Arc::default(),
+            wall_clock: SystemTime::now,
             watch_limits: WatchLimits::of(server),
         }
     }
@@ -46,7 +51,22 @@ impl GenerationProgress {
             watch_rooms: Arc::clone(&self.watch_rooms),
             watches: Arc::clone(&self.watches),
             seen: Arc::clone(&self.seen),
+            wall_clock: self.wall_clock,
             watch_limits: WatchLimits::of(server),
         }
+    }
+}
+
+impl Guard {
+    /// Gives the guard another source of dates.
+    #[must_use]
+    pub fn dated_by(mut self, wall_clock: WallClock) -> Self {
+        self.progress.wall_clock = wall_clock;
+        self
+    }
+
+    /// Returns the date.
+    pub(crate) fn date(&self) -> SystemTime {
+        (self.progress.wall_clock)()
     }
 }

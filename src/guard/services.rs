@@ -199,6 +199,12 @@ impl Guard {
         self.knowledge.snapshot(&request.key).await
     }
 
+    /// The same, after the marks that dead processes have left have become doubts. No write may ever come that would take
+    /// them over.
+    pub(crate) async fn record_without_dead_marks(&self, request: &Request) -> Result<Snapshot, StoreError> {
+        self.reads.record_without_dead_marks(request).await
+    }
+
     /// Refuses a request that the lease of its resource forbids. If `asks_upstream`, the upstream must let its client in
     /// too.
     pub(crate) async fn must_permit(&self, request: &Request, asks_upstream: bool) -> Result<(), Halt> {

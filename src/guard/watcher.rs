@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use super::{
@@ -39,6 +39,8 @@ pub(crate) struct Watcher {
     rooms: Arc<WatchRooms>,
     /// When the upstream is asked about the right of the client again.
     right_until: Instant,
+    /// When no write from before the start can arrive any more, as long as one can.
+    held_until: Option<Instant>,
     /// The looks at the backend, where others write too.
     backend: Option<BackendView>,
 }
@@ -80,10 +82,13 @@ impl Guard {
         let backend = BackendView::of(&rooms, &request, asked);
         let sight = match &backend {
             Some(backend) if is_current => backend.begin(&request, &current, content).await,
-            Some(backend) => Sight { content, changes: backend.look.changes() },
+            Some(backend) => Sight { changes: backend.look.changes(), ..content.into() },
             None => content.into(),
         };
-        Ok((Watcher { request, follower, rooms, right_until, backend }, current, sight))
+        let held_back = rooms.claims.held_back(current.now);
+        let held_until = (!held_back.is_zero()).then(|| Instant::now() + held_back);
+        let sight = Sight { is_held_back: held_until.is_some(), ..sight };
+        Ok((Watcher { request, follower, rooms, right_until, held_until, backend }, current, sight))
     }
 
     /// Returns places for so many resources that a client is about to watch.
@@ -100,10 +105,20 @@ impl Guard {
 impl Watcher {
     /// Waits until the resource may look different than at the last [`look`](Self::look). May be dropped and called again.
     pub(crate) async fn changed(&mut self) {
-        let Some(backend) = &mut self.backend else { return self.follower.changed().await };
+        if let Some(held_until) = self.held_until {
+            // Boxed, so that a client that waits later holds little memory.
+            let looked = Box::pin(Self::changed_in(&mut self.follower, self.backend.as_mut()));
+            let _ = timeout_at(held_until, looked).await;
+            return;
+        }
+        Self::changed_in(&mut self.follower, self.backend.as_mut()).await;
+    }
+
+    async fn changed_in(follower: &mut Follower, backend: Option<&mut BackendView>) {
+        let Some(backend) = backend else { return follower.changed().await };
         tokio::select! {
             biased;
-            () = self.follower.changed() => {}
+            () = follower.changed() => {}
             _ = backend.changes.changed() => {}
             () = sleep_until(backend.due) => {}
         }
@@ -111,6 +126,12 @@ impl Watcher {
 
     /// Looks at the resource: at its record, and where others write too, at the backend.
     pub(crate) async fn look(&mut self) -> (Snapshot, Sight) {
+        self.held_until = self.held_until.filter(|until| *until > Instant::now());
+        let (snapshot, sight) = self.look_now().await;
+        (snapshot, Sight { is_held_back: self.held_until.is_some(), ..sight })
+    }
+
+    async fn look_now(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
         let Some(backend) = &mut self.backend else {
             let content = SeenContent::of(self.rooms.tag(&self.request, &snapshot));
@@ -122,7 +143,7 @@ impl Watcher {
                 backend.look.look(&self.rooms.probes, (&self.request, &backend.looker), &snapshot, backend.interval);
             Box::pin(look).await
         } else {
-            Sight { content: SeenContent::Unknown, changes: backend.look.changes() }
+            Sight { changes: backend.look.changes(), ..SeenContent::Unknown.into() }
         };
         backend.changes.mark_unchanged();
         backend.due = Instant::now() + backend.interval;
@@ -165,7 +186,7 @@ impl BackendView {
     /// Shares what the first probe of a client has shown.
     async fn begin(&self, request: &Request, snapshot: &Snapshot, content: SeenContent) -> Sight {
         self.look.note((request, &self.looker), snapshot, content.clone()).await;
-        Sight { content, changes: self.look.changes() }
+        Sight { changes: self.look.changes(), ..content.into() }
     }
 }
 
@@ -175,11 +196,14 @@ impl WatchRooms {
         if request.rules().other_writers || !self.may_tell_tag(snapshot) {
             return None;
         }
+        let known = snapshot.known()?;
+        let Representation::Present(validators) = &known.representation else { return None };
         if request.rules().etag == TagSource::Version {
             return self.knowledge.version_tag(request, snapshot, &[]);
         }
-        let known = snapshot.known().filter(|known| known.variant == request.variant())?;
-        let Representation::Present(validators) = &known.representation else { return None };
+        if known.variant != request.variant() {
+            return None;
+        }
         self.knowledge.spelling(request, Some(snapshot)).issued(validators.tag.as_ref()?)
     }
 

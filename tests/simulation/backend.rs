@@ -1,6 +1,9 @@
 //! The backend: a few resources that change when it acts on a write, and the tags that it shows for them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use http::Method;
 
@@ -109,6 +112,11 @@ pub struct Backend {
     pub now: u64,
     /// The incarnation of the proxies' store.
     pub incarnation: u64,
+    /// The credentials that may read and write nothing.
+    pub denied: BTreeSet<String>,
+    /// The files of a queue, with the number of the write that made each, and how many there were.
+    pub files: BTreeMap<String, (u64, String)>,
+    pub file_writes: u64,
 }
 
 /// Returns the resource behind a target, on any of its paths: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one, with
@@ -128,7 +136,15 @@ pub fn resource_of(target: &str) -> String {
 
 impl Backend {
     pub fn new(style: Style) -> Self {
-        Self { style, resources: BTreeMap::new(), now: 0, incarnation: 0 }
+        Self {
+            style,
+            resources: BTreeMap::new(),
+            now: 0,
+            incarnation: 0,
+            denied: BTreeSet::new(),
+            files: BTreeMap::new(),
+            file_writes: 0,
+        }
     }
 
     pub fn resource(&self, name: &str) -> Resource {
@@ -139,6 +155,9 @@ impl Backend {
     pub fn act(&mut self, sent: &Sent, second: u64) -> (Response, Vec<String>) {
         if sent.is_elsewhere {
             return (response(404), Vec::new());
+        }
+        if sent.credentials.as_ref().is_some_and(|credentials| self.denied.contains(credentials)) {
+            return (response(403), Vec::new());
         }
         if sent.method.as_str() == "PROPFIND" {
             return (trees::type_of(&sent.target), Vec::new());

@@ -12,12 +12,14 @@ use ifmatch::{
 use pingora::http::RequestHeader;
 
 use crate::{
+    azure_queues::QUEUE,
     metadata,
     options::LOCKS_HOST,
     process::Process,
     streams::{LeaseEvents, listen, outcome},
     trees::is_of_lock,
     upstream::{named_body, text},
+    watchers,
     world::{REQUEST, World},
 };
 
@@ -69,6 +71,8 @@ pub struct Told {
     pub fence: Option<u64>,
     /// The member of a collection that the client has taken.
     pub taken: Option<String>,
+    /// The right to delete a message.
+    pub receipt: Option<String>,
 }
 
 struct Caller {
@@ -114,9 +118,15 @@ pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize,
     world.note(|| format!("request {number} is answered {told:?}"));
     world.lock().answered(number, &told, at);
     world.stir();
-    if let Some(stream) = stream {
-        listen(&world, number, stream).await;
+    match stream {
+        Some(stream) if is_watch(&request) => watchers::listen(&world, number, stream).await,
+        Some(stream) => listen(&world, number, stream).await,
+        None => {}
     }
+}
+
+fn is_watch(request: &Request) -> bool {
+    request.target.starts_with("/.watch")
 }
 
 async fn answer(process: &Process, request: &Request) -> (Told, Option<LeaseEvents>) {
@@ -148,6 +158,13 @@ async fn answer(process: &Process, request: &Request) -> (Told, Option<LeaseEven
         Door::Guarded(guarded) => {
             let answer = service::handle(&serving.guards, &mut caller, &guarded).await;
             match answer.unwrap_or_else(|error| panic!("{request:?}: {error}")) {
+                Ok(Answer::Lasting(_, stream)) if is_watch(request) => {
+                    (Told { status: 200, ..Told::default() }, Some(stream))
+                }
+                Ok(Answer::Local(head, Some(body))) if is_watch(request) || request.target.starts_with(QUEUE) => {
+                    let body = String::from_utf8(body.to_vec()).unwrap();
+                    (told(head.status.as_u16(), &head.headers, body), None)
+                }
                 Ok(Answer::Lasting(_, stream)) => outcome(stream).await,
                 answer => (read(answer).await, None),
             }
@@ -191,6 +208,6 @@ fn told(status: u16, fields: &HeaderMap, body: String) -> Told {
     let modified = text(fields, "last-modified");
     let (serial, fence) = (number("x-serial"), number("fencing-token"));
     let metadata = text(fields, metadata::FIELD).map(|number| number.parse().unwrap());
-    let taken = text(fields, "content-location");
-    Told { status, tag, modified, serial, metadata, body, lease_id, fence, taken, ..Told::default() }
+    let (taken, receipt) = (text(fields, "content-location"), text(fields, "x-ms-popreceipt"));
+    Told { status, tag, modified, serial, metadata, body, lease_id, fence, taken, receipt, ..Told::default() }
 }

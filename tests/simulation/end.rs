@@ -23,8 +23,12 @@ impl Run {
     /// Checks that no lease without an owner is left at the end, and that no client is locked out.
     pub async fn finish(&mut self) {
         self.faults.left = 0;
+        self.check_watches().await;
         (0..self.clients.len()).for_each(|client| self.hang_up(client));
         self.settle_all().await;
+        if self.drain_queue().await {
+            return;
+        }
         if !self.world.lock().late.is_empty() {
             self.overtake().await;
         }
@@ -35,15 +39,22 @@ impl Run {
         self.check_leases();
         self.check_streams();
         self.world.lock().stray.clear();
+        // A write would take dead marks over.
+        let has_dead_marks = self.has_dead_marks();
+        if has_dead_marks {
+            self.drain().await;
+        }
         for target in self.targets() {
             self.compare_copies(&target).await;
             self.compare_records(&target).await;
             self.audit(&target).await;
         }
-        self.drain().await;
+        if !has_dead_marks {
+            self.drain().await;
+        }
     }
 
-    async fn settle_all(&mut self) {
+    pub async fn settle_all(&mut self) {
         self.settle().await;
         while !self.world.lock().pending.is_empty() {
             self.usual().await;

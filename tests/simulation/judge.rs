@@ -6,6 +6,7 @@ use http::Method;
 use tokio::time::Instant;
 
 use crate::{
+    azure_queues::Queues,
     backend::{Kind, resource_of},
     client::{Request, Told},
     deferred::{Waiting, is_deferred},
@@ -15,6 +16,7 @@ use crate::{
     retries::{Keys, is_success},
     trees::{is_member, is_shared_lock, lasts_of},
     turns::Turns,
+    watchers::Watches,
     world::{Inner, Response, Sent},
 };
 
@@ -61,6 +63,8 @@ pub struct Ledger {
     pub turns: Turns,
     /// The resources that wait to be deleted.
     pub waiting: Waiting,
+    pub watches: Watches,
+    pub queues: Queues,
     moments: u64,
 }
 
@@ -162,6 +166,9 @@ pub fn field(request: &Request, name: &str) -> Option<String> {
 impl Inner {
     /// Lets the backend act on a request.
     pub fn act(&mut self, sent: &Sent, now: Instant, second: u64) -> Response {
+        if self.ledger.queues.is_there {
+            return self.act_on_queue(sent);
+        }
         let resource = resource_of(&sent.target);
         let before = self.backend.resource(&resource);
         if let Some(number) = sent.request.filter(|_| !sent.writes()) {
@@ -215,6 +222,11 @@ impl Inner {
         let moment = ledger.moment();
         ledger.requests[number].answered = Some((moment, told.clone()));
         let entry = ledger.requests[number].clone();
+        match entry.operation {
+            Operation::Watch => return self.hears_states(number, told, at),
+            Operation::OfQueue(of) => return ledger.answered_of_queue(number, of, told),
+            _ => {}
+        }
         let is_refused = told.code.is_some() && !told.in_doubt;
         if is_refused && entry.arrived && !entry.is_half_done(told) {
             ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));

@@ -35,6 +35,7 @@ impl Run {
             inner.alive[process] = false;
             inner.ledger.has_died = true;
             inner.ledger.streams_break_off(process);
+            inner.ledger.watches_break_off(process);
             let (dead, left) =
                 std::mem::take(&mut inner.pending).into_iter().partition(|asked| asked.process == process);
             inner.pending = left;

@@ -17,6 +17,7 @@
 )]
 
 mod appends;
+mod azure_queues;
 mod backend;
 mod client;
 mod copies;
@@ -50,10 +51,12 @@ mod slow_owners;
 mod state;
 mod store;
 mod streams;
+mod told_states;
 mod transfers;
 mod trees;
 mod turns;
 mod upstream;
+mod watchers;
 mod world;
 
 use std::{
@@ -218,6 +221,18 @@ fn random_schedules_keep_the_promise_for_leases_that_streams_hold() {
     random_runs(streams::setting);
 }
 
+/// Rules 1 and 3: a message is given to one client at a time, and lost to none.
+#[test]
+fn random_schedules_keep_the_promise_for_queues_of_azure() {
+    random_runs(azure_queues::setting);
+}
+
+/// Section 8: a client that watches is told each state in order, and the last one within a second.
+#[test]
+fn random_schedules_keep_the_promise_for_clients_that_watch() {
+    random_runs(watchers::setting);
+}
+
 /// Rule 7: an owner looks at its clock directly before the first byte.
 #[test]
 fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
@@ -227,7 +242,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 16] = [
+    let kinds: [fn(&mut Rng) -> Setting; 18] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
@@ -244,6 +259,8 @@ fn a_seed_repeats_its_run() {
         ended_leases::setting,
         slow_owners::setting,
         streams::setting,
+        watchers::setting,
+        azure_queues::setting,
     ];
     let runs: Vec<_> = kinds.into_iter().flat_map(|kind| (1..=REPEATED_RUNS).map(move |seed| (kind, seed))).collect();
     on_all_cores(runs.len() as u64, |number| {

@@ -3,12 +3,14 @@
 use http::Method;
 
 use crate::{
+    azure_queues::QueueStep,
     backend::resource_of,
     client::Request,
     grants::Opening,
     judge::{Knowledge, Seen},
     keys::{COOKIES, Change},
     transfers::{destination_field, destination_of},
+    watchers::watch_target,
 };
 
 /// An operation of a client.
@@ -31,6 +33,12 @@ pub enum Operation {
     Break,
     /// Breaks the streams of the client off.
     HangUp,
+    /// Watches the resource.
+    Watch,
+    /// Takes the right to read from the client.
+    Revoke,
+    /// Does something with a queue, which builds the request itself.
+    OfQueue(QueueStep),
     /// Replaces the content, and removes the metadata.
     Strip,
     /// Replaces the metadata alone.
@@ -73,10 +81,12 @@ pub const ALL: [Operation; 12] = [
 pub struct Manner {
     /// Whether a read sends the tag that its client has.
     pub is_conditional: bool,
-    /// Whether an acquisition holds the lease by a stream.
+    /// Whether an acquisition holds the lease by a stream, or a watch has one.
     pub holds: bool,
-    /// Whether it has the id of the lease that the client knows.
+    /// Whether it has the id of the lease that the client knows, or a watch that of the states.
     pub resumes: bool,
+    /// Whether a watch is one of both resources.
+    pub watches_both: bool,
     /// Whether an acquisition proposes its lease id.
     pub proposes: bool,
     /// The requested duration of a lease, in seconds; `None` for an infinite one.
@@ -85,7 +95,7 @@ pub struct Manner {
     pub shares: bool,
     /// What a client that shares a lease does, and what it lets others do.
     pub opening: Opening,
-    /// The time that an acquisition may wait, in seconds.
+    /// The time that an acquisition or a watch may wait, in seconds.
     pub waits: u64,
     /// Whether a write has an idempotency key.
     pub has_key: bool,
@@ -161,14 +171,14 @@ impl Operation {
 
     fn method(self) -> Method {
         match self {
-            Self::Read | Self::Next => Method::GET,
+            Self::Read | Self::Next | Self::Watch | Self::OfQueue(_) => Method::GET,
             Self::Create | Self::Put | Self::Unless | Self::Renew | Self::Strip | Self::Describe => Method::PUT,
             Self::Patch | Self::Change => Method::PATCH,
             Self::Post | Self::Acquire => Method::POST,
             Self::Delete | Self::Release | Self::Break => Method::DELETE,
             Self::Copy => "COPY".parse().unwrap(),
             Self::Move => "MOVE".parse().unwrap(),
-            Self::HangUp => unreachable!("a client that hangs up sends nothing"),
+            Self::HangUp | Self::Revoke => unreachable!("nothing is sent"),
         }
     }
 
@@ -222,7 +232,7 @@ impl Operation {
         let lease_id = match self {
             Self::Acquire if manner.resumes => lease.cloned(),
             Self::Acquire => manner.proposes.then(|| id(number)),
-            Self::Break | Self::Next => None,
+            Self::Break | Self::Next | Self::Watch => None,
             Self::Renew | Self::Change | Self::Release => Some(lease.cloned().unwrap_or_else(|| id(999))),
             _ => lease.cloned(),
         };
@@ -236,7 +246,11 @@ impl Operation {
         if self.writes() && manner.has_key && !is_anonymous {
             fields.push(("idempotency-key", format!("\"{number}\"")));
         }
-        let target = if self.is_of_lease() { format!("/.leases{target}") } else { target.to_owned() };
+        let target = match self {
+            Self::Watch => watch_target(target, manner),
+            _ if self.is_of_lease() => format!("/.leases{target}"),
+            _ => target.to_owned(),
+        };
         let has_none = matches!(self, Self::Delete | Self::Describe | Self::Copy | Self::Move);
         let body = (self.writes() && !has_none).then(|| number.to_string());
         let is_named_by_body = manner.is_named_by_body && self.replaces();

@@ -97,6 +97,8 @@ pub struct Options {
     pub others_write: bool,
     /// Whether the configuration says that the backend's tags never repeat.
     pub says_unique: bool,
+    /// How long the right of a client that watches lasts, in seconds; `None` if nobody may watch.
+    pub identity_ttl: Option<u64>,
 }
 
 impl Options {
@@ -131,6 +133,7 @@ impl Options {
             dates: Dates::None,
             others_write: false,
             says_unique: false,
+            identity_ttl: None,
         }
     }
 
@@ -211,6 +214,9 @@ impl Options {
         );
         if self.says_unique {
             text.push_str("unique_tags = true\n");
+        }
+        if let Some(seconds) = self.identity_ttl {
+            let _ = write!(text, "watch = true\nidentity_ttl = \"{seconds}s\"\n");
         }
         if self.has_metadata {
             let _ = write!(

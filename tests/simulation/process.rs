@@ -28,6 +28,7 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::{
+    azure_queues,
     store::{SeamStore, VirtualClock, complete},
     upstream::Way,
     world::World,
@@ -178,7 +179,8 @@ impl Process {
         let now: StoreTime = complete(cellar.store.now()).unwrap();
         let kept = Arc::clone(&store);
         let serving = Serving::new(Arc::clone(config), |table| {
-            Guard::over((Arc::default(), way), config, table, store, number as u64 + 1, now.plus(hold))
+            let guard = Guard::over((Arc::default(), way), config, table, store, number as u64 + 1, now.plus(hold));
+            guard.dated_by(azure_queues::time)
         });
         let live = Arc::new(Live::new(serving));
         let reloader = Reloader::new(Arc::clone(&live), kept, None, file.map(Path::to_owned));

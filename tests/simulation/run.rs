@@ -11,6 +11,7 @@ use tokio::{
 };
 
 use crate::{
+    azure_queues,
     backend::{Backend, Style, resource_of},
     client::{Request, Told, send},
     dates,
@@ -23,6 +24,7 @@ use crate::{
     retries::Keys,
     schedule::{Event, Faults},
     trees::{collection_of, is_root, of_lock},
+    watchers::name_of,
     world::{Inner, Shared, World},
 };
 
@@ -58,6 +60,14 @@ pub struct Setting {
     pub has_slow_owners: bool,
     /// Whether the leases of the first steps have run out before the further steps begin.
     pub have_leases_ended: bool,
+    /// Whether notices of changed records can be lost.
+    pub loses_notices: bool,
+    /// Whether each client has credentials of its own.
+    pub names_clients: bool,
+    /// Whether the run is about a queue in Azure's dialect.
+    pub has_queue: bool,
+    /// How long the right of a client that watches lasts, if clients watch.
+    pub right_lasts: Option<Duration>,
 }
 
 impl Setting {
@@ -85,6 +95,10 @@ impl Setting {
             keeps_keys: false,
             has_slow_owners: false,
             have_leases_ended: false,
+            loses_notices: false,
+            names_clients: false,
+            has_queue: false,
+            right_lasts: None,
         }
     }
 }
@@ -172,9 +186,11 @@ pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outc
 
 impl Run {
     fn new(setting: &Arc<Setting>, story: bool) -> Self {
+        azure_queues::begin_time();
         let world = Shared::new(Backend::new(setting.style), story);
         let cellar = Cellar::new(setting.keeping, setting.remembers, &world, &setting.config);
         world.lock().backend.incarnation = cellar.store.incarnation().0;
+        world.lock().loses_notices = setting.loses_notices;
         let directory = setting.other.as_ref().map(|text| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             fs::write(directory.path().join(FILE), text).unwrap();
@@ -195,6 +211,9 @@ impl Run {
             ledger.has_metadata = setting.has_metadata;
             ledger.losses_max = dates::losses(setting);
             ledger.forgives_doubts = dates::says_unique(setting);
+            ledger.queues.is_there = setting.has_queue;
+            ledger.watches.names_clients = setting.names_clients;
+            ledger.watches.right_lasts = setting.right_lasts;
             ledger.keys = match (setting.keeps_keys, setting.keeping) {
                 (false, _) => Keys::Forgotten,
                 (true, Keeping::Shared) => Keys::Shared,
@@ -318,10 +337,17 @@ impl Run {
 
     pub fn begin_next(&mut self, client: usize) {
         let step = self.clients[client].steps.pop_front().unwrap();
-        if step.operation == Operation::HangUp {
-            self.hang_up(client);
-        } else {
-            self.begin(client, &step);
+        match step.operation {
+            Operation::HangUp => self.hang_up(client),
+            Operation::Revoke => self.revoke(client),
+            Operation::Watch => {
+                // A client reads one stream at a time.
+                self.hang_up(client);
+                self.begin(client, &step);
+            }
+            _ => {
+                self.begin(client, &step);
+            }
         }
     }
 
@@ -332,7 +358,10 @@ impl Run {
             let mut inner = self.world.lock();
             let number = inner.ledger.requests.len();
             let retry = step.manner.resends.then(|| inner.ledger.retry(client, process, step.manner.changes)).flatten();
-            let entry = retry.unwrap_or_else(|| entry(&inner.ledger, (client, process), number, step));
+            let mut entry = retry.unwrap_or_else(|| entry(&inner.ledger, (client, process), number, step));
+            if let Operation::OfQueue(of) = step.operation {
+                entry.request = azure_queues::request(&mut inner.ledger, (client, number), of, step.manner);
+            }
             inner.ledger.begin(entry)
         };
         let request = self.world.lock().ledger.requests[number].request.clone();
@@ -380,6 +409,13 @@ fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step
     } else {
         step.operation.request(number, &step.target, known, lease, step.manner)
     };
+    if ledger.watches.names_clients {
+        request.fields.retain(|(name, _)| *name != "authorization");
+        request.fields.push(("authorization", name_of(client)));
+    }
+    if step.operation == Operation::Watch {
+        request.fields.extend(ledger.watches.fields(client, step.manner));
+    }
     if ledger.has_metadata {
         request.fields.extend(metadata::fields(step.operation, number));
     }

@@ -79,6 +79,14 @@ impl Store for SeamStore {
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        let is_lost = {
+            let mut inner = self.world.lock();
+            inner.notices += 1;
+            inner.loses_notices && inner.notices.is_multiple_of(2)
+        };
+        if is_lost {
+            std::future::pending().await
+        }
         self.store.changed(key, seen).await;
     }
 

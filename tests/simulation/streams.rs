@@ -128,6 +128,7 @@ impl Run {
         for number in streams {
             self.tasks[number].abort();
             inner.ledger.stream_ends(number);
+            inner.ledger.watches.ends(number);
         }
         drop(inner);
         self.world.note(|| format!("client {client} hangs up"));

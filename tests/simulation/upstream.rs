@@ -104,6 +104,8 @@ impl Line {
             destination: field("destination").map(|destination| named(&destination)),
             keeps: field("overwrite").is_some_and(|overwrite| overwrite == "F"),
             request: current_request(),
+            credentials: field("authorization"),
+            body: body.to_owned(),
         }
     }
 }

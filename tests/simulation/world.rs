@@ -54,6 +54,9 @@ pub struct Inner {
     /// A hash of the answers that each request got at the seams: equal hashes behave alike from here on.
     pub told: BTreeMap<usize, u64>,
     pub names: Names,
+    /// Whether notices of changed records can be lost, and how many could be so far.
+    pub loses_notices: bool,
+    pub notices: u64,
     next: u64,
     /// The number of questions and ends so far.
     pub stirs: u64,
@@ -109,6 +112,8 @@ pub struct Sent {
     pub keeps: bool,
     /// The client's request that this one belongs to.
     pub request: Option<usize>,
+    pub credentials: Option<String>,
+    pub body: String,
 }
 
 impl What {
@@ -154,6 +159,8 @@ impl Shared {
             held_until: Vec::new(),
             told: BTreeMap::new(),
             names: Names::default(),
+            loses_notices: false,
+            notices: 0,
             next: 0,
             stirs: 0,
             story: story.then(Vec::new),

@@ -6,6 +6,10 @@
 //! that is over. A write in flight makes none: it may still be refused. So an observer sees no state that is taken back.
 //! A version that came without a write, because an idle record was forgotten, is told too. It costs the client one read.
 //!
+//! *What of a write that nobody settles?* Its proxy may have died. Its mark stays until somebody else wants to write, and
+//! no version tells whether the write was applied. So an observer is told when nothing of it can arrive any more. After
+//! a start there may be such writes without any mark, and observers are told when the time for them is over.
+//!
 //! *Why does an observer compare leases by their fences?* No other lease of the resource has the same one, and everybody
 //! may see it. The id is a secret.
 //!
@@ -22,6 +26,7 @@ use std::time::Duration;
 use crate::core::{
     records::record::{Revision, Snapshot},
     tags::{entity_tag::EntityTag, parts_hash::PartsHasher},
+    time::StoreTime,
 };
 
 pub use held::{breaking_event, granted_event, lost_event, refused_event, waiting_event};
@@ -65,11 +70,13 @@ pub struct Sight {
     pub content: SeenContent,
     /// How many changes were found so far that made no new version: others write too.
     pub changes: u64,
+    /// Whether a write from before the start of this proxy may still arrive.
+    pub is_held_back: bool,
 }
 
 impl From<SeenContent> for Sight {
     fn from(content: SeenContent) -> Self {
-        Self { content, changes: 0 }
+        Self { content, changes: 0, is_held_back: false }
     }
 }
 
@@ -96,6 +103,8 @@ pub struct StateObserver {
     /// The record that was looked at last.
     revision: Revision,
     sight: Sight,
+    /// How many writes have ended without a word of their proxies.
+    lost_writes: usize,
     leases: Vec<SeenLease>,
 }
 
@@ -103,7 +112,8 @@ impl StateObserver {
     /// An observer that sees this state first.
     pub fn new(snapshot: &Snapshot, sight: impl Into<Sight>) -> Self {
         let (leases, sight) = (leases::seen(snapshot), sight.into());
-        Self { version: snapshot.version(), revision: snapshot.revision, sight, leases }
+        let (version, revision) = (snapshot.version(), snapshot.revision);
+        Self { version, revision, sight, lost_writes: lost_writes(snapshot), leases }
     }
 
     /// Looks at the resource again, and returns what changed since the last look. A look at an older record changes
@@ -113,7 +123,10 @@ impl StateObserver {
             return SeenChanges::default();
         }
         let before = std::mem::replace(self, Self::new(snapshot, sight));
-        let is_new = self.version != before.version || self.sight.changes != before.sight.changes;
+        let is_new = self.version != before.version
+            || self.sight.changes != before.sight.changes
+            || self.lost_writes > before.lost_writes
+            || before.sight.is_held_back && !self.sight.is_held_back;
         if !is_new && self.sight.content == SeenContent::Unknown {
             self.sight.content = before.sight.content.clone();
         }
@@ -129,6 +142,7 @@ impl StateObserver {
     /// Adds what tells this state from others. `by_tag`: whether the content can change without a new version.
     fn add_to(&self, hasher: &mut PartsHasher, by_tag: bool) {
         hasher.add(&self.version.0.to_le_bytes());
+        hasher.add(&self.lost_writes.to_le_bytes()).add(&[u8::from(self.sight.is_held_back)]);
         if by_tag {
             match &self.sight.content {
                 SeenContent::Tagged(tag) => hasher.add(tag.to_header_value().as_bytes()),
@@ -145,13 +159,25 @@ impl StateObserver {
 /// Returns the time after which a resource looks different without any change of its record.
 pub fn next_change(snapshot: &Snapshot) -> Option<Duration> {
     let ends = snapshot.leases().flat_map(|lease| [lease.end(), lease.forgotten_from()]).flatten();
-    let moments = ends.chain(snapshot.record.doubt.map(|doubt| doubt.until));
+    let moments = ends.chain(snapshot.record.doubt.map(|doubt| doubt.until)).chain(ends_of_marks(snapshot));
     moments.filter(|&moment| moment > snapshot.now).min().map(|moment| snapshot.now.until(moment))
 }
 
 /// Whether two looks at a record show every observer the same.
 pub fn looks_same(one: &Snapshot, other: &Snapshot) -> bool {
-    one.version() == other.version() && leases::seen(one) == leases::seen(other)
+    one.version() == other.version()
+        && leases::seen(one) == leases::seen(other)
+        && lost_writes(one) == lost_writes(other)
+}
+
+/// How many writes have ended without a word of their proxies.
+fn lost_writes(snapshot: &Snapshot) -> usize {
+    ends_of_marks(snapshot).filter(|end| *end <= snapshot.now).count()
+}
+
+/// The moments from which nothing of a write in flight can arrive any more, although its mark is still there.
+fn ends_of_marks(snapshot: &Snapshot) -> impl Iterator<Item = StoreTime> + '_ {
+    snapshot.record.marks().map(|mark| mark.deadline.plus(mark.late_write_window))
 }
 
 #[cfg(test)]

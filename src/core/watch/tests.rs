@@ -67,6 +67,40 @@ fn a_write_is_told_once_it_is_applied() {
     assert_eq!(scene.observer.content(), &SeenContent::Unknown, "the earlier tag is not told again");
 }
 
+/// Nobody else may want to write for a long time.
+#[test]
+fn a_write_of_a_dead_proxy_is_told_when_nothing_of_it_can_arrive() {
+    let mut scene = Scene::new();
+    let _dead = scene.resource.begin(Standing::Free);
+    scene.sees(false, &[]);
+    let (before, left) = (scene.id(), next_change(&scene.resource.snapshot).expect("the end of the mark"));
+    scene.resource.pass_seconds(left.as_secs() - 1);
+    scene.sees(false, &[]);
+    assert_eq!(scene.id(), before);
+    let earlier = scene.resource.snapshot.clone();
+    scene.resource.pass_seconds(1);
+    assert!(!looks_same(&earlier, &scene.resource.snapshot));
+    scene.sees(true, &[]);
+    assert_eq!(scene.observer.content(), &SeenContent::Unknown);
+    assert_ne!(scene.id(), before);
+    scene.sees(false, &[]);
+}
+
+/// A write from before the start has no mark where the store forgets.
+#[test]
+fn the_end_of_the_time_after_a_start_is_told() {
+    let mut scene = Scene::new();
+    let sight = |is_held_back| Sight { content: SeenContent::Unknown, changes: 0, is_held_back };
+    let mut observer = StateObserver::new(&scene.resource.snapshot, sight(true));
+    let id = |observer: &StateObserver| StateId::of(1, [(&b"/doc"[..], observer, false)].into_iter());
+    let before = id(&observer);
+    assert!(observer.look(&scene.resource.snapshot, sight(true)).is_empty());
+    assert!(observer.look(&scene.resource.snapshot, sight(false)).content);
+    assert_ne!(id(&observer), before);
+    assert!(observer.look(&scene.resource.snapshot, sight(false)).is_empty());
+    scene.sees(false, &[]);
+}
+
 #[test]
 fn a_write_in_doubt_is_told_when_the_doubt_is_over() {
     let mut scene = Scene::new();
@@ -154,7 +188,7 @@ fn time_does_not_run_backwards() {
 fn what_others_have_changed_is_told() {
     let mut scene = Scene::new();
     scene.sees_with(tagged("one"), false, &[]);
-    let found = |content: SeenContent, changes: u64| Sight { content, changes };
+    let found = |content: SeenContent, changes: u64| Sight { content, changes, is_held_back: false };
     scene.sees_with(found(tagged("two"), 1), true, &[]);
     scene.sees_with(found(tagged("two"), 1), false, &[]);
     let known = scene.id();

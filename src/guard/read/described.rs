@@ -57,7 +57,7 @@ impl Reads {
 
     /// Returns the record. The mark of a dead process becomes a doubt, which ends: no write may ever come that would take
     /// it over, and no tag would be shown until then.
-    async fn record_without_dead_marks(&self, request: &Request) -> Result<Snapshot, StoreError> {
+    pub(in crate::guard) async fn record_without_dead_marks(&self, request: &Request) -> Result<Snapshot, StoreError> {
         let snapshot = self.knowledge.snapshot(&request.key).await?;
         match snapshot.availability() {
             Availability::Orphaned => self.claims.take_over_dead(&request.key, Some(snapshot)).await,

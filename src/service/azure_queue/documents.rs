@@ -16,7 +16,7 @@ use crate::{
         tags::entity_tag::EntityTag,
     },
     dialect::{
-        azure_queue::{Queue, queue_not_found, unknown_state, unreadable},
+        azure_queue::{Moment, Queue, queue_not_found, unknown_state, unreadable},
         native,
     },
     guard::{Halt, ReceivedClient, Request, incoming, refusals, rules_of},
@@ -47,6 +47,11 @@ impl<'a> QueueDocuments<'a> {
         account: String,
     ) -> Self {
         Self { service, client, guarded, account }
+    }
+
+    /// The moment by which messages are judged.
+    pub(super) fn now(&self) -> Moment {
+        Moment::of(self.service.guard.date())
     }
 
     /// The path of a queue's document.
@@ -109,7 +114,12 @@ impl<'a> QueueDocuments<'a> {
     pub(super) async fn read(&mut self, document: &OpenedDocument) -> Result<Option<(EntityTag, Vec<u8>)>, Halt> {
         match self.send(document, Vec::new()).await? {
             DocumentSent::Done(Some(tag), content) => Ok(Some((tag, content))),
-            DocumentSent::Done(None, _) => Err(unknown_state().into()),
+            DocumentSent::Done(None, _) => {
+                // A dead process may have left a mark.
+                let record = self.service.guard.record_without_dead_marks(&document.request).await;
+                record.map_err(|error| refusals::of_store(&error))?;
+                Err(unknown_state().into())
+            }
             DocumentSent::Absent | DocumentSent::Stale => Ok(None),
         }
     }

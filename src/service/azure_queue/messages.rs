@@ -1,6 +1,6 @@
 //! Operations on messages, other than to take them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use http::{Method, StatusCode};
 
@@ -40,7 +40,7 @@ impl QueueDocuments<'_> {
         (life, hidden): (Option<Duration>, Duration),
     ) -> Result<OperationDone, Halt> {
         let queue = self.queue(name).await?;
-        let (time, receipt) = (SystemTime::now(), fresh_receipt()?);
+        let (time, receipt) = (self.service.guard.date(), fresh_receipt()?);
         let now = Moment::of(time);
         let id = message_id(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos(), number_of_answer());
         let message = QueueMessage {
@@ -75,16 +75,12 @@ impl QueueDocuments<'_> {
                 }
                 let document = self.open(&Method::GET, &self.path_of_message(name, id))?;
                 let seen = self.seen_message(&document).await?;
-                if seen.is_some_and(|seen| {
-                    seen.message.standing(Moment::of(SystemTime::now())) != MessageStanding::Visible
-                }) {
+                if seen.is_some_and(|seen| seen.message.standing(self.now()) != MessageStanding::Visible) {
                     continue;
                 }
                 reads += 1;
                 let Some(CurrentMessage { message, .. }) = self.read_message(&document).await? else { continue };
-                if message.queue == queue.id
-                    && message.standing(Moment::of(SystemTime::now())) == MessageStanding::Visible
-                {
+                if message.queue == queue.id && message.standing(self.now()) == MessageStanding::Visible {
                     shown.push((id.clone(), message, ShownMessage::Peeked));
                 }
             }
@@ -111,7 +107,7 @@ impl QueueDocuments<'_> {
         let mut seen = self.seen_message(&document).await?.filter(|_| text.is_some());
         for _ in 0..ATTEMPTS {
             let CurrentMessage { tag, message, .. } = self.proved(&path, (&queue.id, receipt), seen.take()).await?;
-            let message = message.updated(Moment::of(SystemTime::now()), hidden, fresh, text.clone());
+            let message = message.updated(self.now(), hidden, fresh, text.clone());
             let condition = DocumentCondition::State(&tag);
             if let DocumentSent::Done(..) = self.write_message(&mut document, condition, &message).await? {
                 let fields = receipt_fields(&message, fresh);
@@ -158,7 +154,7 @@ impl QueueDocuments<'_> {
         let document = self.open(&Method::GET, path)?;
         let current = self.read_message(&document).await?.filter(|current| current.message.queue == queue);
         let current = current.ok_or_else(message_not_found)?;
-        if current.message.standing(Moment::of(SystemTime::now())) == MessageStanding::Expired {
+        if current.message.standing(self.now()) == MessageStanding::Expired {
             return Err(message_not_found().into());
         }
         if is_proved(&current) { Ok(current) } else { Err(pop_receipt_mismatch().into()) }

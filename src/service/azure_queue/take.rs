@@ -1,6 +1,6 @@
 //! Get Messages: the first messages that nobody has, each hidden by a write of its own.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     core::members::line::{Dealt, Need},
-    dialect::azure_queue::{MessageStanding, Moment, Queue, QueueMessage, ShownMessage, is_message_id, shown_messages},
+    dialect::azure_queue::{MessageStanding, Queue, QueueMessage, ShownMessage, is_message_id, shown_messages},
     guard::{Halt, PlaceInLine, Request, refusals, while_client_waits},
     service::next_member::{Collection, is_in_use},
 };
@@ -125,13 +125,14 @@ impl QueueDocuments<'_> {
         }
         let (guard, path) = (self.service.guard, self.path_of_message(wanted.name, id));
         let document = self.open(&Method::GET, &path)?;
-        let snapshot = guard.record_of(&document.request).await.map_err(|error| refusals::of_store(&error))?;
+        let snapshot =
+            guard.record_without_dead_marks(&document.request).await.map_err(|error| refusals::of_store(&error))?;
         if !snapshot.has_no_pending_writes() {
             return Ok(MessageLook::Passed);
         }
         let seen =
             guard.seen(&document.request, &snapshot).and_then(|(_, content)| QueueMessage::from_document(&content));
-        match seen.map(|message| message.standing(Moment::of(SystemTime::now()))) {
+        match seen.map(|message| message.standing(self.now())) {
             Some(MessageStanding::Hidden(_)) => return Ok(MessageLook::Passed),
             None if snapshot.touched() > place.newest() && !dealt.is_last_resort => return Ok(MessageLook::Changed),
             _ => {}
@@ -158,7 +159,7 @@ impl QueueDocuments<'_> {
         document: &OpenedDocument,
     ) -> Result<MessageLook, Halt> {
         let Some(current) = self.read_message(document).await? else { return Ok(MessageLook::Passed) };
-        let (now, message) = (Moment::of(SystemTime::now()), current.message);
+        let (now, message) = (self.now(), current.message);
         let is_of_queue = message.queue == wanted.queue.id;
         match message.standing(now) {
             MessageStanding::Visible if is_of_queue => {}

@@ -62,7 +62,8 @@ impl Service<'_> {
         let call = rules.dialect.grammar().read(incoming(&head, &member), rules, false)?;
         let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
         let request = self.guard.request(&mut client, &member, rules, call)?;
-        let snapshot = self.guard.record_of(&request).await.map_err(|error| refusals::of_store(&error))?;
+        let snapshot = self.guard.record_without_dead_marks(&request).await;
+        let snapshot = snapshot.map_err(|error| refusals::of_store(&error))?;
         if snapshot.lease_state().is_held() {
             return Ok(Looked::Held(snapshot.lease().and_then(|lease| lease.remaining(snapshot.now))));
         }
@@ -72,7 +73,7 @@ impl Service<'_> {
         if snapshot.touched() > place.newest() && !dealt.is_last_resort {
             return Ok(Looked::Changed);
         }
-        let asked = SystemTime::now();
+        let asked = self.guard.date();
         match self.guard.serve(&mut client, &request, Verb::Read).await {
             Ok(Answer::Relayed(answer)) | Err(Halt::Denied(answer)) => judge(member, path, *answer, asked).await,
             Ok(answer) => Ok(Looked::Failed(answer)),
