@@ -38,8 +38,8 @@ pub trait BlockGrammar: Sync {
     /// Returns the largest size of a list of so many blocks, in bytes.
     fn max_list_bytes(&self, max_blocks: usize) -> usize;
 
-    /// Returns the answer to a block that was kept.
-    fn kept(&self) -> Response;
+    /// Returns the answer to a block that was kept, with the checksum of it.
+    fn kept(&self, crc64: Checksum) -> Response;
 
     /// Returns the document that shows blocks with their lengths, for a request with this target.
     fn shown(&self, target: &[u8], blocks: &[(BlockId, u64)]) -> ShownDocument;

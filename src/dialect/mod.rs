@@ -317,9 +317,9 @@ pub trait Grammar: Sync {
         native::problem(refusal)
     }
 
-    /// Returns the meaning of the upstream's status for a call.
-    fn outcome(&self, call: &Call, status: StatusCode) -> CallOutcome {
-        let _ = call;
+    /// Returns the meaning of the upstream's status and fields for a call.
+    fn outcome(&self, call: &Call, status: StatusCode, fields: &HeaderMap) -> CallOutcome {
+        let _ = (call, fields);
         CallOutcome::Done { status, relays_body: true, fields: Vec::new() }
     }
 

@@ -139,7 +139,7 @@ impl Service<'_> {
         label_checksum(&mut head, request)?;
         // Boxed, so that the futures of other requests stay small.
         let document = Box::pin(self.document(from, (request, call), &mut head)).await?;
-        let outcome = request.grammar().outcome(call, head.status);
+        let outcome = request.grammar().outcome(call, head.status, &head.headers);
         let rest = match rest {
             Some(exchange) if !matches!(outcome, CallOutcome::Done { relays_body: true, .. }) => {
                 exchange.discard().await;

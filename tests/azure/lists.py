@@ -46,7 +46,9 @@ check("the top level", sorted(names(container.walk_blobs())), ["a-b", "a/", "a0"
 check("a level below", sorted(names(container.walk_blobs(name_starts_with="a/"))), ["a/1.txt", "a/b/"])
 folder = next(item for item in container.walk_blobs() if item.name == "z/")
 check("a folder walked into", names(folder), every[5:])
-refused("another delimiter", 501, "NotImplemented", lambda: names(container.walk_blobs(delimiter="-")))
+for size in [1, 2, 3, 100]:
+    walked = names(container.walk_blobs(delimiter="/b", results_per_page=size))
+    check(f"another delimiter, by {size}", sorted(walked, key=str.encode), [*every[:2], "a/b", *every[4:]])
 refused("another folder", 400, "InvalidQueryParameterValue",
         lambda: names(container.list_blobs(name_starts_with="../")))
 container.get_blob_client("a0").delete_blob()

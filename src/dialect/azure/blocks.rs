@@ -1,10 +1,11 @@
 //! Uploads in blocks: ids, lists, and the document that shows blocks.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
 
 use super::{
+    CONTENT_CRC64,
     query::Query,
     refusals::{bad_query, invalid},
 };
@@ -13,6 +14,7 @@ use crate::{
         http::request_target::split_query,
         objects::blocks::{BlockFault, BlockId},
         refusal::{Code, Refusal},
+        tags::checksum::Checksum,
     },
     dialect::{Response, ShownDocument, blocks::BlockGrammar, xml},
 };
@@ -78,8 +80,11 @@ impl BlockGrammar for AzureBlocks {
         LIST_BYTES + max_blocks.saturating_mul(LISTED_BYTES)
     }
 
-    fn kept(&self) -> Response {
-        Response { status: StatusCode::CREATED, fields: HeaderMap::new(), body: None }
+    fn kept(&self, crc64: Checksum) -> Response {
+        // Base64 is always a valid value.
+        let value = HeaderValue::try_from(crc64.to_base64()).ok();
+        let fields = value.map(|value| (CONTENT_CRC64, value)).into_iter().collect();
+        Response { status: StatusCode::CREATED, fields, body: None }
     }
 
     fn shown(&self, target: &[u8], blocks: &[(BlockId, u64)]) -> ShownDocument {

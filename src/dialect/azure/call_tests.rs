@@ -123,6 +123,7 @@ fn what_is_not_on_the_list_is_refused() {
         ("HEAD", "/c?restype=container&comp=list", &[], bad_verb),
         ("GET", "/c?restype=container&prefix=a", &[], (400, "UnsupportedQueryParameter")),
         ("PUT", "/c?restype=container&comp=acl", &[], not_implemented),
+        ("GET", "/account?comp=list", &[], not_implemented),
         ("PUT", "/c?restype=container", &[("x-ms-meta-owner", "me")], unsupported),
         ("POST", "/c?restype=container", &[], bad_verb),
         ("GET", "/?restype=service&comp=properties", &[], not_implemented),

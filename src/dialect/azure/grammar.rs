@@ -158,7 +158,7 @@ impl Grammar for Azure {
         document
     }
 
-    fn outcome(&self, call: &Call, status: StatusCode) -> CallOutcome {
+    fn outcome(&self, call: &Call, status: StatusCode, _fields: &HeaderMap) -> CallOutcome {
         let operation = call.operation.and_then(AzureOperation::named).unwrap_or(AzureOperation::ReadBlob);
         outcome(operation, status, call.conditions.if_match.is_some())
     }

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode;
 use super::{
     BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS,
     query::Query,
-    refusals::{bad_query, invalid, not_served, unknown_query},
+    refusals::{bad_query, invalid, unknown_query},
 };
 use crate::{
     core::{
@@ -27,6 +27,9 @@ const ITEMS_MAX: usize = 5_000;
 /// The largest number of items on a page with metadata. Each of them costs requests to the backend.
 const READ_ITEMS_MAX: usize = 100;
 
+/// A name that begins with it comes after all others.
+const LAST_CHARACTER: &str = "\u{10ffff}";
+
 /// The parameters of the query that a list takes.
 pub(super) const PARAMETERS: [&str; 5] = ["prefix", "delimiter", "marker", "maxresults", "include"];
 
@@ -44,11 +47,8 @@ pub(super) fn read(query: &Query, has_metadata: bool) -> Result<Listing, Refusal
     if reads_files && (!has_metadata || query.value("include") != Some("metadata")) {
         return Err(unknown_query());
     }
-    let shows_folders = match query.value("delimiter") {
-        None | Some("") => false,
-        Some("/") => true,
-        Some(_) => return Err(not_served("The only delimiter of lists that is served here is /.")),
-    };
+    // The backend knows folders. Groups by another delimiter are made of the names on the page.
+    let shows_folders = query.value("delimiter") == Some("/");
     let prefix = query.value("prefix").unwrap_or_default();
     if !is_beginning_of_name(prefix) {
         return Err(bad_query("prefix"));
@@ -85,10 +85,14 @@ impl ListGrammar for AzureLists {
     fn page(&self, target: &[u8], page: &Page) -> ShownDocument {
         let (path, query) = split_query(target);
         let path = path.strip_suffix(b"/").unwrap_or(path);
-        let container = path.rsplit(|&octet| octet == b'/').next().unwrap_or_default();
-        let container = percent_decode(container).decode_utf8_lossy();
+        let (account, container) =
+            path.split_at(path.iter().rposition(|&octet| octet == b'/').map_or(0, |end| end + 1));
+        let [account, container] = [account, container].map(|part| percent_decode(part).decode_utf8_lossy());
         let query = Query::read(query.unwrap_or_default()).unwrap_or_default();
-        let mut body = xml::Writer::begin_with("EnumerationResults", &[("ContainerName", &container)]);
+        let mut body = xml::Writer::begin_with(
+            "EnumerationResults",
+            &[("ServiceEndpoint", &account), ("ContainerName", &container)],
+        );
         for (name, element) in
             [("prefix", "Prefix"), ("marker", "Marker"), ("maxresults", "MaxResults"), ("delimiter", "Delimiter")]
         {
@@ -96,21 +100,37 @@ impl ListGrammar for AzureLists {
                 body.text(element, value);
             }
         }
+        let group = |name| group_of(name, &query);
+        let mut last_group = None;
         body.element("Blobs", |body| {
             for item in &page.items {
-                if item.is_folder() {
-                    body.element("BlobPrefix", |body| body.text("Name", &item.name));
-                } else {
-                    body.element("Blob", |body| show_blob(body, item));
+                match group(&item.name).or(Some(&*item.name).filter(|_| item.is_folder())) {
+                    None => body.element("Blob", |body| show_blob(body, item)),
+                    shown if shown == last_group => {}
+                    shown => {
+                        body.element("BlobPrefix", |body| body.text("Name", shown.unwrap_or_default()));
+                        last_group = shown;
+                    }
                 }
             }
         });
-        body.text(
-            "NextMarker",
-            &page.next.as_ref().map(|name| BASE64_URL_SAFE_NO_PAD.encode(name)).unwrap_or_default(),
-        );
+        // The rest of a group that was shown is left out.
+        let next = page.next.as_deref().map(|next| match group(next) {
+            shown @ Some(group) if shown == last_group => [group, LAST_CHARACTER].concat(),
+            _ => next.to_owned(),
+        });
+        body.text("NextMarker", &next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name)).unwrap_or_default());
         ShownDocument { content_type: xml::CONTENT_TYPE, body: body.end("EnumerationResults") }
     }
+}
+
+/// Returns the beginning of a name that stands for all names with it: up to the first delimiter behind the prefix. A
+/// folder of the backend stands for its names already.
+fn group_of<'a>(name: &'a str, query: &Query) -> Option<&'a str> {
+    let delimiter = query.value("delimiter").filter(|delimiter| !matches!(*delimiter, "" | "/"))?;
+    let prefix = query.value("prefix").unwrap_or_default();
+    let (before, _) = name.strip_prefix(prefix)?.split_once(delimiter)?;
+    name.get(..prefix.len() + before.len() + delimiter.len())
 }
 
 /// Shows what the index of a folder tells of a blob. The tag is not there: only a read of the blob labels its state, and
@@ -189,7 +209,7 @@ mod tests {
             assert_eq!(listing(query), invalid, "{query}");
         }
         assert_eq!(listing("maxresults=0"), Err("OutOfRangeQueryParameterValue"));
-        assert_eq!(listing("delimiter=-"), Err("NotImplemented"));
+        assert_eq!(listing("delimiter=-"), Ok(Listing { max_items: ITEMS_MAX, ..Listing::default() }));
         assert_eq!(listing("include=metadata,snapshots"), Err("UnsupportedQueryParameter"));
         let query = Query::read(b"include=metadata").unwrap();
         assert!(super::read(&query, false).is_err(), "the route keeps no metadata");
@@ -204,12 +224,50 @@ mod tests {
         let items = vec![item("a&b", modified), item("folder/", None)];
         let page = Page { items, next: Some("next".to_owned()) };
         let target = b"/account/docs%22?restype=container&comp=list&prefix=&maxresults=2&delimiter=/";
-        let expected = "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ContainerName=\"docs&quot;\">\
+        let expected = "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\"/account/\" \
+                        ContainerName=\"docs&quot;\">\
                         <MaxResults>2</MaxResults><Delimiter>/</Delimiter><Blobs><Blob><Name>a&amp;b</Name><Properties>\
                         <Last-Modified>Sun, 06 Nov 1994 08:49:37 GMT</Last-Modified><Content-Length>3</Content-Length>\
                         <BlobType>BlockBlob</BlobType></Properties></Blob><BlobPrefix><Name>folder/</Name></BlobPrefix>\
                         </Blobs><NextMarker>bmV4dA</NextMarker></EnumerationResults>";
         assert_eq!(AzureLists.page(target, &page).body, expected);
+    }
+
+    /// The names of a page, with those that stand for others in brackets, and the name that the next page begins with.
+    fn grouped(names: &[&str], next: Option<&str>, query: &str) -> (Vec<String>, String) {
+        let item =
+            |name: &&str| Item { name: (*name).to_owned(), len: 0, modified: None, fields: None, metadata: Vec::new() };
+        let page = Page { items: names.iter().map(item).collect(), next: next.map(str::to_owned) };
+        let shown = AzureLists.page(format!("/docs?comp=list&{query}").as_bytes(), &page).body;
+        let (blobs, marker) = shown.split_once("</Blobs><NextMarker>").expect("a list");
+        let name = |part: &str| {
+            let (before, name) = part.split_once("<Name>")?;
+            let name = name.split_once("</Name>")?.0;
+            Some(if before.ends_with("<BlobPrefix>") { format!("[{name}]") } else { name.to_owned() })
+        };
+        let parts = blobs.split_inclusive("</Name>").filter_map(name).collect();
+        (parts, name_of(marker.split('<').next().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn any_delimiter_groups_the_names_behind_the_prefix() {
+        let names = ["a", "b-1", "b-1-2", "b-c/d-e", "c/d-e", "c/d-f"];
+        let shown = |expected: &[&str]| (expected.iter().map(ToString::to_string).collect::<Vec<_>>(), String::new());
+        assert_eq!(grouped(&names, None, "delimiter=-"), shown(&["a", "[b-]", "[c/d-]"]));
+        let behind = grouped(&names[1..4], None, "delimiter=-&prefix=b-");
+        assert_eq!(behind, shown(&["b-1", "[b-1-]", "[b-c/d-]"]));
+        assert_eq!(grouped(&names, None, ""), shown(&names));
+    }
+
+    /// A group is on one page.
+    #[test]
+    fn the_next_page_begins_behind_a_group_that_was_shown() {
+        let next = |next: &str| grouped(&["a", "b-1"], Some(next), "delimiter=-").1;
+        assert_eq!(next("b-2"), "b-\u{10ffff}");
+        assert!("b-2" < &*next("b-2") && &*next("b-2") < "b.");
+        for other in ["b", "c", "c-1"] {
+            assert_eq!(next(other), other);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Errors as Table Storage sends them: a JSON document, from which the SDKs choose their exception.
 
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
 use super::TableOperation;
@@ -41,8 +41,8 @@ pub fn document(status: StatusCode, code: &'static str, message: &str) -> ErrorD
     }
 }
 
-/// Returns the meaning of the backend's status for an operation.
-pub(super) fn outcome(operation: TableOperation, status: StatusCode) -> CallOutcome {
+/// Returns the meaning of the backend's status and fields for an operation.
+pub(super) fn outcome(operation: TableOperation, status: StatusCode, fields: &HeaderMap) -> CallOutcome {
     if status == StatusCode::NOT_MODIFIED {
         return CallOutcome::NotModified;
     }
@@ -57,9 +57,22 @@ pub(super) fn outcome(operation: TableOperation, status: StatusCode) -> CallOutc
         };
         return CallOutcome::Done { status, relays_body, fields: Vec::new() };
     }
+    if is_own_error(fields) {
+        return CallOutcome::Done { status, relays_body: true, fields: Vec::new() };
+    }
     let (status, code) = failure(operation, status.as_u16());
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     CallOutcome::Failed(document(status, code, message(code)))
+}
+
+/// Whether a failure has the form that the SDKs read: the service knows best what it means.
+fn is_own_error(fields: &HeaderMap) -> bool {
+    let media_type = fields.get(header::CONTENT_TYPE).and_then(|media_type| media_type.to_str().ok());
+    let is_odata = |media_type: &str| {
+        let mut parts = media_type.split(';').map(|part| part.trim().to_ascii_lowercase());
+        parts.next().is_some_and(|name| name == "application/json") && parts.any(|part| part.starts_with("odata="))
+    };
+    fields.contains_key(&ERROR_CODE) || media_type.is_some_and(is_odata)
 }
 
 fn failure(operation: TableOperation, status: u16) -> (u16, &'static str) {
@@ -89,7 +102,11 @@ mod tests {
     use super::*;
 
     fn told(operation: TableOperation, status: u16) -> String {
-        match outcome(operation, StatusCode::from_u16(status).unwrap()) {
+        told_with(operation, status, &HeaderMap::new())
+    }
+
+    fn told_with(operation: TableOperation, status: u16, fields: &HeaderMap) -> String {
+        match outcome(operation, StatusCode::from_u16(status).unwrap(), fields) {
             CallOutcome::Done { status, relays_body, .. } => format!("{} {relays_body}", status.as_u16()),
             CallOutcome::NotModified => "304".to_owned(),
             CallOutcome::Failed(error) => format!("{} {}", error.status.as_u16(), error.code),
@@ -128,6 +145,22 @@ mod tests {
             (TableOperation::QueryTables, 502, "500 InternalError"),
         ] {
             assert_eq!(told(operation, status), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_service_in_the_form_of_odata_passes() {
+        let with = |name: http::HeaderName, value: &'static str| {
+            let fields = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
+            told_with(TableOperation::InsertEntity, 400, &fields)
+        };
+        assert_eq!(with(ERROR_CODE, "PropertiesNeedValue"), "400 true");
+        for media_type in ["application/json;odata=nometadata;charset=utf-8", "Application/JSON; OData=minimalmetadata"]
+        {
+            assert_eq!(with(header::CONTENT_TYPE, media_type), "400 true", "{media_type}");
+        }
+        for media_type in ["application/json", "application/problem+json;odata=no", "text/html", "text/odata=x"] {
+            assert_eq!(with(header::CONTENT_TYPE, media_type), "400 InvalidInput", "{media_type}");
         }
     }
 

@@ -81,9 +81,9 @@ impl Grammar for AzureTable {
         document
     }
 
-    fn outcome(&self, call: &Call, status: StatusCode) -> CallOutcome {
+    fn outcome(&self, call: &Call, status: StatusCode, fields: &HeaderMap) -> CallOutcome {
         let operation = call.operation.and_then(TableOperation::named).unwrap_or(TableOperation::GetEntity);
-        outcome(operation, status)
+        outcome(operation, status, fields)
     }
 
     fn answer_fields(&self, request: &HeaderMap, random: Random) -> Vec<(HeaderName, HeaderValue)> {

@@ -89,7 +89,9 @@ impl TableOperation {
         let (path, query) = split_query(target);
         let is_part = |pair: &[u8]| [&b"comp="[..], b"restype="].iter().any(|name| pair.starts_with(name));
         if query.unwrap_or_default().split(|&octet| octet == b'&').any(is_part) {
-            return Err(not_served("access policies and properties of the service are not served here"));
+            return Err(not_served(
+                "Table ACLs and properties of the service are not served here: the backend decides who may read and write.",
+            ));
         }
         let segment = path.rsplit(|&octet| octet == b'/').next().unwrap_or_default();
         let resource = Resource::of(&percent_decode(segment).decode_utf8_lossy())?;

@@ -23,6 +23,7 @@ use crate::{
         records::{record::Revision, upload_turn::take_turn},
         refusal::{Code, Refusal},
         resource::ResourceKey,
+        tags::checksum::ChecksumKind,
     },
     dialect::{
         ShownDocument,
@@ -49,10 +50,12 @@ impl Service<'_> {
         self.guard.must_permit(request, asks_upstream).await?;
         let block = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
         check_checksums(request, &request.content.checksums, &block).await?;
+        let mut crc64 = ChecksumKind::Crc64.begin();
+        block.each_chunk(|chunk| crc64.add(chunk)).await.map_err(|error| refusals::of_spool(&error))?;
         let turn = self.take_turn(&name).await?;
         let upload = UploadOf { name, address: request.sender.address, turn };
         self.guard.bodies().stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
-        Ok(Answer::local(grammar.kept()))
+        Ok(Answer::local(grammar.kept(crc64.end())))
     }
 
     /// Returns the blocks in a list that was received, or what was received instead of a list.

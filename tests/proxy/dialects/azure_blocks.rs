@@ -118,6 +118,8 @@ async fn each_body_has_the_checksums_that_it_names() {
         staged(addr, blob, "a1", &[(name, value)], "abc").await;
         assert_error(&commit(addr, blob, &["a1"], &[(name, value)]).await, 400, mismatch);
     }
+    let kept = block(addr, blob, "a1", &[], "abc").await;
+    assert_eq!((kept.status, kept.header("x-ms-content-crc64")), (201, Some(crc64)), "the client compares it");
     let blob_md5 = [("x-ms-blob-content-md5", md5)];
     assert_error(&commit(addr, blob, &["a1", "a1"], &blob_md5).await, 400, "Md5Mismatch");
     assert_eq!(backend.count("PUT", "*"), 0, "{:?}", backend.events());

@@ -6,6 +6,7 @@ use crate::{
     operations::example_files::start_in_front_of,
     support::{
         azure::assert_common,
+        backend::{Answer, Backend, Request},
         leases::{acquire, lease, release},
         raw::{get, put, put_if_match, send},
         response::Response,
@@ -102,6 +103,22 @@ async fn a_method_that_a_post_wraps_is_judged() {
         assert_eq!(send(addr, method, ENTITY, &[(field, MERGE)], "{}").await.status, 400, "{method} {field}");
     }
     assert_eq!(send(addr, "POST", "/people", &[("X-HTTP-Method", MERGE)], "{}").await.status, 405);
+}
+
+/// The service knows best what it refuses, if it says so in the form that the SDKs read.
+#[tokio::test]
+async fn an_error_of_the_service_passes_as_it_is() {
+    let backend = Backend::start().await;
+    let own = r#"{"odata.error":{"code":"PropertiesNeedValue","message":{"lang":"en-US","value":"No."}}}"#;
+    let is_own = |request: &Request| request.target.contains("own");
+    backend.serve(move |request| {
+        let media_type = if is_own(request) { "application/json;odata=nometadata" } else { "text/plain" };
+        Answer::status(400).header("Content-Type", media_type).body(own)
+    });
+    let proxy = start_in_front_of(backend.addr(), "azure-table.toml").await;
+    let inserted = send(proxy.addr(), "POST", "/own", &[], "{}").await;
+    assert_eq!((inserted.status, inserted.text()), (400, own), "{inserted:?}");
+    assert_error(&send(proxy.addr(), "POST", "/other", &[], "{}").await, 400, "InvalidInput");
 }
 
 /// No byte of these reaches the service: they could change an entity under a second key, or several at once.
