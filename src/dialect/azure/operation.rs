@@ -63,7 +63,7 @@ impl AzureOperation {
             (false, Some(Component::Metadata), &Method::PUT) => Ok(Self::SetMetadata),
             (false, Some(Component::Properties), &Method::PUT) => Ok(Self::SetProperties),
             (true, Some(Component::Metadata), _) => {
-                Err(not_served("Set Container Metadata is not served here: the backend has no place for them."))
+                Err(not_served("Metadata of containers are not served here: the backend has no place for them."))
             }
             (false, Some(Component::List), _) => {
                 Err(not_served("List Containers is not served here: a route of containers is that of one container."))

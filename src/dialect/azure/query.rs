@@ -126,7 +126,7 @@ fn unserved_operation(comp: &[u8]) -> &'static str {
         b"snapshot" => "Snapshot Blob is not served here: the backend keeps only the current state.",
         b"undelete" => "Undelete Blob is not served here: the backend keeps nothing that was deleted.",
         b"batch" => "Blob Batch is not served here: send each operation in a request of its own.",
-        b"acl" => "Set Container ACL is not served here: the backend decides who may read and write.",
+        b"acl" => "Container ACLs are not served here: the backend decides who may read and write.",
         b"page" | b"pagelist" | b"appendblock" => "Page blobs and append blobs are not served here: use block blobs.",
         b"stats" | b"userdelegationkey" => "Operations on the account are not served here: the backend has none.",
         _ => "This operation (comp in the query) is not served here: docs/azure.md lists those that are.",
