@@ -88,10 +88,9 @@ impl Leases {
         };
         // Only a grant records its target, and its name is a hash.
         let target = if matches!(action, Action::Acquire(_)) { request.target() } else { TargetName::default() };
-        let (mut waited, mut has_signed, end) =
-            (false, false, patience.unwrap_or(now + request.rules().claim.max_wait));
+        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim.max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
-        let (mut standing, mut beside_trees): (Option<PlaceInFront>, Option<PlaceInFront>) = (None, None);
+        let (mut standing, mut beside_trees, mut has_signed) = (None::<PlaceInFront>, None::<PlaceInFront>, false);
         loop {
             let pass = request.pass().await?;
             let snapshot = self.knowledge.record(request).await?;
