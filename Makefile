@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run example install dist clients test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue differential histories histories-power setup-build setup-clients setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
+.PHONY: help run example install dist clients test mutants mutants-of-change lint fmt book bench bench-dist bench-leases bench-resources bench-stores bench-webdav bench-watchers bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks job-queue azure-queue libreoffice differential histories histories-power setup-build setup-clients setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench setup-profile
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -153,6 +153,13 @@ job-queue: setup-build setup-test ## Drain queues of 10,000 jobs with 32 workers
 azure-queue: setup-build setup-test ## Drain Azure queues of 10,000 messages with 32 workers, also while workers and a proxy are killed (5 minutes)
 	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy of_many_workers_on_a_queue -- --nocapture
 	IFMATCH_JOBS=10000 $(CARGO) test --locked --test proxy each_message_is_finished_once -- --nocapture
+
+libreoffice: setup-build ## Let LibreOffice edit a document through the proxy while another client tries to (1 minute; docs/webdav.md)
+	@.ci/install nginx=nginx soffice=libreoffice-writer-nogui
+	@[ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ] || .ci/install nginx-dav-ext=libnginx-mod-http-dav-ext
+	@[ -e /usr/lib/python3/dist-packages/uno.py ] || .ci/install uno=python3-uno
+	$(CARGO) build --locked --bin ifmatch
+	/usr/bin/python3 tests/webdav/libreoffice.py target/debug/ifmatch
 
 histories: setup-build setup-test ## Kill and stop proxies and their engine, also under 48 configurations by chance, and check every history (20 minutes; docs/histories.md)
 	IFMATCH_CONFIGURATIONS=48 IFMATCH_OPERATIONS=2100 $(CARGO) test --locked --test histories generated -- --nocapture
