@@ -39,7 +39,7 @@ const UPDATE_ATTEMPTS_MAX: usize = 1_000;
 /// The time limit of [`Records::raise_floors`]. It is long because an engine scans its keys for it.
 const RAISE_FLOORS_MAX: Duration = Duration::from_secs(60);
 
-/// The time limit of [`Records::pinned_below`]. It is long because an engine may have to look at all its records.
+/// The time limit of [`Records::pinned_below`]. It is long because a collection may hold all records of an engine.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
 
 /// A store with a time limit for its operations.

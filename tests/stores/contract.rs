@@ -8,7 +8,10 @@ use ifmatch::{
     core::{
         lease::{Lease, LeaseDuration, LeaseId, LeaseMode, LeaseSet, TargetName, Term},
         policy::LeaseGuards,
-        records::record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
+        records::{
+            record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
+            trees::TreeRoot,
+        },
         resource::ResourceKey,
         time::StoreTime,
     },
@@ -55,6 +58,7 @@ macro_rules! contract {
             a_wait_for_what_has_changed_already_is_over
             of_many_swaps_at_once_exactly_one_succeeds
             a_scan_finds_every_record_once
+            pinned_records_below_a_collection_are_found
             raised_floors_give_every_absence_a_later_revision
             a_full_store_says_so
         );
@@ -356,6 +360,37 @@ pub async fn a_scan_finds_every_record_once<F: Fixture>() {
     for (key, snapshot) in &found {
         assert_same(snapshot, &store.read(key).await.unwrap());
     }
+}
+
+/// The neighbours of a collection in the order of keys are not below it, and a page may end between any two of its members.
+pub async fn pinned_records_below_a_collection_are_found<F: Fixture>() {
+    let fixture = F::start(10_000).await;
+    let store = fixture.store();
+    let now = store.now().await.unwrap();
+    let long = format!("u:/long/{}", "a".repeat(400));
+    let below = ["u:/a/1", "u:/a/1/2", "u:/a/~", "t:/people(1)", &format!("{long}/b"), &format!("{long}/c")];
+    let beside = ["u:/a", "u:/a.b", "u:/a0", "u:/ab", "u:/b/a", "v:/a/1", "t:/peoples(1)", &format!("{long}d/b")];
+    for name in below.iter().chain(&beside) {
+        put(&*store, name, busy(now)).await;
+    }
+    put(&*store, "u:/a/idle", idle()).await;
+    let roots = ["u:/a", "t:/people(", &long].map(|key| TreeRoot { key: (*key).into(), is_read: false });
+    let found = async |limit| {
+        let found = store.pinned_below(&roots, limit).await.unwrap();
+        found.into_iter().map(|(key, _)| key.as_str().to_owned()).collect::<BTreeSet<_>>()
+    };
+    let expected: BTreeSet<String> = below.iter().map(ToString::to_string).collect();
+    assert_eq!(found(100).await, expected);
+    assert_eq!(found(2).await.len(), 2);
+    let mut many = expected;
+    for number in 0..1_100 {
+        let name = format!("u:/a/many/{number}");
+        put(&*store, &name, if number % 100 == 99 { busy(now) } else { idle() }).await;
+        if number % 100 == 99 {
+            many.insert(name);
+        }
+    }
+    assert_eq!(found(100).await, many, "more than a page");
 }
 
 pub async fn a_full_store_says_so<F: Fixture>() {

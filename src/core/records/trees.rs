@@ -107,6 +107,11 @@ impl TreeRoot {
     pub fn is_above(&self, key: &ResourceKey) -> bool {
         is_below(key.as_str(), &self.key)
     }
+
+    /// What the keys of all resources below the collection begin with.
+    pub fn prefix(&self) -> String {
+        if self.key.ends_with(['/', '(']) { self.key.to_string() } else { format!("{}/", self.key) }
+    }
 }
 
 /// Whether a resource is below a collection. Both are named by their keys. What ends with a parenthesis is the beginning of

@@ -162,7 +162,8 @@ impl<J: Journal> RecordTable<J> {
         page.into_iter().take(limit).filter_map(|key| Some((key.clone(), snapshot(key)?))).collect()
     }
 
-    /// Returns records below these collections that are pinned.
+    /// Returns records below these collections that are pinned. They are in no order, because those of one collection are in
+    /// all shards anyway, and only few records are pinned.
     pub(super) fn pinned_below(&self, roots: &[TreeRoot], limit: usize, now: StoreTime) -> Scanned {
         let below = self.busy.iter().filter(|(key, _)| roots.iter().any(|root| root.is_above(key)));
         below.take(limit).map(|(key, entry)| (key.clone(), entry.snapshot(now))).collect()

@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{sleep, timeout};
 
-use super::{engine::Engine, jittered, labels::is_older, records::EngineRecords};
+use super::{
+    engine::{Engine, Selection},
+    jittered,
+    labels::is_older,
+    records::EngineRecords,
+};
 use crate::{
     core::{records::record::Revision, resource::ResourceKey},
     store::StoreError,
@@ -81,7 +86,7 @@ impl<E: Engine> EngineRecords<E> {
             let last = aged.last().filter(|_| aged.len() == PAGE).cloned();
             return Ok((aged.into_iter().map(|key| (key, Revision::default())).collect(), last));
         }
-        let (records, last) = self.page(after, PAGE).await?;
+        let (records, last) = self.page(Selection { after, ..Selection::default() }, PAGE).await?;
         let aged = records.into_iter().filter(|(_, (snapshot, label))| {
             snapshot.record.is_idle(snapshot.now) && is_older(label.as_ref(), idle_ttl)
         });

@@ -25,10 +25,10 @@ pub trait Engine: Send + Sync + 'static {
     /// Replaces a record if it has the expected revision.
     fn swap(&self, swap: Swap) -> impl Future<Output = Result<EngineAnswer<SwapOutcome>, StoreError>> + Send;
 
-    /// Reads at most `limit` records after that of `after`, or from the first record on.
+    /// Reads at most `limit` records of a selection.
     fn page(
         &self,
-        after: Option<&ResourceKey>,
+        selection: Selection<'_>,
         limit: usize,
     ) -> impl Future<Output = Result<EngineAnswer<TextPage>, StoreError>> + Send;
 
@@ -94,6 +94,15 @@ pub struct KeptText {
     pub text: Option<Vec<u8>>,
 }
 
+/// Which records are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Selection<'a> {
+    /// What their keys begin with; empty for all.
+    pub prefix: &'a str,
+    /// The record after which they come, in the order of the engine; else from the first one on.
+    pub after: Option<&'a ResourceKey>,
+}
+
 /// Some of the records.
 pub struct TextPage {
     /// The records, in the order of the engine.
@@ -134,4 +143,13 @@ pub enum SwapOutcome {
         /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
         is_repeated: bool,
     },
+}
+
+/// Returns the first text, in the order of bytes, that does not begin with this one any more. This one is visible ASCII.
+pub(super) fn first_beyond(prefix: &str) -> Vec<u8> {
+    let mut beyond = prefix.as_bytes().to_vec();
+    if let Some(last) = beyond.last_mut() {
+        *last += 1;
+    }
+    beyond
 }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::{
     decoded,
-    engine::{Engine, EngineAnswer, KeptText, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, Selection, TextPage},
     epoch::Epoch,
     first_seen::FirstSeen,
 };
@@ -83,11 +83,11 @@ impl<E: Engine> EngineRecords<E> {
     /// and logged.
     pub(super) async fn page(
         &self,
-        after: Option<&ResourceKey>,
+        selection: Selection<'_>,
         limit: usize,
     ) -> Result<(Vec<(ResourceKey, Labelled)>, Option<ResourceKey>), StoreError> {
         let reached = self.reached()?;
-        let (TextPage { records, last }, now) = self.accept(reached, self.engine.page(after, limit).await?)?;
+        let (TextPage { records, last }, now) = self.accept(reached, self.engine.page(selection, limit).await?)?;
         let record = |(key, kept): (ResourceKey, KeptText)| {
             let labelled = self.decoded(&key, kept, now).ok()?;
             Some((key, labelled))

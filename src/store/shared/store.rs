@@ -13,18 +13,21 @@ use tokio::task::JoinSet;
 
 use super::{
     collect,
-    engine::{Engine, Swap, SwapOutcome},
+    engine::{Engine, Selection, Swap, SwapOutcome},
     labels::Labels,
     records::EngineRecords,
 };
 use crate::{
     config::StoreSettings,
     core::{
-        records::record::{Record, Revision, Snapshot},
+        records::{
+            record::{Record, Revision, Snapshot},
+            trees::TreeRoot,
+        },
         resource::ResourceKey,
         time::StoreTime,
     },
-    store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding},
+    store::{Incarnation, OpenError, SEARCHED_AT_ONCE, Scanned, Store, StoreError, Swapped, encoding},
 };
 
 /// Records in an engine that other processes use too.
@@ -121,13 +124,33 @@ impl<E: Engine> Store for SharedStore<E> {
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         let (mut found, mut after) = (Scanned::new(), after.cloned());
         loop {
-            let (records, last) = self.records.page(after.as_ref(), limit - found.len()).await?;
+            let selection = Selection { after: after.as_ref(), ..Selection::default() };
+            let (records, last) = self.records.page(selection, limit - found.len()).await?;
             found.extend(records.into_iter().map(|(key, (snapshot, _))| (key, snapshot)));
             if found.len() == limit || last.is_none() {
                 return Ok(found);
             }
             after = last;
         }
+    }
+
+    async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
+        let mut found = Scanned::new();
+        for root in roots {
+            let (prefix, mut after) = (root.prefix(), None);
+            while found.len() < limit {
+                let selection = Selection { prefix: &prefix, after: after.as_ref() };
+                let (records, last) = self.records.page(selection, SEARCHED_AT_ONCE).await?;
+                let pinned = records.into_iter().map(|(key, (snapshot, _))| (key, snapshot));
+                let pinned = pinned.filter(|(key, found)| root.is_above(key) && !found.record.is_idle(found.now));
+                found.extend(pinned.take(limit - found.len()));
+                after = last;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(found)
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {

@@ -1,6 +1,9 @@
 //! The keys of the store in etcd.
 
-use crate::core::resource::ResourceKey;
+use crate::{
+    core::resource::ResourceKey,
+    store::shared::engine::{Selection, first_beyond},
+};
 
 /// The keys under one prefix.
 pub(super) struct EtcdKeys {
@@ -43,12 +46,12 @@ impl EtcdKeys {
         key.strip_prefix(&self.records()).map(ResourceKey::from_text)
     }
 
-    /// The range of the records after that of `after`, or of all records: the first key, and the first key beyond.
-    pub(super) fn records_after(&self, after: Option<&ResourceKey>) -> (Vec<u8>, Vec<u8>) {
+    /// The range of a selection of records: the first key, and the first key beyond.
+    pub(super) fn selected(&self, Selection { prefix, after }: Selection<'_>) -> (Vec<u8>, Vec<u8>) {
+        let all = self.records() + prefix;
+        let beyond = first_beyond(&all);
         // Keys are compared byte by byte, so the next key is the same key with a zero byte appended.
-        let start = after.map_or_else(|| self.records(), |after| self.record(after) + "\0");
-        // The first key that does not begin with "…/record/", because "0" follows "/".
-        (start.into_bytes(), format!("{}/record0", self.prefix).into_bytes())
+        (after.map_or(all, |after| self.record(after) + "\0").into_bytes(), beyond)
     }
 }
 
@@ -68,12 +71,16 @@ mod tests {
     #[test]
     fn the_range_of_records_holds_them_and_nothing_else() {
         let keys = EtcdKeys::new("p");
-        let (start, end) = keys.records_after(None);
+        let (start, end) = keys.selected(Selection::default());
         let within = |key: &str| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
         assert!(within("p/record/") && within("p/record/~~~") && within("p/record/\u{7f}"));
         assert!(!within("p/incarnation") && !within("p/floor/0000") && !within("p/record") && !within("p/recorder"));
         let one = ResourceKey::from_text("a");
-        let (start, _) = keys.records_after(Some(&one));
+        let (start, _) = keys.selected(Selection { after: Some(&one), ..Selection::default() });
         assert!(start.as_slice() > b"p/record/a".as_slice() && start.as_slice() < b"p/record/a!".as_slice());
+        let (start, end) = keys.selected(Selection { prefix: "u:/a/", after: None });
+        let within = |key: &str| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
+        assert!(within("p/record/u:/a/b") && within("p/record/u:/a/~") && within("p/record/u:/a/b/c"));
+        assert!(!within("p/record/u:/a.b") && !within("p/record/u:/a0") && !within("p/record/u:/b/c"));
     }
 }

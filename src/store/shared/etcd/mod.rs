@@ -29,7 +29,7 @@ use tokio::{
 use self::client::{EtcdClient, TransactionReply};
 use super::{
     batch::{Carrier, Swaps},
-    engine::{Engine, EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, Selection, Swap, SwapOutcome, TextPage},
     epoch::ToldRevisions,
     store::SharedStore,
 };
@@ -148,9 +148,9 @@ impl Engine for EtcdEngine {
         Ok(EngineAnswer { now: self.clock.now(), ..answer })
     }
 
-    async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+    async fn page(&self, selection: Selection<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
         let keys = &self.client.keys;
-        let TransactionReply { response, at, .. } = self.client.ask(txn::page(keys, after, limit)).await?;
+        let TransactionReply { response, at, .. } = self.client.ask(txn::page(keys, selection, limit)).await?;
         let page = txn::last_get(&response).map(|page| {
             let record = |pair: &KeyValue| Some((keys.resource(pair.key())?, txn::kept(pair)));
             let last = page.kvs().last().filter(|_| page.more()).and_then(|pair| keys.resource(pair.key()));

@@ -19,7 +19,7 @@ use etcd_client::{
 use super::keys::EtcdKeys;
 use crate::{
     core::{records::record::Revision, resource::ResourceKey},
-    store::shared::engine::{KeptText, Swap, SwapOutcome},
+    store::shared::engine::{KeptText, Selection, Swap, SwapOutcome},
 };
 
 /// Looks at a record and its floor.
@@ -83,15 +83,15 @@ pub(super) fn raise(keys: &EtcdKeys, buckets: RangeInclusive<u16>) -> Txn {
 }
 
 /// Reads the records after that of `after`, in the order of their keys.
-pub(super) fn page(keys: &EtcdKeys, after: Option<&ResourceKey>, limit: usize) -> Txn {
-    let (start, end) = keys.records_after(after);
+pub(super) fn page(keys: &EtcdKeys, selection: Selection<'_>, limit: usize) -> Txn {
+    let (start, end) = keys.selected(selection);
     let options = GetOptions::new().with_range(end).with_limit(i64::try_from(limit).unwrap_or(i64::MAX));
     Txn::new().and_then(vec![TxnOp::get(start, Some(options))])
 }
 
 /// Counts the records.
 pub(super) fn count(keys: &EtcdKeys) -> Txn {
-    let (start, end) = keys.records_after(None);
+    let (start, end) = keys.selected(Selection::default());
     Txn::new().and_then(vec![TxnOp::get(start, Some(GetOptions::new().with_range(end).with_count_only()))])
 }
 

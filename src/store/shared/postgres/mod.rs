@@ -35,7 +35,7 @@ use tokio_postgres::{Row, types::ToSql};
 use self::{client::PostgresClient, rows::signed, statements::Ask};
 use super::{
     batch::{Carrier, Swaps},
-    engine::{Engine, EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, Selection, Swap, SwapOutcome, TextPage},
     store::SharedStore,
     waiters::Waiters,
 };
@@ -129,9 +129,14 @@ impl Engine for PostgresEngine {
         self.swaps.carry_out(swap).await
     }
 
-    async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
-        let after = after.map(|key| key.digest().to_vec()).unwrap_or_default();
-        let reply = self.client.ask(Ask::Page, &[&after, &signed(limit as u64)]).await?;
+    async fn page(&self, selection: Selection<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+        let (Selection { prefix, after }, most) = (selection, signed(limit as u64));
+        let reply = if prefix.is_empty() {
+            let after = after.map(|key| key.digest().to_vec()).unwrap_or_default();
+            self.client.ask(Ask::Page, &[&after, &most]).await?
+        } else {
+            self.client.ask(Ask::Below, &[&prefix, &after.map_or(prefix, ResourceKey::as_str), &most]).await?
+        };
         rows::page(&reply.rows, limit)
     }
 

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Error, Statement};
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The texts of the statements, in the order of [`Ask`].
-const TEXTS: [&str; 9] = [
+const TEXTS: [&str; 10] = [
     include_str!("sql/read.sql"),
     include_str!("sql/update.sql"),
     include_str!("sql/swap.sql"),
@@ -16,6 +16,7 @@ const TEXTS: [&str; 9] = [
     include_str!("sql/forget.sql"),
     include_str!("sql/raise.sql"),
     include_str!("sql/count.sql"),
+    include_str!("sql/below.sql"),
 ];
 
 /// Makes the tables that are missing.
@@ -39,6 +40,7 @@ pub(super) enum Ask {
     Forget,
     Raise,
     Count,
+    Below,
 }
 
 /// The texts of the statements for one schema.

@@ -32,7 +32,7 @@ use self::{
     reply::{AGED, FORGET, PAGE, PageReply, RAISE, READ, Reply, SWAP, answer, kept, kept_or_floor},
 };
 use super::{
-    engine::{Engine, EngineAnswer, KeptText, Swap, SwapOutcome, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, Selection, Swap, SwapOutcome, TextPage, first_beyond},
     store::SharedStore,
     waiters::Waiters,
 };
@@ -101,11 +101,13 @@ impl RedisEngine {
         }
     }
 
-    /// Returns at most `limit` resources that have a record, after `after`.
-    async fn resources(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
-        let start = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
+    /// Returns at most `limit` resources of a selection that have a record.
+    async fn resources(&self, selection: Selection<'_>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
+        let Selection { prefix, after } = selection;
+        let start = after.map_or_else(|| format!("[{prefix}"), |after| format!("({after}"));
+        let end = if prefix.is_empty() { b"+".to_vec() } else { [b"(", first_beyond(prefix).as_slice()].concat() };
         let mut question = cmd("ZRANGEBYLEX");
-        question.arg(&self.keys.records).arg(start).arg("+").arg("LIMIT").arg(0).arg(limit);
+        question.arg(&self.keys.records).arg(start).arg(end).arg("LIMIT").arg(0).arg(limit);
         let names: Vec<String> = self.client.send(&question).await?;
         Ok(names.iter().map(|name| ResourceKey::from_text(name)).collect())
     }
@@ -158,8 +160,8 @@ impl Engine for RedisEngine {
         Ok(answer(outcome, counter, (seconds, microseconds)))
     }
 
-    async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
-        let resources = self.resources(after, limit).await?;
+    async fn page(&self, selection: Selection<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+        let resources = self.resources(selection, limit).await?;
         let EngineAnswer { found, now, told } = self.texts(&resources).await?;
         let last = resources.last().filter(|_| resources.len() == limit).cloned();
         // A record that was forgotten meanwhile has no text.

@@ -8,8 +8,8 @@ CREATE TABLE IF NOT EXISTS {schema}.store (
     format integer NOT NULL DEFAULT 1,
     incarnation text NOT NULL
 );
--- The digest is the key of the table, because an index takes no text of any length. No other column has an index, and
--- half of each page is free: so a change stays within its page.
+-- The digest is the key of the table, because an index takes no text of any length. No column that changes has an index,
+-- and half of each page is free: so a change stays within its page.
 CREATE TABLE IF NOT EXISTS {schema}.records (
     digest bytea PRIMARY KEY,
     key text NOT NULL,
@@ -17,6 +17,8 @@ CREATE TABLE IF NOT EXISTS {schema}.records (
     idle_from bigint,
     record text NOT NULL
 ) WITH (fillfactor = 50);
+-- By the beginnings of keys, the records below a collection are found.
+CREATE INDEX IF NOT EXISTS records_below ON {schema}.records (left(key, 256) COLLATE "C");
 -- The revision of absent records, by bucket.
 CREATE TABLE IF NOT EXISTS {schema}.floors (
     bucket integer PRIMARY KEY,
