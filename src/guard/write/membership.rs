@@ -1,5 +1,11 @@
 //! Writes that add a member to a collection, or remove one, judged by the leases that reach the list of its members
 //! (RFC 4918 section 7.4).
+//!
+//! # Design
+//!
+//! *Which POST adds a member?* The RFC names PUT and MKCOL of what is not there, and leaves POST to the server. A POST to
+//! what is not there can only create it, so it is judged like them. A POST to a file or to another collection adds nothing
+//! at its own target. One to the leased collection itself needs the lease of that.
 
 use super::Writes;
 use crate::{
