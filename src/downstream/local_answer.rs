@@ -88,6 +88,20 @@ impl LocalAnswer {
         answer
     }
 
+    /// Makes the answer of a refusal that the protocol tells by a response of its own.
+    pub(super) fn told(
+        request: &RequestHeader,
+        mut refusal: Refusal,
+        (mut head, body): (Box<ResponseHeader>, Option<Bytes>),
+        entry: &mut AccessEntry,
+    ) -> pingora::Result<Self> {
+        telemetry::refused(entry, &mut refusal);
+        head.insert_header(header::CACHE_CONTROL, "no-store")?;
+        head.insert_header("Proxy-Status", value(refusal.proxy_status())?)?;
+        telemetry::keep_refusal(entry, refusal, Some(&request.method), request.raw_path());
+        Self::new(request, head, body)
+    }
+
     /// Makes the answer of a refusal whose client wants the current representation: that, in place of a document.
     pub(super) fn with_current_state(
         request: &RequestHeader,

@@ -45,6 +45,7 @@ impl Outgoing {
                 return LocalAnswer::with_current_state(request, *refusal, relayed, entry).map(Self::Relayed);
             }
             Err(refusal) => LocalAnswer::refusal(request, refusal, dialect, entry)?,
+            Ok(Answer::Told(refusal, head, body)) => LocalAnswer::told(request, *refusal, (head, body), entry)?,
             Ok(Answer::Local(head, body)) => {
                 entry.verdict = Some(Decision::Answered);
                 LocalAnswer::new(request, head, body)?

@@ -33,6 +33,8 @@ pub enum Answer {
     Relayed(Box<Relayed>),
     /// A refusal whose client gets the current representation in place of a document.
     Current(Box<Refusal>, Box<Relayed>),
+    /// A refusal that the protocol tells by an answer of its own.
+    Told(Box<Refusal>, Box<ResponseHeader>, Option<Bytes>),
 }
 
 /// Content that is made while its client waits for it.
@@ -79,6 +81,11 @@ impl Answer {
         Self::Local(head_of(response.status, response.fields), response.body.map(Into::into))
     }
 
+    /// A refusal that is told by this response.
+    pub(crate) fn told(refusal: Refusal, response: Response) -> Self {
+        Self::Told(Box::new(refusal), head_of(response.status, response.fields), response.body.map(Into::into))
+    }
+
     /// A response of ifmatch whose content is made piece by piece.
     pub(crate) fn lasting(fields: HeaderMap, pieces: Box<dyn Pieces>) -> Self {
         Self::Lasting(head_of(StatusCode::OK, fields), pieces)
@@ -99,6 +106,7 @@ impl Answer {
         match self {
             Self::Relayed(relayed) | Self::Current(_, relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::Lasting(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
+            Self::Told(..) => Ok(()),
         }
     }
 
@@ -107,7 +115,7 @@ impl Answer {
         match self {
             Self::Relayed(relayed) | Self::Current(_, relayed) => rewrite_references(&mut relayed.head, route, client),
             Self::NotModified(head) => rewrite_references(head, route, client),
-            Self::Local(..) | Self::Lasting(..) => Ok(()),
+            Self::Local(..) | Self::Lasting(..) | Self::Told(..) => Ok(()),
         }
     }
 

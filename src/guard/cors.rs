@@ -116,7 +116,7 @@ impl Cors {
                 self.origins.learn(&guarded.route, &request.headers, head);
                 expose(head, with_leases)?;
             }
-            Ok(Answer::Local(head, _) | Answer::Lasting(head, _)) => {
+            Ok(Answer::Local(head, _) | Answer::Lasting(head, _) | Answer::Told(_, head, _)) => {
                 let grant = self.grant(request, guarded, rules, true).await;
                 for (name, value) in &cors::own_answer(&grant, with_leases) {
                     head.insert_header(name.clone(), value.clone())?;

@@ -108,6 +108,31 @@ async fn a_lock_below_that_comes_after_a_lock_gives_way() {
     assert!(!fixture.store.look(&key(MEMBER)).await.lease_state().is_held());
 }
 
+/// Between the look at a file and the grant, another client replaces the file by a collection. Its lock would not reach
+/// what is below.
+#[tokio::test]
+async fn what_becomes_a_collection_meanwhile_is_not_locked_as_a_file() {
+    for becomes_folder in [true, false] {
+        let patient = Fixture::with(rules_waiting(Duration::from_secs(20))).await;
+        let elsewhere = begin_elsewhere(&patient, OTHER, true).await;
+        let (answer, ()) = tokio::join!(Box::pin(on(&patient, OTHER, "LOCK", "")), async {
+            until("the line", async || patient.has_line(&key(OTHER))).await;
+            if becomes_folder {
+                patient.show_folders();
+            }
+            end_elsewhere(&patient, OTHER, elsewhere, Outcome::Applied).await;
+        });
+        assert_eq!(answer.status, if becomes_folder { 503 } else { 200 }, "{}", answer.body);
+        let is_held = patient.store.look(&key(OTHER)).await.lease_state().is_held();
+        assert_eq!(is_held, !becomes_folder);
+        if becomes_folder {
+            assert_eq!(answer.field("retry-after"), Some("1"));
+            assert_eq!(on(&patient, OTHER, "LOCK", "").await.status, 200);
+            assert_eq!(listed(&patient).await, 1, "it is a lock of all below");
+        }
+    }
+}
+
 /// Rule 3: a write below may still come.
 #[tokio::test]
 async fn a_collection_is_not_locked_while_a_write_below_is_in_doubt() {
@@ -225,6 +250,9 @@ async fn a_lock_of_depth_0_guards_the_list_of_members() {
             (DEEP, "DELETE", 204),
             (ABSENT, "PUT", changes),
             (ABSENT, "MKCOL", changes),
+            (ABSENT, "POST", changes),
+            (MEMBER, "POST", 204),
+            (FOLDER, "POST", changes),
             (MEMBER, "DELETE", changes),
             (INNER, "DELETE", changes),
         ] {

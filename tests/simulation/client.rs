@@ -182,7 +182,7 @@ async fn read(answer: Result<Answer, Refusal>) -> Told {
             in_doubt: refusal.in_doubt,
             ..Told::default()
         },
-        Ok(Answer::Local(mut head, _) | Answer::NotModified(mut head)) => {
+        Ok(Answer::Local(mut head, _) | Answer::NotModified(mut head) | Answer::Told(_, mut head, _)) => {
             UntoldGrant::of(&mut head).into_iter().for_each(UntoldGrant::told);
             told(head.status.as_u16(), &head.headers, String::new())
         }

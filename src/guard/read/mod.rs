@@ -180,7 +180,7 @@ impl Reads {
                 relayed.discard().await;
                 Ok(())
             }
-            Ok(Answer::NotModified(_) | Answer::Local(..) | Answer::Current(..) | Answer::Lasting(..)) => Ok(()),
+            Ok(_) => Ok(()),
         }
     }
 

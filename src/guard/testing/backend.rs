@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU16, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
 };
 
 use tokio::{
@@ -30,6 +30,8 @@ pub(super) struct Backend {
     pub(super) refusal: AtomicU16,
     /// The status that refuses each write; 0 if none is refused.
     pub(super) write_refusal: AtomicU16,
+    /// Whether each resource is shown as a collection.
+    pub(super) has_only_folders: AtomicBool,
 }
 
 impl Default for Backend {
@@ -42,6 +44,7 @@ impl Default for Backend {
             answer_read: Mutex::default(),
             refusal: AtomicU16::new(0),
             write_refusal: AtomicU16::new(0),
+            has_only_folders: AtomicBool::new(false),
         }
     }
 }
@@ -64,7 +67,9 @@ impl Backend {
                 continue;
             }
             if head.starts_with("propfind ") {
-                stream.write_all(type_of(&head).as_bytes()).await.unwrap();
+                let has_only_folders = self.has_only_folders.load(Ordering::Relaxed);
+                let asked = if has_only_folders { "propfind /folder " } else { &head };
+                stream.write_all(type_of(asked).as_bytes()).await.unwrap();
                 continue;
             }
             let mut content = self.content.lock().await;

@@ -178,6 +178,11 @@ impl Fixture {
         self.backend.refusal.store(status, Ordering::Relaxed);
     }
 
+    /// Lets the backend show each resource as a collection from now on.
+    pub(crate) fn show_folders(&self) {
+        self.backend.has_only_folders.store(true, Ordering::Relaxed);
+    }
+
     /// Lets the backend refuse all writes with this status from now on; with 0, none.
     pub(crate) fn refuse_writes_with(&self, status: u16) {
         self.backend.write_refusal.store(status, Ordering::Relaxed);

@@ -169,7 +169,7 @@ fn bind_to(call: &mut Call, read: &ResponseHeader, copies: &dyn CopyGrammar) -> 
 async fn shown(copies: &dyn CopyGrammar, answer: Answer) -> Result<Relayed, Halt> {
     let relayed = match answer {
         Answer::Relayed(relayed) => relayed,
-        Answer::NotModified(_) | Answer::Local(..) | Answer::Lasting(..) | Answer::Current(..) => {
+        Answer::NotModified(_) | Answer::Local(..) | Answer::Lasting(..) | Answer::Current(..) | Answer::Told(..) => {
             return Err(copies.source_differs().into());
         }
     };

@@ -41,8 +41,11 @@ impl WrittenMembers for ReceivedList {
     fn refused(&self, refused: Vec<(usize, Halt)>) -> Result<Answer, Halt> {
         let removals = &self.0.removals;
         let mut reasons: Vec<Option<NotRemoved>> = vec![None; removals.len()];
-        let mut named = None;
+        let (mut named, mut told) = (None, None);
         for (number, halt) in refused {
+            if let Halt::Refused(refusal) = &halt {
+                told.get_or_insert_with(|| refusal.clone());
+            }
             let (Some(reason), Some(removal)) = (reasons.get_mut(number), removals.get(number)) else { continue };
             *reason = Some(reason_of(halt)?);
             named.get_or_insert(removal);
@@ -55,7 +58,12 @@ impl WrittenMembers for ReceivedList {
             };
             (removal, reason.unwrap_or_else(beside))
         });
-        Ok(Answer::local(none_removed(&objects.collect::<Vec<_>>())))
+        let answer = none_removed(&objects.collect::<Vec<_>>());
+        Ok(match told {
+            // For an operator the list is refused for the first of its reasons.
+            Some(refusal) => Answer::told(refusal, answer),
+            None => Answer::local(answer),
+        })
     }
 
     fn outcomes(&self, status: StatusCode, body: Option<&[u8]>) -> Vec<Outcome> {

@@ -7,9 +7,10 @@ use super::{DavRequest, Service, content_of, creation, path_of, remove_lock_fiel
 use crate::{
     body::{Body, Client},
     core::{
+        cause::Reason,
         lease::{Acquire, Action, Done, LeaseId},
         policy::LeaseRules,
-        records::{record::Snapshot, tree_leases::LeaseReach, trees::is_below},
+        records::{record::Snapshot, settled::shows_settled_state, tree_leases::LeaseReach, trees::is_below},
         refusal::{Code, Refusal},
         resource::ResourceKey,
     },
@@ -37,6 +38,7 @@ impl Service<'_> {
         if dav.fields.depth == Some(LockDepth::One) {
             return Err(Refusal::new(Code::MalformedLeaseHeader, "a lock has the depth 0 or infinity").into());
         }
+        let before = self.read(&dav.request.key).await?;
         let seen = self.guard.type_of(&dav.request).await?;
         let is_named_as_collection = path_of(&dav.received).ends_with('/');
         let reach = match (seen, dav.fields.depth) {
@@ -74,6 +76,13 @@ impl Service<'_> {
             locked => locked?,
         };
         let Some(Done::Acquired { id, .. }) = locked.done else { return Err(refusals::of_field().into()) };
+        let is_as_seen = reach.is_some() || !dav.request.has_trees() || shows_settled_state(&before, &locked.snapshot);
+        // Others can no longer make a collection of what is locked, so this look is the last one.
+        if !is_as_seen && self.guard.type_of(&dav.request).await? == Some(TypeSeen::Collection) {
+            let release = LeaseOperation::Step { action: Action::Release { id }, wait: None };
+            self.guard.operate_lease(client, &dav.request, release).await?;
+            return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
+        }
         let mut status = StatusCode::OK;
         // A lock of nothing creates an empty resource. If that fails, nobody is told of the lock, and it is taken back.
         if !matches!(seen, Some(TypeSeen::Plain | TypeSeen::Collection)) && self.create(client, &dav, id).await? {
@@ -112,7 +121,7 @@ impl Service<'_> {
                 Ok(false)
             }
             Ok(Answer::Relayed(relayed)) => Err(Halt::Denied(relayed)),
-            Ok(Answer::Local(..) | Answer::NotModified(_) | Answer::Lasting(..) | Answer::Current(..)) => Ok(false),
+            Ok(_) => Ok(false),
             Err(Halt::Refused(refusal)) if refusal.code == Code::PreconditionFailed => Ok(false),
             Err(halt) => Err(halt),
         }
@@ -211,7 +220,10 @@ fn told_below(dav: &DavRequest<'_>, refusal: Refusal) -> Result<Answer, Halt> {
     let own = dav.request.path_of(&dav.request.key).unwrap_or_default();
     let elsewhere = refusal.cause.as_ref().and_then(|cause| cause.leased_elsewhere.as_deref());
     match elsewhere.filter(|path| is_below(path, &own)) {
-        Some(locked) => Ok(document(StatusCode::MULTI_STATUS, not_locked(&path_of(&dav.received), locked))),
+        Some(locked) => {
+            let told = document(StatusCode::MULTI_STATUS, not_locked(&path_of(&dav.received), locked));
+            Ok(Answer::told(refusal, told))
+        }
         None => Err(refusal.into()),
     }
 }
@@ -221,14 +233,14 @@ fn told(dav: &DavRequest<'_>, (snapshot, id): (&Snapshot, LeaseId), status: Stat
     let lease = snapshot.leases().find(|lease| lease.id == id).ok_or_else(unknown_token)?;
     // A client of a shared principal may refresh a lock that another has made.
     let shown = ShownLock { token: token_uri(id), ..ShownLock::of(lease, snapshot, [0; 16], &path_of(&dav.received)) };
-    Ok(document(status, lock_answer(&shown)))
+    Ok(Answer::local(document(status, lock_answer(&shown))))
 }
 
-fn document(status: StatusCode, body: String) -> Answer {
+fn document(status: StatusCode, body: String) -> Response {
     let mut fields = HeaderMap::new();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml; charset=\"utf-8\""));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Answer::local(Response { status, fields, body: Some(body) })
+    Response { status, fields, body: Some(body) }
 }
 
 fn of_lock_info(fault: LockInfoFault) -> Refusal {

@@ -69,6 +69,9 @@ async fn a_list_goes_as_it_came_or_not_at_all() {
     let aborted = "OperationAborted";
     assert_eq!(kept(&stale), [("a", "PreconditionFailed"), ("b", aborted), ("none", aborted)]);
     assert!(stale.text().contains("such as \"a\""), "{stale:?}");
+    // For an operator the 200 is a refusal.
+    assert!(stale.header("proxy-status").is_some_and(|told| told.contains("precondition-failed")), "{stale:?}");
+    proxy.logged(&["status=200 verdict=\"precondition-failed\""]).await;
     let absent = delete(addr, &[("b", &tag(&bare)), ("none", &tag(&a))]).await;
     assert_eq!(kept(&absent), [("b", aborted), ("none", "NoSuchKey")]);
     assert_eq!(backend.count("POST", "*"), 0);
