@@ -3,10 +3,14 @@
 use std::net::SocketAddr;
 
 use super::{ROUTE, Share, assert_condition, lock, token, unlock};
-use crate::support::{
-    proxy::Proxy,
-    raw::{get, put, send},
-    wsgidav::Wsgidav,
+use crate::{
+    stores::shared_store::{addrs, pair},
+    support::{
+        engines::Engine,
+        proxy::Proxy,
+        raw::{get, put, send},
+        wsgidav::Wsgidav,
+    },
 };
 
 const DEEP: &[(&str, &str)] = &[("Depth", "infinity")];
@@ -191,4 +195,30 @@ async fn the_lock_of_a_folder_holds_on_a_route_of_another_dialect() {
     assert_eq!(write_status(addr, "/d/one", &[other]).await, 204);
     assert_eq!(send(addr, "POST", "/.leases/d/e/two", &[other, long], "").await.status, 201);
     assert_eq!(lock(addr, "/d", "exclusive", DEEP).await.status, 207);
+}
+
+/// Rule 10: a lock of a folder holds at each proxy, on each shared store, and so does the wait for what is locked in it.
+#[tokio::test]
+async fn two_proxies_with_one_store_share_the_locks_of_folders() {
+    for engine in Engine::all().await {
+        let server = Wsgidav::start().await;
+        let proxies = pair(&engine, Proxy::to(server.addr()).route(ROUTE)).await;
+        let [one, other] = addrs(&proxies);
+        create_folder(one).await;
+        let file = lock(one, "/d/e/two", "exclusive", FLAT).await;
+        let conflict = lock(other, "/d", "exclusive", DEEP).await;
+        assert_eq!(conflict.status, 207, "{}: {conflict:?}", engine.name());
+        assert!(conflict.text().contains("<D:href>/d/e/two</D:href>"), "{}: {conflict:?}", engine.name());
+        assert_eq!(unlock(other, "/d/e/two", &token(&file)).await, 204, "{}", engine.name());
+        for depth in [DEEP, FLAT] {
+            let locked = lock(one, "/d", "exclusive", depth).await;
+            let token = token(&locked);
+            let covers_files = if depth == DEEP { 423 } else { 204 };
+            assert_eq!(write_status(other, "/d/one", &[]).await, covers_files, "{} {depth:?}", engine.name());
+            assert_eq!(write_status(other, "/d/new", &[]).await, 423, "{} {depth:?}", engine.name());
+            assert_eq!(write_status(other, "/d/one", &[("If", &format!("({token})"))]).await, 204, "{}", engine.name());
+            assert_eq!(unlock(other, "/d", &token).await, 204, "{} {depth:?}", engine.name());
+            assert_eq!(write_status(one, "/d/one", &[]).await, 204, "{} {depth:?}", engine.name());
+        }
+    }
 }
