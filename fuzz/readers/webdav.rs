@@ -1,8 +1,9 @@
-//! What WebDAV clients and backends send: nothing makes a reader panic, and it does not matter where a multistatus is cut.
+//! What `WebDAV` clients and backends send: nothing makes a reader panic, and it does not matter where a multistatus is cut.
 //!
 //! The first byte of an input says which reader gets the rest. `tests/webdav_properties.rs` tries some inputs at each run of
 //! the tests.
 
+use ifmatch::core::tags::precondition::Preconditions;
 use ifmatch::dialect::webdav::{
     Cutter, If, ListPiece, MalformedMultistatus, MultistatusResponse, Place, Question, ResourceFacts, Truth,
     WantedLock, all_succeeded, judge, narrowed,
@@ -25,14 +26,14 @@ fn cut(document: &[u8], length: usize) -> Result<Vec<u8>, MalformedMultistatus> 
 }
 
 /// Lets a reader have an input, and panics if the reader does, or contradicts itself.
-pub fn read(input: &[u8]) {
+pub(crate) fn read(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else { return };
     match which % 4 {
         0 => {
             let Ok(conditions) = If::parse(rest) else { return };
             let submitted: Vec<_> = conditions.submitted().collect();
             if let Truth::ByTags(lists) = judge(&conditions, |_| Place::Target(submitted.clone())) {
-                let _conditions = narrowed(&lists, [&Default::default(), &Default::default()]);
+                let _conditions = narrowed(&lists, [&Preconditions::default(), &Preconditions::default()]);
             }
         }
         1 => {

@@ -55,8 +55,23 @@ impl Claims {
         }
     }
 
-    /// The same, for whoever has this place in the line of the writes of trees, or joins it now.
-    pub(crate) async fn wait_beside_trees(
+    /// Waits, until `end`, for what keeps a grant away: the write of a tree around the resource, or others in its line.
+    pub(crate) async fn wait_to_grant(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        (standing, beside_trees): (&mut PlaceInFront, &mut Option<PlaceInFront>),
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        if snapshot.is_below_busy_tree() {
+            // Boxed, so that the futures of grants without trees around them stay small.
+            return Box::pin(self.wait_beside_trees(request, &request.key, beside_trees, end)).await;
+        }
+        self.wait_until_free(request, snapshot, standing, end).await
+    }
+
+    /// The same as for a write, for whoever has this place in the line of the writes of trees, or joins it now.
+    async fn wait_beside_trees(
         &self,
         request: &Request,
         key: &ResourceKey,

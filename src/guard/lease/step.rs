@@ -121,13 +121,8 @@ impl Leases {
                 };
                 if standing.is_behind(&snapshot) || is_busy {
                     drop(pass);
-                    if snapshot.is_below_busy_tree() {
-                        let ended = self.claims.wait_beside_trees(request, &request.key, &mut beside_trees, end);
-                        while_client_waits(client, Box::pin(ended)).await??;
-                    } else {
-                        let free = self.claims.wait_until_free(request, &snapshot, standing, end);
-                        while_client_waits(client, free).await??;
-                    }
+                    let free = self.claims.wait_to_grant(request, &snapshot, (standing, &mut beside_trees), end);
+                    while_client_waits(client, free).await??;
                     continue;
                 }
             }
