@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    engine::{Engine, Selection},
+    engine::{Engine, KeyRange},
     jittered,
     labels::is_older,
     records::EngineRecords,
@@ -86,7 +86,7 @@ impl<E: Engine> EngineRecords<E> {
             let last = aged.last().filter(|_| aged.len() == PAGE).cloned();
             return Ok((aged.into_iter().map(|key| (key, Revision::default())).collect(), last));
         }
-        let (records, last) = self.page(Selection { after, ..Selection::default() }, PAGE).await?;
+        let (records, last) = self.page(KeyRange { after, ..KeyRange::default() }, PAGE).await?;
         let aged = records.into_iter().filter(|(_, (snapshot, label))| {
             snapshot.record.is_idle(snapshot.now) && is_older(label.as_ref(), idle_ttl)
         });

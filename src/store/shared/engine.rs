@@ -28,7 +28,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Reads at most `limit` records of a selection.
     fn page(
         &self,
-        selection: Selection<'_>,
+        selection: KeyRange<'_>,
         limit: usize,
     ) -> impl Future<Output = Result<EngineAnswer<TextPage>, StoreError>> + Send;
 
@@ -96,7 +96,7 @@ pub struct KeptText {
 
 /// Which records are read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Selection<'a> {
+pub struct KeyRange<'a> {
     /// What their keys begin with; empty for all.
     pub prefix: &'a str,
     /// The record after which they come, in the order of the engine; else from the first one on.

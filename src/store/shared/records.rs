@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::{
     decoded,
-    engine::{Engine, EngineAnswer, KeptText, Selection, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, KeyRange, TextPage},
     epoch::Epoch,
     first_seen::FirstSeen,
 };
@@ -83,7 +83,7 @@ impl<E: Engine> EngineRecords<E> {
     /// and logged.
     pub(super) async fn page(
         &self,
-        selection: Selection<'_>,
+        selection: KeyRange<'_>,
         limit: usize,
     ) -> Result<(Vec<(ResourceKey, Labelled)>, Option<ResourceKey>), StoreError> {
         let reached = self.reached()?;

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::{
     collect,
-    engine::{Engine, Selection, Swap, SwapOutcome},
+    engine::{Engine, KeyRange, Swap, SwapOutcome},
     labels::Labels,
     records::EngineRecords,
 };
@@ -124,7 +124,7 @@ impl<E: Engine> Store for SharedStore<E> {
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         let (mut found, mut after) = (Scanned::new(), after.cloned());
         loop {
-            let selection = Selection { after: after.as_ref(), ..Selection::default() };
+            let selection = KeyRange { after: after.as_ref(), ..KeyRange::default() };
             let (records, last) = self.records.page(selection, limit - found.len()).await?;
             found.extend(records.into_iter().map(|(key, (snapshot, _))| (key, snapshot)));
             if found.len() == limit || last.is_none() {
@@ -139,7 +139,7 @@ impl<E: Engine> Store for SharedStore<E> {
         for root in roots {
             let (prefix, mut after) = (root.prefix(), None);
             while found.len() < limit {
-                let selection = Selection { prefix: &prefix, after: after.as_ref() };
+                let selection = KeyRange { prefix: &prefix, after: after.as_ref() };
                 let (records, last) = self.records.page(selection, SEARCHED_AT_ONCE).await?;
                 let pinned = records.into_iter().map(|(key, (snapshot, _))| (key, snapshot));
                 let pinned = pinned.filter(|(key, found)| root.is_above(key) && !found.record.is_idle(found.now));

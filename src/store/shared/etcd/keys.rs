@@ -2,7 +2,7 @@
 
 use crate::{
     core::resource::ResourceKey,
-    store::shared::engine::{Selection, first_beyond},
+    store::shared::engine::{KeyRange, first_beyond},
 };
 
 /// The keys under one prefix.
@@ -47,7 +47,7 @@ impl EtcdKeys {
     }
 
     /// The range of a selection of records: the first key, and the first key beyond.
-    pub(super) fn selected(&self, Selection { prefix, after }: Selection<'_>) -> (Vec<u8>, Vec<u8>) {
+    pub(super) fn selected(&self, KeyRange { prefix, after }: KeyRange<'_>) -> (Vec<u8>, Vec<u8>) {
         let all = self.records() + prefix;
         let beyond = first_beyond(&all);
         // Keys are compared byte by byte, so the next key is the same key with a zero byte appended.
@@ -71,14 +71,14 @@ mod tests {
     #[test]
     fn the_range_of_records_holds_them_and_nothing_else() {
         let keys = EtcdKeys::new("p");
-        let (start, end) = keys.selected(Selection::default());
+        let (start, end) = keys.selected(KeyRange::default());
         let within = |key: &str| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
         assert!(within("p/record/") && within("p/record/~~~") && within("p/record/\u{7f}"));
         assert!(!within("p/incarnation") && !within("p/floor/0000") && !within("p/record") && !within("p/recorder"));
         let one = ResourceKey::from_text("a");
-        let (start, _) = keys.selected(Selection { after: Some(&one), ..Selection::default() });
+        let (start, _) = keys.selected(KeyRange { after: Some(&one), ..KeyRange::default() });
         assert!(start.as_slice() > b"p/record/a".as_slice() && start.as_slice() < b"p/record/a!".as_slice());
-        let (start, end) = keys.selected(Selection { prefix: "u:/a/", after: None });
+        let (start, end) = keys.selected(KeyRange { prefix: "u:/a/", after: None });
         let within = |key: &str| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
         assert!(within("p/record/u:/a/b") && within("p/record/u:/a/~") && within("p/record/u:/a/b/c"));
         assert!(!within("p/record/u:/a.b") && !within("p/record/u:/a0") && !within("p/record/u:/b/c"));

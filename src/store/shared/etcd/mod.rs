@@ -29,7 +29,7 @@ use tokio::{
 use self::client::{EtcdClient, TransactionReply};
 use super::{
     batch::{Carrier, Swaps},
-    engine::{Engine, EngineAnswer, KeptText, Selection, Swap, SwapOutcome, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, KeyRange, Swap, SwapOutcome, TextPage},
     epoch::ToldRevisions,
     store::SharedStore,
 };
@@ -148,7 +148,7 @@ impl Engine for EtcdEngine {
         Ok(EngineAnswer { now: self.clock.now(), ..answer })
     }
 
-    async fn page(&self, selection: Selection<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+    async fn page(&self, selection: KeyRange<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
         let keys = &self.client.keys;
         let TransactionReply { response, at, .. } = self.client.ask(txn::page(keys, selection, limit)).await?;
         let page = txn::last_get(&response).map(|page| {

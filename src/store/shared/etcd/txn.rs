@@ -19,7 +19,7 @@ use etcd_client::{
 use super::keys::EtcdKeys;
 use crate::{
     core::{records::record::Revision, resource::ResourceKey},
-    store::shared::engine::{KeptText, Selection, Swap, SwapOutcome},
+    store::shared::engine::{KeptText, KeyRange, Swap, SwapOutcome},
 };
 
 /// Looks at a record and its floor.
@@ -83,7 +83,7 @@ pub(super) fn raise(keys: &EtcdKeys, buckets: RangeInclusive<u16>) -> Txn {
 }
 
 /// Reads the records after that of `after`, in the order of their keys.
-pub(super) fn page(keys: &EtcdKeys, selection: Selection<'_>, limit: usize) -> Txn {
+pub(super) fn page(keys: &EtcdKeys, selection: KeyRange<'_>, limit: usize) -> Txn {
     let (start, end) = keys.selected(selection);
     let options = GetOptions::new().with_range(end).with_limit(i64::try_from(limit).unwrap_or(i64::MAX));
     Txn::new().and_then(vec![TxnOp::get(start, Some(options))])
@@ -91,7 +91,7 @@ pub(super) fn page(keys: &EtcdKeys, selection: Selection<'_>, limit: usize) -> T
 
 /// Counts the records.
 pub(super) fn count(keys: &EtcdKeys) -> Txn {
-    let (start, end) = keys.selected(Selection::default());
+    let (start, end) = keys.selected(KeyRange::default());
     Txn::new().and_then(vec![TxnOp::get(start, Some(GetOptions::new().with_range(end).with_count_only()))])
 }
 

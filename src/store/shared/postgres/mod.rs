@@ -35,7 +35,7 @@ use tokio_postgres::{Row, types::ToSql};
 use self::{client::PostgresClient, rows::signed, statements::Ask};
 use super::{
     batch::{Carrier, Swaps},
-    engine::{Engine, EngineAnswer, KeptText, Selection, Swap, SwapOutcome, TextPage},
+    engine::{Engine, EngineAnswer, KeptText, KeyRange, Swap, SwapOutcome, TextPage},
     store::SharedStore,
     waiters::Waiters,
 };
@@ -129,8 +129,8 @@ impl Engine for PostgresEngine {
         self.swaps.carry_out(swap).await
     }
 
-    async fn page(&self, selection: Selection<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
-        let (Selection { prefix, after }, most) = (selection, signed(limit as u64));
+    async fn page(&self, selection: KeyRange<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+        let (KeyRange { prefix, after }, most) = (selection, signed(limit as u64));
         let reply = if prefix.is_empty() {
             let after = after.map(|key| key.digest().to_vec()).unwrap_or_default();
             self.client.ask(Ask::Page, &[&after, &most]).await?

@@ -32,7 +32,7 @@ use self::{
     reply::{AGED, FORGET, PAGE, PageReply, RAISE, READ, Reply, SWAP, answer, kept, kept_or_floor},
 };
 use super::{
-    engine::{Engine, EngineAnswer, KeptText, Selection, Swap, SwapOutcome, TextPage, first_beyond},
+    engine::{Engine, EngineAnswer, KeptText, KeyRange, Swap, SwapOutcome, TextPage, first_beyond},
     store::SharedStore,
     waiters::Waiters,
 };
@@ -102,8 +102,8 @@ impl RedisEngine {
     }
 
     /// Returns at most `limit` resources of a selection that have a record.
-    async fn resources(&self, selection: Selection<'_>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
-        let Selection { prefix, after } = selection;
+    async fn resources(&self, selection: KeyRange<'_>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
+        let KeyRange { prefix, after } = selection;
         let start = after.map_or_else(|| format!("[{prefix}"), |after| format!("({after}"));
         let end = if prefix.is_empty() { b"+".to_vec() } else { [b"(", first_beyond(prefix).as_slice()].concat() };
         let mut question = cmd("ZRANGEBYLEX");
@@ -160,7 +160,7 @@ impl Engine for RedisEngine {
         Ok(answer(outcome, counter, (seconds, microseconds)))
     }
 
-    async fn page(&self, selection: Selection<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
+    async fn page(&self, selection: KeyRange<'_>, limit: usize) -> Result<EngineAnswer<TextPage>, StoreError> {
         let resources = self.resources(selection, limit).await?;
         let EngineAnswer { found, now, told } = self.texts(&resources).await?;
         let last = resources.last().filter(|_| resources.len() == limit).cloned();
