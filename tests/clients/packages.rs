@@ -35,6 +35,7 @@ hash_wait = "10s"
 
 [routes.lease]
 min = "1s"
+linger = "20s"
 client_break = true
 "#
     ))
