@@ -14,7 +14,7 @@ const CODES = {
   Unavailable: ['store-unavailable', 'store-full', 'overloaded', 'validator-unavailable', 'too-many-leases'],
   BadRequest: [
     'malformed-precondition', 'malformed-request', 'malformed-lease-header', 'ambiguous-target', 'method-override',
-    'destination-is-source', 'destination-elsewhere', 'no-route', 'lease-target-missing', 'method-not-allowed',
+    'destination-is-source', 'destination-elsewhere', 'no-route', 'lease-target-missing', 'lease-access', 'method-not-allowed',
     'header-timeout', 'body-timeout', 'body-too-large', 'target-too-long', 'unsupported-media-type',
     'header-too-large', 'not-supported', 'loop-detected',
   ],
@@ -120,7 +120,7 @@ export class Unavailable extends Refused {
   override name = 'Unavailable';
 }
 
-/** The request is wrong, or nobody may send it. */
+/** The request is wrong, or this client may not send it. */
 export class BadRequest extends Refused {
   override name = 'BadRequest';
 }

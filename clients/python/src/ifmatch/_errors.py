@@ -74,7 +74,7 @@ class Unavailable(Refused):
 
 
 class BadRequest(Refused):
-    """The request is wrong, or nobody may send it."""
+    """The request is wrong, or this client may not send it."""
 
 
 class GaveUp(IfmatchError):
@@ -143,6 +143,7 @@ CODES: Mapping[str, type[Refused]] = {
     "destination-elsewhere": BadRequest,
     "no-route": BadRequest,
     "lease-target-missing": BadRequest,
+    "lease-access": BadRequest,
     "method-not-allowed": BadRequest,
     "header-timeout": BadRequest,
     "body-timeout": BadRequest,
