@@ -180,7 +180,9 @@ impl Inner {
                 Some(before) => self.ledger.changed_message(sent, &before, after),
                 None => after.and_then(|after| self.ledger.made_message(sent, &after)),
             };
-            how.into_iter().for_each(|how| self.ledger.breaks(how));
+            if let Some(how) = how {
+                self.ledger.breaks(how);
+            }
         }
         told
     }
@@ -308,7 +310,9 @@ impl Run {
         let is_lost = |text: &&String| !queues.may_be_gone.contains(*text) && !got.contains(text);
         let lost = queues.put.iter().find(is_lost).map(|text| format!("message {text} is lost"));
         drop(inner);
-        lost.into_iter().for_each(|how| self.breaks(how));
+        if let Some(how) = lost {
+            self.breaks(how);
+        }
         true
     }
 }

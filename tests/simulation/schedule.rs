@@ -242,7 +242,7 @@ impl Run {
                         Err(Failure::Abandoned { timed_out: false })
                     }
                     Fate::Missed => {
-                        self.give_up(sent, Duration::ZERO);
+                        self.give_up(*sent, Duration::ZERO);
                         Err(Failure::Abandoned { timed_out: false })
                     }
                     Fate::FailedAfter(status) => {
@@ -251,7 +251,7 @@ impl Run {
                     }
                     Fate::Failed(status) => {
                         if status == 502 {
-                            self.give_up(sent, Duration::ZERO);
+                            self.give_up(*sent, Duration::ZERO);
                         } else {
                             self.arrived(&sent);
                         }
@@ -361,7 +361,7 @@ impl Run {
                 inner.ledger.is_faulty = true;
                 inner.stray.push((key, expected, *next));
             }
-            What::Exchange { sent, .. } => self.give_up(sent, closed_after),
+            What::Exchange { sent, .. } => self.give_up(*sent, closed_after),
         }
     }
 

@@ -85,7 +85,7 @@ impl Store for SeamStore {
             inner.loses_notices && inner.notices.is_multiple_of(2)
         };
         if is_lost {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         self.store.changed(key, seen).await;
     }

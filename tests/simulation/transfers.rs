@@ -118,7 +118,7 @@ impl Inner {
 
     fn beside(&self, resource: &str, number: usize, counts: impl Fn(&Sent) -> bool) -> Option<String> {
         let waiting = self.pending.iter().filter_map(|pending| match &pending.what {
-            What::Exchange { sent, .. } => Some(sent),
+            What::Exchange { sent, .. } => Some(&**sent),
             What::Read { .. } | What::Swap { .. } => None,
         });
         let sent = waiting.chain(self.late.iter().map(|late| &late.sent));

@@ -71,7 +71,7 @@ impl Connection for Line {
             while let Ok(Some(chunk)) = reader.next_chunk().await {
                 text.extend_from_slice(&chunk);
             }
-            let sent = self.sent(&head, &text);
+            let sent = Box::new(self.sent(&head, &text));
             let asked = self.world.ask(self.process, |reply| What::Exchange { sent, reply });
             match timeout(self.upstream.timeout, asked).await {
                 Ok(Ok(response)) => Ok(exchange(&head, response)),

@@ -302,7 +302,9 @@ impl Run {
             let goes_on = goes_on.map(|client| format!("client {client} has lost its rights, and watches on"));
             goes_on.or_else(|| inner.ledger.misheard(&inner.backend))
         };
-        how.into_iter().for_each(|how| self.breaks(how));
+        if let Some(how) = how {
+            self.breaks(how);
+        }
     }
 
     /// Whether no write is in flight or in doubt any more.

@@ -85,7 +85,7 @@ pub enum What {
         reply: oneshot::Sender<Result<Swapped, StoreError>>,
     },
     Exchange {
-        sent: Sent,
+        sent: Box<Sent>,
         reply: oneshot::Sender<Result<Response, Failure>>,
     },
 }
@@ -217,7 +217,7 @@ impl Inner {
     /// Returns the number of a write that the backend may still act on and that changes this resource.
     pub fn write_under_way(&self, resource: &str) -> Option<usize> {
         let waiting = self.pending.iter().filter_map(|pending| match &pending.what {
-            What::Exchange { sent, .. } => Some(sent),
+            What::Exchange { sent, .. } => Some(&**sent),
             What::Read { .. } | What::Swap { .. } => None,
         });
         let sent = waiting.chain(self.late.iter().map(|late| &late.sent));
