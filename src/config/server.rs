@@ -49,6 +49,8 @@ section! {
         trusted_proxies: TrustedProxies = Peers(());
         /// The treatment of fields with an underscore in their name.
         underscores: Underscores = OneOf(Underscores::Keep);
+        /// Whether the answers of guarded routes tell their clients what took time.
+        server_timing: bool = Flag(false);
         /// The time after which an idle client connection is closed.
         keepalive_timeout: Duration = Time(seconds(60)) in seconds(1)..=hours(24), restart;
         /// The time limit for receiving a request head, from its first byte on.

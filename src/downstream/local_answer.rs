@@ -166,6 +166,17 @@ impl LocalAnswer {
         Ok(Self { head: LocalHead::Refusal(document.status, fields), body })
     }
 
+    /// Adds a line of a field to the head.
+    pub(super) fn add_field(&mut self, name: &'static str, value: HeaderValue) -> pingora::Result<()> {
+        match &mut self.head {
+            LocalHead::Response(head) => {
+                head.append_header(name, value)?;
+            }
+            LocalHead::Refusal(_, fields) => fields.push((name.into(), value)),
+        }
+        Ok(())
+    }
+
     /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         match &self.head {

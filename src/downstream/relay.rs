@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{Version, header};
+use http::{HeaderValue, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -65,6 +65,16 @@ impl Outgoing {
             }
         };
         Ok(Self::Local(local))
+    }
+
+    /// Adds a line of a field to the head of the answer.
+    pub(crate) fn add_field(&mut self, name: &'static str, value: HeaderValue) -> pingora::Result<()> {
+        match self {
+            Self::Local(answer) => return answer.add_field(name, value),
+            Self::Lasting(head, _) => head.append_header(name, value)?,
+            Self::Relayed(relayed) | Self::Forwarded(relayed) => relayed.head.append_header(name, value)?,
+        };
+        Ok(())
     }
 
     /// Sends the answer to its end.

@@ -58,7 +58,8 @@ pub(super) async fn enter(
     context: &mut Context,
     mut arrival: Arrival,
 ) -> pingora::Result<Entered> {
-    telemetry::begin(&mut context.entry, &session.request().headers);
+    let tells_client = context.serving.config.server.server_timing;
+    telemetry::begin(&mut context.entry, &session.request().headers, tells_client);
     continue_without_content(session).await?;
     if session.request().headers.contains_key(header::UPGRADE) && !nominates_upgrade(&session.request().headers) {
         session.request_mut().remove_header(&header::UPGRADE);
@@ -141,7 +142,13 @@ pub(super) async fn guard(
     if wants_upgrade {
         tell_of_upgrade(request, &answer);
     }
-    answered(session, context, answer)
+    let mut outgoing = answered(session, context, answer)?;
+    if serving.config.server.server_timing
+        && let Some(told) = info.and_then(|info| info.times().server_timing())
+    {
+        outgoing.add_field("Server-Timing", told)?;
+    }
+    Ok(outgoing)
 }
 
 /// Logs that the backend demands the upgrade that was removed (RFC 9110 section 15.5.22).

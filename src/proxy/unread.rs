@@ -32,7 +32,7 @@ impl Gateway {
     pub(crate) async fn refuse_unread(&self, stream: Stream, received: &[u8], refusal: Refusal) {
         let (client, ShownLine { method, path }) = (ClientPeer::of(&stream), shown(received));
         let (method, mut entry) = (Method::from_bytes(method).ok(), AccessEntry::default());
-        telemetry::begin(&mut entry, &http::HeaderMap::new());
+        telemetry::begin(&mut entry, &http::HeaderMap::new(), false);
         let Ok(answer) = LocalAnswer::unread(method.as_ref(), path, refusal, &mut entry) else { return };
         let told = Told { method: method.as_ref(), path, status: answer.status().as_u16(), sent: answer.sent_bytes() };
         self.tell_unread(&mut entry, &client, &told);
@@ -42,7 +42,7 @@ impl Gateway {
     /// Records a request of HTTP/2 that was rejected before its head was handed on.
     pub(crate) fn tell_rejected(&self, client: &ClientPeer) {
         let mut entry = AccessEntry::default();
-        telemetry::begin(&mut entry, &http::HeaderMap::new());
+        telemetry::begin(&mut entry, &http::HeaderMap::new(), false);
         let mut refusal = entry::malformed_request();
         telemetry::refused(&mut entry, &mut refusal);
         let told = Told { method: None, path: b"", status: refusal.code.status().as_u16(), sent: 0 };
@@ -52,7 +52,7 @@ impl Gateway {
     /// Answers a CONNECT over HTTP/2, which has no target that the door could read.
     pub(crate) async fn refuse_tunnel(&self, mut session: ClientSession) {
         let mut context = Context::new(self.live.in_flight().enter(), self.live.serving());
-        telemetry::begin(&mut context.entry, &session.request().headers);
+        telemetry::begin(&mut context.entry, &session.request().headers, false);
         let answered = respond::refuse(&mut session, target::no_tunnel(), Dialect::default(), &mut context.entry).await;
         self.leave(&mut session, answered.err().as_deref(), &mut context).await;
     }

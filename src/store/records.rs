@@ -29,7 +29,10 @@ use crate::{
         time::StoreTime,
     },
     patience::within,
-    telemetry::metrics::{self, StoreOperation},
+    telemetry::{
+        metrics::{self, StoreOperation},
+        stream_info::{self, Part},
+    },
 };
 
 /// The most attempts at a change that other changes interrupt. Each interruption means that another change succeeded,
@@ -265,9 +268,10 @@ impl Records {
         operation: StoreOperation,
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let Some(metrics) = metrics::get() else { return in_time(self.timeout, answer).await };
+        let answer = stream_info::spending(Part::Store, in_time(self.timeout, answer));
+        let Some(metrics) = metrics::get() else { return answer.await };
         let started = Instant::now();
-        let outcome = in_time(self.timeout, answer).await;
+        let outcome = answer.await;
         metrics.store_answered(operation, started.elapsed());
         if let Err(error) = &outcome {
             metrics.store_failed(operation, error.word());

@@ -24,7 +24,7 @@ use super::{
     decision::Decision,
     form::{LineWriter, field_name as name},
     lines::{self, Haste},
-    stream_info::StreamInfo,
+    stream_info::{StreamInfo, Times},
     timestamp::Timestamp,
 };
 use crate::{
@@ -58,10 +58,8 @@ pub struct AccessEntry {
     pub info: Option<Arc<StreamInfo>>,
     /// How long the request took; set at its end, before it is logged and measured.
     pub total: Duration,
-    /// How long the request waited for other writes on its resource, if it took a claim; set at its end.
-    pub claim_wait: Option<Duration>,
-    /// How long servers took to begin their answers, if any was contacted; set at the end of the request.
-    pub upstream_time: Option<Duration>,
+    /// How long the parts of the request took; set at its end.
+    pub times: Times,
 }
 
 impl AccessEntry {
@@ -165,11 +163,17 @@ fn add_fields(line: &mut LineWriter<'_>, entry: &AccessEntry, exchange: &ClientE
         None => {}
     }
     line.time(name!("milliseconds"), entry.total);
-    if let Some(time) = entry.upstream_time {
+    if let Some(time) = entry.times.upstream {
         line.time(name!("upstream_milliseconds"), time);
     }
-    if let Some(wait) = entry.claim_wait {
-        line.time(name!("claim_milliseconds"), wait);
+    if let Some(time) = entry.times.probe {
+        line.time(name!("probe_milliseconds"), time);
+    }
+    if let Some(time) = entry.times.claim {
+        line.time(name!("claim_milliseconds"), time);
+    }
+    if let Some(time) = entry.times.store {
+        line.time(name!("store_milliseconds"), time);
     }
     line.count(name!("received_bytes"), exchange.received_bytes as u64);
     line.count(name!("sent_bytes"), exchange.sent_bytes as u64);
@@ -198,8 +202,10 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
         request_id = entry.request_id.map(tracing::field::display),
         server = entry.server.as_ref().map(tracing::field::display),
         milliseconds = milliseconds(entry.total),
-        upstream_milliseconds = entry.upstream_time.map(milliseconds),
-        claim_milliseconds = entry.claim_wait.map(milliseconds),
+        upstream_milliseconds = entry.times.upstream.map(milliseconds),
+        probe_milliseconds = entry.times.probe.map(milliseconds),
+        claim_milliseconds = entry.times.claim.map(milliseconds),
+        store_milliseconds = entry.times.store.map(milliseconds),
         received_bytes = exchange.received_bytes,
         sent_bytes = exchange.sent_bytes,
         client = exchange.client.map(tracing::field::display),

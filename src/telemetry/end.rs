@@ -26,9 +26,9 @@ use crate::{
     entropy::number_of_request,
 };
 
-/// Begins the notes on a request with these header fields.
-pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
-    if is_on() {
+/// Begins the notes on a request with these header fields, if there is somebody to tell: an operator, or its client.
+pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap, tells_client: bool) {
+    if is_on() || tells_client {
         entry.info = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));
     }
 }
@@ -62,8 +62,7 @@ pub fn keep_refusal(entry: &AccessEntry, refusal: Refusal, method: Option<&Metho
 pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
     let Some(info) = entry.info.clone() else { return };
     entry.total = info.started.elapsed();
-    entry.claim_wait = info.claim_wait();
-    entry.upstream_time = info.upstream_time();
+    entry.times = info.times();
     entry.server = entry.server.take().or_else(|| info.server());
     if let Some(metrics) = metrics::get() {
         metrics.request(&EndedRequest {
@@ -73,7 +72,7 @@ pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
             route: entry.route.as_ref(),
             verdict: entry.decided(),
             duration: entry.total,
-            claim_wait: entry.claim_wait,
+            claim_wait: entry.times.claim,
         });
         if let (Some(Code::LeaseLost), Some(route)) = (entry.refused, &entry.route) {
             metrics.lease(&route.name, "lost");

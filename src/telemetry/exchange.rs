@@ -8,7 +8,6 @@ use std::{
 use http::Method;
 
 use super::{
-    is_on,
     metrics::{
         self, definitions as define,
         requests::{host_and_port, known},
@@ -43,7 +42,7 @@ impl ExchangeWatch {
 
     /// Watches an exchange on behalf of the request of this task, starting before there is a connection.
     pub fn begin(server: &str, is_tls: bool, address: Option<Address>) -> Self {
-        if is_on() { Self::begin_for(current(), server, is_tls, address) } else { Self(None) }
+        Self::begin_for(current(), server, is_tls, address)
     }
 
     /// Watches an exchange on behalf of the request with this stream info.

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::HeaderValue;
 use parking_lot::Mutex;
 
 use super::traces::Trace;
@@ -26,14 +27,52 @@ tokio::task_local! {
     static STREAM_INFO: Arc<StreamInfo>;
 }
 
+/// What a request spends time on. Parts overlap: a probe waits for a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Waiting for other writes on the resource.
+    Claim,
+    /// Learning the current state from the upstream.
+    Probe,
+    /// Waiting for the store.
+    Store,
+    /// Waiting until servers began to answer, probes included.
+    Upstream,
+}
+
+/// How long the parts of a request took; `None` for a part that it did not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// [`Part::Claim`].
+    pub claim: Option<Duration>,
+    /// [`Part::Probe`].
+    pub probe: Option<Duration>,
+    /// [`Part::Store`].
+    pub store: Option<Duration>,
+    /// [`Part::Upstream`].
+    pub upstream: Option<Duration>,
+}
+
+impl Times {
+    /// Returns the value of `Server-Timing`, which the tools of browsers show; `None` if there is nothing to tell.
+    pub fn server_timing(&self) -> Option<HeaderValue> {
+        let parts = [("claim", self.claim), ("probe", self.probe), ("store", self.store), ("upstream", self.upstream)];
+        let metric = |(name, time): (&str, Option<Duration>)| {
+            time.map(|time| format!("{name};dur={:.3}", time.as_secs_f64() * 1e3))
+        };
+        let metrics: Vec<_> = parts.into_iter().filter_map(metric).collect();
+        HeaderValue::try_from(metrics.join(", ")).ok().filter(|value| !value.is_empty())
+    }
+}
+
 /// The notes of one request.
 #[derive(Debug)]
 pub struct StreamInfo {
     pub(super) trace: Trace,
     /// The time at which the head of the request had been read.
     pub(super) started: Instant,
-    claim_wait_nanoseconds: AtomicU64,
-    upstream_nanoseconds: AtomicU64,
+    /// The time of each [`Part`], in nanoseconds.
+    parts: [AtomicU64; 4],
     server: Mutex<Option<Address>>,
     untagged: OnceLock<Untagged>,
     resource: OnceLock<ResourceKey>,
@@ -44,22 +83,31 @@ impl StreamInfo {
         Self {
             trace,
             started: Instant::now(),
-            claim_wait_nanoseconds: AtomicU64::new(NOTHING),
-            upstream_nanoseconds: AtomicU64::new(NOTHING),
+            parts: [const { AtomicU64::new(NOTHING) }; 4],
             server: Mutex::default(),
             untagged: OnceLock::new(),
             resource: OnceLock::new(),
         }
     }
 
-    /// Notes how long the request waited for other writes.
-    pub fn waited_for_claim(&self, wait: Duration) {
-        add(&self.claim_wait_nanoseconds, wait);
+    /// Notes how long a part of the request took. A part may come several times.
+    fn spent(&self, part: Part, time: Duration) {
+        add(self.part(part), time);
+    }
+
+    const fn part(&self, part: Part) -> &AtomicU64 {
+        let [claim, probe, store, upstream] = &self.parts;
+        match part {
+            Part::Claim => claim,
+            Part::Probe => probe,
+            Part::Store => store,
+            Part::Upstream => upstream,
+        }
     }
 
     /// Notes how long a server took to begin its answer.
     pub fn exchanged(&self, server: Option<Address>, took: Duration) {
-        add(&self.upstream_nanoseconds, took);
+        self.spent(Part::Upstream, took);
         if server.is_some() {
             *self.server.lock() = server;
         }
@@ -86,14 +134,15 @@ impl StreamInfo {
         self.trace.id_text()
     }
 
-    /// Returns how long the request waited for other writes, if it had to look for them.
-    pub fn claim_wait(&self) -> Option<Duration> {
-        read(&self.claim_wait_nanoseconds)
-    }
-
-    /// Returns how long servers took to answer, probes included; `None` if no server was contacted.
-    pub fn upstream_time(&self) -> Option<Duration> {
-        read(&self.upstream_nanoseconds)
+    /// Returns how long the parts of the request took so far.
+    pub fn times(&self) -> Times {
+        let time = |part| read(self.part(part));
+        Times {
+            claim: time(Part::Claim),
+            probe: time(Part::Probe),
+            store: time(Part::Store),
+            upstream: time(Part::Upstream),
+        }
     }
 
     /// Returns the last server that answered.
@@ -130,13 +179,13 @@ pub fn acts_on(key: &ResourceKey) {
     }
 }
 
-/// Waits for other writes, on behalf of a request that takes a claim or reads a settled state.
-pub async fn waiting<T>(wait: impl Future<Output = T>) -> T {
-    let Some(info) = current() else { return wait.await };
+/// Does a part of the work of a request, on whose behalf the caller runs.
+pub async fn spending<T>(part: Part, work: impl Future<Output = T>) -> T {
+    let Some(info) = current() else { return work.await };
     let started = Instant::now();
-    let waited = wait.await;
-    info.waited_for_claim(started.elapsed());
-    waited
+    let done = work.await;
+    info.spent(part, started.elapsed());
+    done
 }
 
 /// Returns the stream info of the request on whose behalf the caller runs.
@@ -151,16 +200,20 @@ mod tests {
     #[tokio::test]
     async fn notes_reach_the_trail_of_the_task_they_were_made_in() {
         let info = Arc::new(StreamInfo::new(Trace::none()));
-        assert_eq!((info.claim_wait(), info.upstream_time()), (None, None));
+        assert_eq!((info.times(), info.times().server_timing()), (Times::default(), None));
         along(Some(&info), async {
             let noted = current().expect("there is a info");
-            noted.waited_for_claim(Duration::ZERO);
+            noted.spent(Part::Claim, Duration::ZERO);
+            spending(Part::Store, async {}).await;
             noted.exchanged(None, Duration::from_millis(2));
             noted.exchanged(None, Duration::from_millis(3));
         })
         .await;
-        assert_eq!(info.claim_wait(), Some(Duration::ZERO));
-        assert_eq!(info.upstream_time(), Some(Duration::from_millis(5)));
+        let times = info.times();
+        assert_eq!((times.claim, times.upstream), (Some(Duration::ZERO), Some(Duration::from_millis(5))));
+        assert!(times.store.is_some() && times.probe.is_none());
+        let told = Times { store: None, ..times }.server_timing();
+        assert_eq!(told.unwrap(), "claim;dur=0.000, upstream;dur=5.000");
         assert!(current().is_none());
     }
 }

@@ -84,6 +84,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             max_claim_waiters: 10_000,
             trusted_proxies: config::TrustedProxies::default(),
             underscores: Underscores::Keep,
+            server_timing: false,
             keepalive_timeout: Duration::from_secs(60),
             header_timeout: Duration::from_secs(15),
             max_header_bytes: 32 << 10,

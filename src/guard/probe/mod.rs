@@ -35,7 +35,10 @@ use crate::{
             validators::{Modified, Representation, Validators},
         },
     },
-    telemetry::{Step, metrics},
+    telemetry::{
+        Step, metrics,
+        stream_info::{self, Part},
+    },
     upstream::{Exchange, Failure, OwnCredentials, Transport, fields::response_head, read_whole},
 };
 use body_tag::Keep;
@@ -154,7 +157,7 @@ impl Probes {
         end: Instant,
     ) -> Probed {
         let mut step = Step::begin("probe");
-        let probed = self.probe_upstream(request, snapshot, asked, end).await;
+        let probed = stream_info::spending(Part::Probe, self.probe_upstream(request, snapshot, asked, end)).await;
         step.set("ifmatch.probe.found", probed.word());
         if let Some(metrics) = metrics::get() {
             metrics.probed(&request.route().name, probed.word());

@@ -19,6 +19,7 @@ mod reload_files;
 mod reload_names;
 mod scraped;
 mod server_health;
+mod slow_saves;
 mod supervisor;
 mod why;
 mod worker_pool;
