@@ -10,10 +10,11 @@ use super::{
 
 /// Keys without a default. Some belong to store kinds that are not the default, others to lists that are empty by
 /// default. The reference shows them as `# key = value`.
-const WITHOUT_DEFAULT: [&str; 7] = [
+const WITHOUT_DEFAULT: [&str; 8] = [
     "routes.hash_wait",
     "routes.writes_to",
     "routes.members",
+    "routes.probe_field_file",
     "server.control_socket",
     "store.path",
     "server.tls.certificates.cert",

@@ -30,8 +30,9 @@ use crate::{
     },
     patience::within,
     telemetry::{
+        TimedPart,
         metrics::{self, StoreOperation},
-        stream_info::{self, Part},
+        timing,
     },
 };
 
@@ -268,10 +269,10 @@ impl Records {
         operation: StoreOperation,
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let answer = stream_info::spending(Part::Store, in_time(self.timeout, answer));
-        let Some(metrics) = metrics::get() else { return answer.await };
+        let _answering = timing(TimedPart::Store);
+        let Some(metrics) = metrics::get() else { return in_time(self.timeout, answer).await };
         let started = Instant::now();
-        let outcome = answer.await;
+        let outcome = in_time(self.timeout, answer).await;
         metrics.store_answered(operation, started.elapsed());
         if let Err(error) = &outcome {
             metrics.store_failed(operation, error.word());

@@ -49,6 +49,7 @@ use otlp::Exporters;
 pub use otlp::OtlpError;
 pub use seldom::Seldom;
 pub use step::Step;
+pub use stream_info::{TimedPart, timing};
 
 /// The filter for pingora's records: only those that pingora treats as faults of the server. Its warnings are about
 /// single clients, which are in the access log. The only error of its connectors is not a fault: they leave a pooled

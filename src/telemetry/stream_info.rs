@@ -29,7 +29,7 @@ tokio::task_local! {
 
 /// What a request spends time on. Parts overlap: a probe waits for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TimedPart {
     /// Waiting for other writes on the resource.
     Claim,
     /// Learning the current state from the upstream.
@@ -43,13 +43,13 @@ pub enum Part {
 /// How long the parts of a request took; `None` for a part that it did not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// [`Part::Claim`].
+    /// [`TimedPart::Claim`].
     pub claim: Option<Duration>,
-    /// [`Part::Probe`].
+    /// [`TimedPart::Probe`].
     pub probe: Option<Duration>,
-    /// [`Part::Store`].
+    /// [`TimedPart::Store`].
     pub store: Option<Duration>,
-    /// [`Part::Upstream`].
+    /// [`TimedPart::Upstream`].
     pub upstream: Option<Duration>,
 }
 
@@ -71,7 +71,7 @@ pub struct StreamInfo {
     pub(super) trace: Trace,
     /// The time at which the head of the request had been read.
     pub(super) started: Instant,
-    /// The time of each [`Part`], in nanoseconds.
+    /// The time of each [`TimedPart`], in nanoseconds.
     parts: [AtomicU64; 4],
     server: Mutex<Option<Address>>,
     untagged: OnceLock<Untagged>,
@@ -91,23 +91,23 @@ impl StreamInfo {
     }
 
     /// Notes how long a part of the request took. A part may come several times.
-    fn spent(&self, part: Part, time: Duration) {
+    fn spent(&self, part: TimedPart, time: Duration) {
         add(self.part(part), time);
     }
 
-    const fn part(&self, part: Part) -> &AtomicU64 {
+    const fn part(&self, part: TimedPart) -> &AtomicU64 {
         let [claim, probe, store, upstream] = &self.parts;
         match part {
-            Part::Claim => claim,
-            Part::Probe => probe,
-            Part::Store => store,
-            Part::Upstream => upstream,
+            TimedPart::Claim => claim,
+            TimedPart::Probe => probe,
+            TimedPart::Store => store,
+            TimedPart::Upstream => upstream,
         }
     }
 
     /// Notes how long a server took to begin its answer.
     pub fn exchanged(&self, server: Option<Address>, took: Duration) {
-        self.spent(Part::Upstream, took);
+        self.spent(TimedPart::Upstream, took);
         if server.is_some() {
             *self.server.lock() = server;
         }
@@ -138,10 +138,10 @@ impl StreamInfo {
     pub fn times(&self) -> Times {
         let time = |part| read(self.part(part));
         Times {
-            claim: time(Part::Claim),
-            probe: time(Part::Probe),
-            store: time(Part::Store),
-            upstream: time(Part::Upstream),
+            claim: time(TimedPart::Claim),
+            probe: time(TimedPart::Probe),
+            store: time(TimedPart::Store),
+            upstream: time(TimedPart::Upstream),
         }
     }
 
@@ -179,13 +179,22 @@ pub fn acts_on(key: &ResourceKey) {
     }
 }
 
-/// Does a part of the work of a request, on whose behalf the caller runs.
-pub async fn spending<T>(part: Part, work: impl Future<Output = T>) -> T {
-    let Some(info) = current() else { return work.await };
-    let started = Instant::now();
-    let done = work.await;
-    info.spent(part, started.elapsed());
-    done
+/// Begins a part of the request on whose behalf the caller runs. It ends with the returned value.
+#[must_use]
+pub fn timing(part: TimedPart) -> PartTimer {
+    PartTimer(current().map(|info| (info, part, Instant::now())))
+}
+
+/// The time of a part of a request, which goes on until this value is dropped.
+#[derive(Debug)]
+pub struct PartTimer(Option<(Arc<StreamInfo>, TimedPart, Instant)>);
+
+impl Drop for PartTimer {
+    fn drop(&mut self) {
+        if let Some((info, part, started)) = self.0.take() {
+            info.spent(part, started.elapsed());
+        }
+    }
 }
 
 /// Returns the stream info of the request on whose behalf the caller runs.
@@ -203,8 +212,8 @@ mod tests {
         assert_eq!((info.times(), info.times().server_timing()), (Times::default(), None));
         along(Some(&info), async {
             let noted = current().expect("there is a info");
-            noted.spent(Part::Claim, Duration::ZERO);
-            spending(Part::Store, async {}).await;
+            noted.spent(TimedPart::Claim, Duration::ZERO);
+            drop(timing(TimedPart::Store));
             noted.exchanged(None, Duration::from_millis(2));
             noted.exchanged(None, Duration::from_millis(3));
         })

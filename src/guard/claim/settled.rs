@@ -16,7 +16,7 @@ use crate::{
         refusal::Refusal,
     },
     guard::{refusals, request::Request},
-    telemetry::stream_info::{self, Part},
+    telemetry::{TimedPart, timing},
 };
 
 /// The record of a resource at one moment.
@@ -82,6 +82,7 @@ impl Claims {
 
     async fn wait_for_change(&self, request: &Request, snapshot: &Snapshot, wait: Duration) {
         let change = timeout(wait, self.records.changed(&request.key, snapshot, snapshot.revision));
-        let _ = stream_info::spending(Part::Claim, change).await;
+        let _waiting = timing(TimedPart::Claim);
+        let _ = change.await;
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     },
     guard::{refusals, request::Request},
     store::{Records, StoreError, Swapped},
-    telemetry::stream_info::{self, Part},
+    telemetry::{TimedPart, timing},
 };
 
 /// How much longer a sign counts than a verdict takes. A live process renews its sign within this time.
@@ -146,7 +146,9 @@ impl Claims {
         end: Instant,
     ) -> Result<PlaceInFront, NoTurn> {
         let begun = Instant::now();
-        let turn = stream_info::spending(Part::Claim, self.queues.turn(key, member, line_max, end)).await;
+        let waiting = timing(TimedPart::Claim);
+        let turn = self.queues.turn(key, member, line_max, end).await;
+        drop(waiting);
         if let Some(activity) = self.activity.get() {
             activity.waited(key, begun.elapsed());
         }
@@ -190,7 +192,8 @@ impl Claims {
         let wait = ends.min().map_or(Duration::ZERO, |until| snapshot.now.until(until));
         let wait = wait.min(left).min(SIGN_PAUSE);
         let change = timeout(wait, self.records.changed(&standing.sign.key, snapshot, revision));
-        let _ = stream_info::spending(Part::Claim, change).await;
+        let _waiting = timing(TimedPart::Claim);
+        let _ = change.await;
         Ok(())
     }
 }

@@ -35,10 +35,7 @@ use crate::{
             validators::{Modified, Representation, Validators},
         },
     },
-    telemetry::{
-        Step, metrics,
-        stream_info::{self, Part},
-    },
+    telemetry::{Step, TimedPart, metrics, timing},
     upstream::{Exchange, Failure, OwnCredentials, Transport, fields::response_head, read_whole},
 };
 use body_tag::Keep;
@@ -157,7 +154,8 @@ impl Probes {
         end: Instant,
     ) -> Probed {
         let mut step = Step::begin("probe");
-        let probed = stream_info::spending(Part::Probe, self.probe_upstream(request, snapshot, asked, end)).await;
+        let _probing = timing(TimedPart::Probe);
+        let probed = self.probe_upstream(request, snapshot, asked, end).await;
         step.set("ifmatch.probe.found", probed.word());
         if let Some(metrics) = metrics::get() {
             metrics.probed(&request.route().name, probed.word());
