@@ -336,7 +336,8 @@ proptest! {
             prop_assert_eq!(operation(&call).is_of_container(), containers);
             let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
             prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
-            let puts = operation(&call) == AzureOperation::PutBlob || operation(&call).is_lease();
+            let writes_blob = matches!(operation(&call), AzureOperation::PutBlob | AzureOperation::CopyBlob);
+            let puts = writes_blob || operation(&call).is_lease();
             prop_assert_eq!(*method == Method::PUT, puts, "only blobs are put; a lease operation is never sent");
         }
     }

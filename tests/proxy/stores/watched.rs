@@ -6,7 +6,6 @@ use crate::support::{
     engines::Engine,
     events::Events,
     leases::{acquire, leasing_versions, put_with, release},
-    raw::get,
 };
 
 const DOC: &str = "/doc";
