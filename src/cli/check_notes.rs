@@ -63,8 +63,8 @@ pub(super) fn unguarded_below(routes: &[Arc<Route>]) -> Vec<String> {
     let unguarded = routes.iter().filter(|route| route.guard.is_none());
     let line = |inner: &Arc<Route>| {
         let outer = routes.iter().find(|outer| outer.guard.is_some() && is_below(inner, outer))?;
-        let (inner, outer) = ((&inner.name, &inner.path), (&outer.name, &outer.path));
-        Some(format!("{} ({}) is not guarded, and lies below {} ({})", inner.0, inner.1, outer.0, outer.1))
+        let above = format!("{} ({})", outer.name, outer.path);
+        Some(format!("{} ({}) is not guarded, and lies below {above}", inner.name, inner.path))
     };
     unguarded.filter_map(line).collect()
 }

@@ -78,7 +78,7 @@ pub fn signer_of(credentials: &[u8]) -> Option<&[u8]> {
 const BOUND_SCHEMES: [&[u8]; 5] = [b"digest", b"dpop", b"hawk", b"oauth", b"signature"];
 
 /// Fields that prove the right to one request: `DPoP` (RFC 9449) and HTTP Message Signatures (RFC 9421).
-static BOUND_FIELDS: [HeaderName; 2] = [HeaderName::from_static("dpop"), HeaderName::from_static("signature")];
+pub static PROOF_FIELDS: [HeaderName; 2] = [HeaderName::from_static("dpop"), HeaderName::from_static("signature")];
 
 /// Whether the credentials of a request hold for its method, or for that request alone. No other request can carry them.
 pub fn are_bound_to_request(headers: &HeaderMap) -> bool {
@@ -87,7 +87,7 @@ pub fn are_bound_to_request(headers: &HeaderMap) -> bool {
     let scheme = scheme.to_ascii_lowercase();
     BOUND_SCHEMES.contains(&scheme.as_slice())
         || scheme.windows(4).any(|part| part == b"hmac")
-        || BOUND_FIELDS.iter().any(|name| headers.contains_key(name))
+        || PROOF_FIELDS.iter().any(|name| headers.contains_key(name))
 }
 
 #[cfg(test)]

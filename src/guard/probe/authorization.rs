@@ -8,15 +8,14 @@ use pingora::http::RequestHeader;
 use super::{Probes, unreadable::unreadable};
 use crate::{
     config::HostHeader,
-    core::{policy::ProbeAuth, refusal::Refusal},
+    core::{http::credentials::PROOF_FIELDS, policy::ProbeAuth, refusal::Refusal},
     dialect::s3::{Signature, keep_for_own_signature},
     guard::request::Request,
     upstream::OwnCredentials,
 };
 
-/// Fields that prove a client's right to one request. They prove nothing beside other credentials.
-static PROOFS: [HeaderName; 3] =
-    [HeaderName::from_static("dpop"), HeaderName::from_static("signature"), HeaderName::from_static("signature-input")];
+/// What a client's signature covers (RFC 9421 section 4.1). It means nothing without the signature.
+static SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 impl Probes {
     /// Sets the credentials for routes that probe with the proxy's own, from now on.
@@ -40,7 +39,9 @@ impl Probes {
             ProbeAuth::None | ProbeAuth::Field | ProbeAuth::SigV4 => {}
         }
         let others: Vec<_> = head.headers.keys().filter(|name| !keep_for_own_signature(name)).cloned().collect();
-        for name in request.rules().identity_headers.iter().chain(&PROOFS).chain(&others) {
+        // Proofs of the right to the client's request prove nothing beside other credentials.
+        let proofs = PROOF_FIELDS.iter().chain([&SIGNATURE_INPUT]);
+        for name in request.rules().identity_headers.iter().chain(proofs).chain(&others) {
             head.remove_header(name);
         }
         let target = request.grammar().probe_target(head.raw_path());
