@@ -17,14 +17,19 @@ export function Editor({ note, name }: { note: string; name: string }) {
   const editor = usePresence(note, isChanged ? name : undefined);
   const changes = useChanges(url);
 
-  function type(text: string) {
+  function fill(text: string) {
     typed.current = text;
     setText(text);
   }
 
+  function type(text: string) {
+    fill(text);
+    setSays('');
+  }
+
   function show(text: string, response: Response) {
     setBase({ text, response });
-    type(text);
+    fill(text);
   }
 
   async function read() {
@@ -60,7 +65,8 @@ export function Editor({ note, name }: { note: string; name: string }) {
   return (
     <section>
       <h2>{note}</h2>
-      <p role="status">{editor && editor !== name ? `${editor} is editing` : says}</p>
+      <p>{editor && editor !== name && `${editor} is editing`}</p>
+      <p role="status">{says}</p>
       <form onSubmit={event => { event.preventDefault(); void save(text, base?.response); }}>
         <textarea aria-label="Text" rows={12} value={text} onChange={event => type(event.target.value)} />
         <button disabled={!isChanged}>Save</button>
