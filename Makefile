@@ -89,7 +89,7 @@ book: setup-build ## Build the documents as a website, target/book/docs/index.ht
 	@find target/book/docs -name '*.html' -exec \
 		sed -i -E 's#(href="(\.\./)+(fuzz/|clients/[a-z]+/|examples/notes/)?[A-Z]+)\.html#\1.md#g' {} +
 
-bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes), and write docs/benchmarks.md
+bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (20 minutes), and write docs/benchmarks.md
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load --example record_load
 	@IFMATCH='$(IFMATCH)' benches/load.py $(or $(BENCH_GROUPS),--page docs/benchmarks.md)
 
@@ -221,8 +221,8 @@ setup-browser:
 	@.ci/install chromium=chromium
 
 setup-profile: ## Install what the profile-guided build needs and is missing (Debian packages)
-	@.ci/install python3=python3 wrk=wrk nginx=nginx redis-server=redis-server curl=curl openssl=openssl llvm-profdata-19=llvm-19
+	@.ci/install python3=python3 wrk=wrk nginx=nginx redis-server=redis-server h2load=nghttp2-client openssl=openssl llvm-profdata-19=llvm-19
 
 setup-bench: ## Install what the comparison needs and is missing (Debian packages)
-	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server redis-cli=redis-tools etcd=etcd-server pg_ctlcluster=postgresql
+	@.ci/install python3=python3 wrk=wrk h2load=nghttp2-client openssl=openssl haproxy=haproxy nginx=nginx redis-server=redis-server redis-cli=redis-tools etcd=etcd-server pg_ctlcluster=postgresql
 	@[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || .ci/install nginx-lua=libnginx-mod-http-lua

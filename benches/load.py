@@ -26,136 +26,29 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "load"))
 sys.dont_write_bytecode = True
 import first_byte  # noqa: E402, they lie beside the other parts of this program
+import latency  # noqa: E402
+import over_tls  # noqa: E402
 import postgres  # noqa: E402
 import sizes  # noqa: E402
 import stores  # noqa: E402
 import writers  # noqa: E402
 import wrk  # noqa: E402
+from rows import GROUPS, Row  # noqa: E402
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
 # The program that is measured, if it is not the one of the build.
 IFMATCH = Path(os.environ.get("IFMATCH") or RELEASE / "ifmatch")
 TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 32
 WRITERS = 8
-STALE = '"0000000000000000-0-00000000"'
 # In the page of results, everything after this line is of one run.
 RESULTS = "## Results\n"
 SMALL, LARGE = 1024, 64 * 1024
-
-
-@dataclass
-class Row:
-    """One line of the table: requests of one kind to one server."""
-
-    name: str
-    server: str
-    path: str
-    method: str = "GET"  # or UPDATE: PUTs in turn, each with the tag of the answer before; or PAIRS (load/lease_load.rs)
-    status: int = 200
-    fields: dict = field(default_factory=dict)
-    base: str = ""
-    # For the program of the packages; that of a plain build costs about a fifth more.
-    goal: float = 0.0
-
-
-def get(name, server, path, base="", goal=0.0):
-    return Row(name, server, path, base=base, goal=goal)
-
-
-def not_modified(name, server, path, base="", goal=0.0):
-    return Row(name, server, path, "GET", 304, {"If-None-Match": "current"}, base, goal)
-
-
-def stale(name, server, path, base="", goal=0.0):
-    return Row(name, server, path, "PUT", 412, {"If-Match": STALE}, base, goal)
-
-
-def update(name, server, path, base="", goal=0.0):
-    return Row(name, server, path, "UPDATE", 204, {}, base, goal)
-
-
-def pairs(name, server, kind, base="", goal=0.0):
-    return Row(name, server, kind, "PAIRS", base=base, goal=goal)
-
-
-PASS, LARGE_PASS, WRITE_PASS = "bare pingora", "bare pingora, 64 KiB", "bare pingora, PUT"
-BARE_304, BARE_412, BARE_PAIR = "bare pingora, local 304", "bare pingora, local 412", "bare pingora, two local 304"
-SILENT_412, SILENT_GET = "ifmatch, 412, silent", "ifmatch, GET, silent"
-FEW_ROUTES = "ifmatch, 412, 5 routes"
-GROUPS = {
-    "reads": ("Reads of 1 KiB", [
-        get(PASS, "bare", "/plain/small"),
-        get("ifmatch, unguarded", "unguarded", "/plain/small", PASS, 0.95),
-        get("ifmatch, unguarded, with its access log", "logged", "/plain/small", "ifmatch, unguarded"),
-        get("ifmatch, `version`, exclusive", "guarded", "/version/small", PASS, 1.00),
-        get("ifmatch, `content`, exclusive", "guarded", "/content/small", PASS),
-        get("ifmatch, `content`, shared", "guarded", "/shared/small", PASS),
-        get("ifmatch, `upstream`, shared", "guarded", "/upstream/small", PASS),
-        get("nginx", "nginx", "/plain/small", PASS),
-        get("nginx with the Lua check", "lua", "/plain/small", PASS),
-        get("HAProxy", "haproxy", "/plain/small", PASS),
-    ]),
-    "large": ("Reads of 64 KiB", [
-        get(LARGE_PASS, "bare", "/plain/large"),
-        get("ifmatch, unguarded, 64 KiB", "unguarded", "/plain/large", LARGE_PASS),
-        get("ifmatch, `version`, exclusive, 64 KiB", "guarded", "/version/large", LARGE_PASS),
-        get("ifmatch, `content`, exclusive, 64 KiB", "guarded", "/content/large", LARGE_PASS),
-        get("ifmatch, `content`, shared, 64 KiB", "guarded", "/shared/large", LARGE_PASS),
-        get("nginx, 64 KiB", "nginx", "/plain/large", LARGE_PASS),
-        get("HAProxy, 64 KiB", "haproxy", "/plain/large", LARGE_PASS),
-    ]),
-    "304": ("Answers of its own: 304", [
-        Row(BARE_304, "bare_304", "/version/small", "GET", 304, {"If-None-Match": STALE}),
-        not_modified("ifmatch, `version`, exclusive, 304", "guarded", "/version/small", BARE_304, 1.00),
-        not_modified("ifmatch, `content`, exclusive, 304", "guarded", "/content/small", BARE_304, 1.00),
-        not_modified("nginx with the Lua check, 304", "lua", "/plain/small", BARE_304),
-    ]),
-    "412": ("Answers of its own: 412 and 428", [
-        stale(BARE_412, "bare_412", "/version/small"),
-        stale("ifmatch, `version`, exclusive, 412", "guarded", "/version/small", BARE_412, 1.10),
-        stale("ifmatch, `content`, exclusive, 412", "guarded", "/content/small", BARE_412, 1.10),
-        Row("ifmatch, no precondition, 428", "guarded", "/shared/small", "PUT", 428, base=BARE_412),
-        stale("nginx, `return 412`", "nginx", "/refused/", BARE_412),
-        stale("nginx with the Lua check, 412", "lua", "/plain/small", BARE_412),
-        stale("HAProxy, `http-request return`", "haproxy", "/refused/", BARE_412),
-    ]),
-    "writes": ("PUTs of 200 bytes, each with the tag of the answer before", [
-        update(WRITE_PASS, "bare", "/plain/w"),
-        update("ifmatch, unguarded, PUT", "unguarded", "/plain/w", WRITE_PASS),
-        update("ifmatch, `version`, exclusive, PUT", "guarded", "/version/w", WRITE_PASS, 1.00),
-        update("ifmatch, `content`, exclusive, PUT (and a read after it)", "guarded", "/content/w", WRITE_PASS),
-        update("ifmatch, `content`, shared, PUT (a read before and after it)", "guarded", "/shared/w", WRITE_PASS, 1.60),
-        update("ifmatch, `upstream`, shared, PUT (a HEAD before it, and one after it to learn the tag)", "guarded", "/upstream/w", WRITE_PASS),
-        update("nginx, PUT", "nginx", "/plain/w", WRITE_PASS),
-        update("nginx with the Lua check, PUT", "lua", "/plain/w", WRITE_PASS),
-        update("HAProxy, PUT", "haproxy", "/plain/w", WRITE_PASS),
-    ]),
-    "telemetry": ("Metrics, access log and 1 % of traces", [
-        stale(SILENT_412, "guarded", "/version/small"),
-        stale("ifmatch, 412, with all of them", "telling", "/version/small", SILENT_412, 1.05),
-        stale("ifmatch, 412, with metrics alone", "counting", "/version/small", SILENT_412),
-        get(SILENT_GET, "guarded", "/version/small"),
-        get("ifmatch, GET, with all of them", "telling", "/version/small", SILENT_GET, 1.05),
-        get("ifmatch, GET, with metrics alone", "counting", "/version/small", SILENT_GET),
-    ]),
-    "routes": (f"A 412 among {sizes.ROUTES:,} routes", [
-        stale(FEW_ROUTES, "guarded", "/version/small"),
-        stale(f"ifmatch, 412, {sizes.ROUTES:,} routes", "many", "/version/small", FEW_ROUTES, 1.05),
-    ]),
-    "leases": ("A lease: acquired and released, a pair of requests", [
-        pairs(BARE_PAIR, "bare_304", "/version/small"),
-        pairs("ifmatch, `version`, exclusive, two local 304", "guarded", "/version/small", BARE_PAIR),
-        pairs("ifmatch, acquire and release", "leases", "leases", BARE_PAIR, 1.15),
-        pairs("Redis, `SET NX PX` and `DEL`", "redis", "redis", BARE_PAIR),
-    ]),
-}
 
 
 class Servers:
@@ -164,7 +57,7 @@ class Servers:
     def __init__(self, directory):
         self.directory = directory
         self.processes = {}
-        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "telling", "counting", "many", "leases", "redis", "nginx"]
+        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "telling", "counting", "many", "unguarded_tls", "guarded_tls", "nginx_tls", "leases", "redis", "nginx"]
         names += ["lua", "haproxy", "bare_streams", "streams", "waiting_bare", "waiting_unguarded", "waiting_guarded", *stores.NAMES]
         self.ports = dict(zip(names, free_ports(len(names))))
 
@@ -185,6 +78,8 @@ class Servers:
         many.write_text(many.read_text() + sizes.many_routes())
         self.spawn("many", [IFMATCH, "run", many], RUST_LOG="warn")
         self.spawn("nginx", nginx("nginx"))
+        encrypted = over_tls.of_nginx(self.file("nginx.conf", nginx=self.ports["nginx_tls"]), self.directory)
+        self.spawn("nginx_tls", ["nginx", "-p", "/usr/share/nginx", "-e", "stderr", "-c", encrypted])
         self.spawn("lua", nginx("lua"))
         self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
 
@@ -197,6 +92,10 @@ class Servers:
         self.spawn("telling", [IFMATCH, "run", self.telling("telling")])
         self.spawn("counting", [IFMATCH, "run", self.telling("counting")], RUST_LOG="warn")
         self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
+        for name in ("unguarded", "guarded"):
+            file = self.file(f"{name}.toml", **{name: self.ports[f"{name}_tls"]})
+            encrypted = file.rename(self.directory / f"{name}-tls.toml")
+            self.spawn(f"{name}_tls", [IFMATCH, "run", over_tls.of_ifmatch(encrypted, self.directory)], RUST_LOG="warn")
 
     def start_waiting(self):
         """Those that stand in front of a server that answers nothing. Returns that server."""
@@ -240,7 +139,7 @@ class Servers:
         environment = {key: value for key, value in os.environ.items() if key != "RUST_LOG"} | environment
         process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, env=environment)
         self.processes[name] = process
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < end:
             try:
                 return socket.create_connection(("127.0.0.1", self.ports[name])).close()
@@ -316,6 +215,8 @@ def measure(servers, row, seconds):
         before = servers.cpu_seconds(row.server)
         [done] = servers.lease_load(row.server, "pairs", row.path, CONNECTIONS, seconds)
         return (servers.cpu_seconds(row.server) - before) * 1e6 / done
+    if row.over:
+        return over_tls.measure(servers, row, seconds)
     url = f"http://127.0.0.1:{servers.ports[row.server]}{row.path}"
     if row.method == "UPDATE":
         clients, arguments = WRITERS, ["update"]
@@ -429,10 +330,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
     parser.add_argument("--page", type=Path, help="the page whose results are replaced by those of this run")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, resources, first-byte, race, writers, stores; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, resources, first-byte, latency, race, writers, stores; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "held", "sizes", "resources", "first-byte", "race", "writers", "stores"]
-    missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
+    wanted = options.groups or [*GROUPS, "held", "sizes", "resources", "first-byte", "latency", "race", "writers", "stores"]
+    missing = [program for program in ("wrk", "h2load", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
     printed = Printed(sys.stdout)
@@ -465,6 +366,8 @@ def main():
             if "first-byte" in wanted:
                 servers.start_streams()
                 first_byte.print_table(servers.ports["bare_streams"], servers.ports["streams"])
+            if "latency" in wanted:
+                latency.print_tables(servers, options.rounds)
             if "race" in wanted:
                 print("\n### 32 writers with one tag, 20 rounds\n\n| | rounds with more than one winner | most winners |")
                 print("|---|---|---|")
