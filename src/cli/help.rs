@@ -94,7 +94,7 @@ Examples: one refusal by the request_id of its access line, and the last ones of
   ifmatch why 0a1b2c3d4e5f
   ifmatch why --key docs:/documents/1
 
-Read on: docs/how-to/refused-requests.md";
+Read on: docs/refusals.md (every code), docs/how-to/refused-requests.md";
 
 #[cfg(test)]
 mod tests {

@@ -25,14 +25,13 @@ use crate::{
     },
 };
 
-/// The pages whose blocks are tried.
-const PAGES: [&str; 11] = [
+/// The pages whose blocks are tried. That of refusals has its own test.
+const PAGES: [&str; 10] = [
     "README.md",
     "docs/commands.md",
     "docs/configuration.md",
     "docs/leases.md",
     "docs/policies.md",
-    "docs/refusals.md",
     "docs/stores.md",
     "docs/keys.md",
     "docs/tags.md",
@@ -105,7 +104,7 @@ async fn commands_print_what_is_shown() {
 }
 
 /// The proxy of `config/quickstart.toml`, in front of this backend.
-async fn proxy_before(backend: SocketAddr) -> Proxy {
+pub async fn proxy_before(backend: SocketAddr) -> Proxy {
     let file = QUICKSTART.replace(&format!("listen = [\"{PROXY}\"]"), "{listen}");
     Proxy::start(&file.replace(BACKEND, &backend.to_string())).await
 }

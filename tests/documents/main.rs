@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`blocks`] | every command, configuration and answer in the pages that show the running program |
 //! | [`keys`] | the page of all keys, which is made of their tables |
+//! | [`refusals`] | the page of refusals: an entry for each code, and the sample |
 //! | [`links`] | links and their anchors, and the list of pages |
 //! | [`prose`] | phrases and sentences that no document has |
 //! | [`facts`] | tables that repeat what the repository holds |
@@ -26,3 +27,4 @@ mod keys;
 mod links;
 mod pages;
 mod prose;
+mod refusals;

@@ -1,7 +1,5 @@
 //! The names that the pages use are names of something that exists.
 
-use std::collections::BTreeSet;
-
 use crate::pages::{Page, all, page, root};
 
 /// The words in backticks, outside blocks.
@@ -78,17 +76,4 @@ fn files_of_the_repository_that_are_named_exist() {
     let folders = ["config/", "deploy/", "src/", "tests/", "docs/", "benches/", "fuzz/"];
     let is_path = |word: &str| folders.iter().any(|folder| word.starts_with(folder)) && !word.contains(['*', '{', ' ']);
     assert_known(is_path, |word| root().join(word).exists());
-}
-
-/// The guide to refusals has a row for each code, and for no other.
-#[test]
-fn each_code_is_explained() {
-    let source = page("src/core/refusal.rs").text;
-    let facts = source.split("=> ").filter_map(|rest| rest.trim_start_matches(['{', '\n', ' ']).strip_prefix("Facts("));
-    let codes: BTreeSet<&str> = facts.filter_map(|facts| facts.split('"').nth(1)).collect();
-    let guide = page("docs/how-to/refused-requests.md").text;
-    let (_, table) = guide.split_once("\n## By code\n").expect("the guide has the table");
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
-    let explained: BTreeSet<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-    assert_eq!(explained, codes);
 }
