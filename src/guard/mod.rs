@@ -59,7 +59,7 @@ pub(crate) use lease::{
     Operated, fresh_id,
     keeper::LeaseKeeper,
     member_lines::PlaceInLine,
-    streamed::{Acquisition, StreamedLease},
+    streamed::{Acquisition, LeasePlace, StreamedLease},
 };
 pub use operator::{Broken, Forgotten, NotBroken};
 pub(crate) use probe::collection::TypeSeen;

@@ -49,11 +49,15 @@ pub(crate) struct Queues {
     shards: Vec<Mutex<HashMap<ResourceKey, TurnLine>>>,
     waiters: AtomicUsize,
     waiters_max: usize,
-    /// The number of the last member that had to wait.
-    last: AtomicU64,
+    /// How many members have had to wait, in all lines.
+    arrivals: AtomicU64,
     /// The reason for which the members wait, as metrics name it.
     queue: &'static str,
 }
+
+/// A moment in the order in which members arrive that have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival(u64);
 
 /// The permits of a front. A member that keeps all others behind takes all of them.
 const FRONT: u32 = 1 << 20;
@@ -154,7 +158,7 @@ impl Queues {
     /// Creates empty lines, in which at most `waiters_max` members wait.
     pub(crate) fn new(waiters_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, waiters: AtomicUsize::new(0), waiters_max, last: AtomicU64::new(0), queue: "claim" }
+        Self { shards, waiters: AtomicUsize::new(0), waiters_max, arrivals: AtomicU64::new(0), queue: "claim" }
     }
 
     /// Like [`new`](Self::new), but the members wait for leases.
@@ -213,9 +217,14 @@ impl Queues {
         self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
 
-    /// The number of members that stand in the line of a resource.
-    pub(crate) fn line_length(&self, key: &ResourceKey) -> usize {
-        self.lines(key).get(key).map_or(0, |line| line.standing)
+    /// This moment in the order of arrival.
+    pub(crate) fn arrival(&self) -> Arrival {
+        Arrival(self.arrivals.load(Ordering::Relaxed))
+    }
+
+    /// The number of members that stand in the line of a resource and came before this moment.
+    pub(crate) fn came_before(&self, key: &ResourceKey, arrival: Arrival) -> usize {
+        self.lines(key).get(key).map_or(0, |line| line.standing.saturating_sub(line.waiting.since(arrival)))
     }
 
     /// Whether any member stands in the line of a resource, or has a claim in flight there.
@@ -325,7 +334,7 @@ impl LinePlace {
     /// Notes that the member waits. The receiver ends when another client has its place.
     fn begin_wait(&mut self, client: LineClient) -> oneshot::Receiver<()> {
         let mut lines = self.queues.lines(&self.key);
-        let number = *self.number.get_or_insert_with(|| self.queues.last.fetch_add(1, Ordering::Relaxed));
+        let number = *self.number.get_or_insert_with(|| self.queues.arrivals.fetch_add(1, Ordering::Relaxed));
         self.waits = true;
         match lines.get_mut(&self.key) {
             Some(line) => line.waiting.add(number, self.member, client),

@@ -23,12 +23,15 @@ use crate::{
         records::record::Snapshot,
     },
     dialect::LeaseOperation,
-    guard::{Guard, Halt, request::Request},
+    guard::{Guard, Halt, claim::queue::Arrival, request::Request},
 };
 
 /// The least time between two questions to the upstream about the right of one client, and the pause after a question that
 /// it has not answered.
 const RIGHT_LASTS_MIN: Duration = Duration::from_secs(1);
+
+/// How often the place of a client that waits is looked at. A line may move many times a second.
+const PLACE_SEEN_EACH: Duration = Duration::from_secs(1);
 
 /// A client that wants to hold a lease by a stream.
 #[derive(Clone)]
@@ -37,6 +40,14 @@ pub(crate) struct StreamedLease {
     request: Arc<Request>,
     path: Box<[u8]>,
     keeper: KeeperName,
+}
+
+/// The place of a client in the line for a lease. Lines of other processes do not count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeasePlace {
+    arrival: Arrival,
+    /// The number of clients in the line up to this one, itself included.
+    pub(crate) number: usize,
 }
 
 /// The acquisition of a lease, which may have to wait.
@@ -99,10 +110,27 @@ impl StreamedLease {
         })
     }
 
-    /// Returns the record that keeps the client waiting, and the number of clients in the line, itself included.
-    pub(crate) async fn wait_seen(&self) -> (Result<Snapshot, Halt>, usize) {
-        let place = self.leases.queues.line_length(&self.request.key);
-        (self.leases.knowledge.record(&self.request).await.map_err(Halt::from), place)
+    /// Returns the place of a client that has begun to wait just now.
+    pub(crate) fn place(&self) -> LeasePlace {
+        let arrival = self.leases.queues.arrival();
+        LeasePlace { arrival, number: self.leases.queues.came_before(&self.request.key, arrival) }
+    }
+
+    /// Waits until clients before this one have left the line. May be dropped and called again.
+    pub(crate) async fn moves_up(&self, place: LeasePlace) -> LeasePlace {
+        loop {
+            sleep(PLACE_SEEN_EACH).await;
+            let number = self.leases.queues.came_before(&self.request.key, place.arrival);
+            // A client that has left the line itself is about to get its outcome.
+            if (1..place.number).contains(&number) {
+                return LeasePlace { number, ..place };
+            }
+        }
+    }
+
+    /// Returns the record that keeps the client waiting.
+    pub(crate) async fn wait_seen(&self) -> Result<Snapshot, Halt> {
+        Ok(self.leases.knowledge.record(&self.request).await?)
     }
 
     /// Whether clients must stop waiting: their route gets other rules, or the process ends.

@@ -165,7 +165,8 @@ impl Fixture {
 
     /// The number of writes and grants that stand in the line of a resource.
     pub(crate) fn line_length(&self, key: &ResourceKey) -> usize {
-        self.guards.claims.queues.line_length(key)
+        let queues = &self.guards.claims.queues;
+        queues.came_before(key, queues.arrival())
     }
 
     /// The number of reads that wait for the end of writes.

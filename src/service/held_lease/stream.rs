@@ -13,7 +13,9 @@ use crate::{
         watch::{breaking_event, granted_event, lost_event, refused_event, waiting_event},
     },
     drain::GenerationEnd,
-    guard::{Acquisition, Halt, LeaseKeeper, Operated, Pieces, StreamedLease, UntoldGrant, WatchPlaces, refusals},
+    guard::{
+        Acquisition, Halt, LeaseKeeper, LeasePlace, Operated, Pieces, StreamedLease, UntoldGrant, WatchPlaces, refusals,
+    },
     service::events::{COMMENT, Silence, farewell, greeting},
 };
 
@@ -40,8 +42,8 @@ pub(super) struct LeaseStream {
 
 /// How far a client has come.
 enum Stage {
-    /// It waits for the lease.
-    Waits(Acquisition),
+    /// It waits for the lease, at this place in the line.
+    Waits(Acquisition, LeasePlace),
     /// It holds the lease.
     Holds(StreamHolding),
     /// The stream ends.
@@ -61,6 +63,7 @@ struct StreamHolding {
 enum LeaseWake {
     End,
     Acquired(Result<Operated, Halt>),
+    MovedUp(LeasePlace),
     Kept(KeptLeaseState),
     Denied(StatusCode),
     Silence,
@@ -83,9 +86,9 @@ impl LeaseStream {
         acquisition: Acquisition,
         ends: (WatchPlaces, GenerationEnd),
     ) -> Self {
-        let (seen, place) = lease.lease.wait_seen().await;
-        let event = seen.map(|snapshot| waiting_event(&snapshot, place)).unwrap_or_default();
-        Self::new(lease, Stage::Waits(acquisition), &event, ends)
+        let place = lease.lease.place();
+        let event = lease.waiting(place).await;
+        Self::new(lease, Stage::Waits(acquisition, place), &event, ends)
     }
 
     fn new(lease: HeldLease, stage: Stage, event: &str, (places, end): (WatchPlaces, GenerationEnd)) -> Self {
@@ -107,6 +110,7 @@ impl LeaseStream {
             let text = match wake {
                 LeaseWake::End => self.bid_farewell(),
                 LeaseWake::Acquired(acquired) => self.tell_outcome(acquired).await,
+                LeaseWake::MovedUp(place) => self.lease.waiting(place).await,
                 LeaseWake::Kept(KeptLeaseState::Lost(loss)) => self.tell_loss(loss, None),
                 LeaseWake::Kept(KeptLeaseState::Breaking(remaining)) => breaking_event(remaining),
                 LeaseWake::Kept(KeptLeaseState::Held(_)) => String::new(),
@@ -121,12 +125,16 @@ impl LeaseStream {
 
     /// Waits for something to tell. `None` if the stream is over.
     async fn wake(&mut self) -> Option<LeaseWake> {
-        let (end, silence) = (&self.end, &self.silence);
+        let (end, silence, lease) = (&self.end, &self.silence, &self.lease.lease);
         Some(match &mut self.stage {
-            Stage::Waits(acquisition) => tokio::select! {
+            Stage::Waits(acquisition, place) => tokio::select! {
                 biased;
                 () = end.wait() => LeaseWake::End,
                 acquired = acquisition.acquired() => LeaseWake::Acquired(acquired),
+                moved = lease.moves_up(*place) => {
+                    *place = moved;
+                    LeaseWake::MovedUp(moved)
+                }
                 () = silence.is_too_long() => LeaseWake::Silence,
             },
             Stage::Holds(holding) => tokio::select! {
@@ -144,7 +152,7 @@ impl LeaseStream {
     fn bid_farewell(&mut self) -> String {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Holds(holding) => farewell(holding.keeper.leave() / 2),
-            Stage::Waits(_) | Stage::Over => farewell(COMES_BACK_MAX),
+            Stage::Waits(..) | Stage::Over => farewell(COMES_BACK_MAX),
         }
     }
 
@@ -178,6 +186,12 @@ impl LeaseStream {
 }
 
 impl HeldLease {
+    /// Returns the event that tells a client for whom and where it waits.
+    async fn waiting(&self, place: LeasePlace) -> String {
+        let seen = self.lease.wait_seen().await;
+        seen.map(|snapshot| waiting_event(&snapshot, place.number)).unwrap_or_default()
+    }
+
     /// Holds the lease that was just acquired, and returns the event that tells of it.
     fn hold(&self, operated: Operated) -> Result<(StreamHolding, String), Halt> {
         let Some(Done::Acquired { id, duration, is_new }) = operated.done else {

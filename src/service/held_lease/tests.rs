@@ -231,14 +231,20 @@ async fn a_stop_or_reload_leaves_the_lease_to_its_client() {
 async fn a_client_that_waits_is_told_for_whom_and_gets_its_turn() {
     let fixture = start().await;
     let (first, _) = hold(&fixture, "Lease-Holder: Ann\r\n").await;
-    let mut second = fixture.hold(DOC, "Prefer: wait=30\r\n").await;
-    let (name, waiting) = second.event().await;
-    assert_eq!((&*name, &waiting["holder"], &waiting["place"]), ("waiting", &json!("Ann"), &json!(1)));
+    let waiting = async |stream: &mut EventClient| {
+        let (name, waiting) = stream.event().await;
+        assert_eq!(name, "waiting");
+        (waiting["holder"].clone(), waiting["place"].clone())
+    };
+    let mut second = fixture.hold(DOC, "Prefer: wait=30\r\nLease-Holder: Bob\r\n").await;
+    assert_eq!(waiting(&mut second).await, (json!("Ann"), json!(1)));
     let mut third = fixture.hold(DOC, "Prefer: wait=20\r\n").await;
-    assert_eq!(third.event().await.1["place"], 2);
+    assert_eq!(waiting(&mut third).await, (json!("Ann"), json!(2)));
+    let _fourth = fixture.hold(DOC, "Prefer: wait=20\r\n").await;
     drop(first);
     fixture.pass_seconds(LINGER_SECONDS + 1).await;
     assert_eq!(second.event().await.0, "granted");
+    assert_eq!(waiting(&mut third).await, (json!("Bob"), json!(1)));
     let (name, refused) = third.event().await;
     assert_eq!((&*name, &refused["code"]), ("refused", &json!("lease-held")));
     assert!(third.rest().await.ends_with("0\r\n\r\n"));
@@ -255,6 +261,8 @@ async fn a_client_that_has_gone_gets_no_turn() {
     assert_eq!(third.event().await.0, "waiting");
     drop((first, second));
     fixture.pass_seconds(LINGER_SECONDS + 1).await;
+    let (name, waiting) = third.event().await;
+    assert_eq!((&*name, &waiting["place"]), ("waiting", &json!(1)));
     assert_eq!(third.event().await.0, "granted");
 }
 

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::Member;
+use super::{Arrival, Member};
 use crate::core::shares::line_share::{LineClient, gives_way};
 
 /// The members that wait, in order of arrival.
@@ -30,6 +30,11 @@ impl WaitingMembers {
     pub(super) fn remove(&mut self, number: u64) -> bool {
         let found = self.0.binary_search_by_key(&number, |other| other.number);
         found.map(|at| self.0.remove(at)).is_ok()
+    }
+
+    /// The number of members that have come since this moment.
+    pub(super) fn since(&self, arrival: Arrival) -> usize {
+        self.0.len() - self.0.partition_point(|other| other.number < arrival.0)
     }
 
     /// Takes the place of a member that counts in the same number as this one, if the client of that member has more
