@@ -86,6 +86,7 @@
 //! | [`store`] | records and their swaps |
 //! | [`body`] | request bodies, in memory and in spool files |
 //! | [`routing`] | where a request goes, pure |
+//! | [`openapi`] | what OpenAPI documents tell of resources, pure |
 //! | [`upstream`] | one exchange with a server |
 //! | [`drain`] | requests in progress, and how they end |
 //! | [`guard`] | guarded requests, from head to answer |
@@ -98,7 +99,7 @@
 //!
 //! A test (`tests/architecture`) enforces this order, forbids circular imports between files, and checks these rules:
 //!
-//! * [`core`] and [`dialect`] are pure. They wait for nothing, read no clock, draw no random numbers, log nothing, and
+//! * [`core`], [`dialect`] and [`openapi`] are pure. They wait for nothing, read no clock, draw no random numbers, log nothing, and
 //!   touch neither network nor disk. Every decision is a function there, over plain data.
 //! * [`store`] deals with records, their time and their swaps, and not with HTTP.
 //! * pingora is named only in [`body`], [`upstream`], [`guard`], [`service`], [`downstream`], [`proxy`], [`server`], [`admin`] and
@@ -123,6 +124,7 @@ pub mod error_causes;
 pub mod generation;
 pub mod guard;
 mod names;
+pub mod openapi;
 mod patience;
 pub mod proxy;
 pub mod reload;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 
-use super::{check_notes, complain, print, report};
+use super::{check_notes, complain, openapi, print, report};
 use crate::{
     config::{self, Route, Upstream, Word, guard_words, show_duration},
     core::{
@@ -15,10 +15,15 @@ use crate::{
 const HEADINGS: [&str; 9] =
     ["NAME", "HOST", "PATH", "POLICY", "ETAG", "OTHER WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
 
-pub(super) fn execute(file: &Path) -> ExitCode {
+/// Checks a configuration, and if a document is given, which of its operations no route guards.
+pub(super) fn execute(file: &Path, document: Option<&Path>) -> ExitCode {
     let loaded = match config::load(file) {
         Ok(loaded) => loaded,
         Err(problems) => return report(&problems),
+    };
+    let operations = match document.map(|document| openapi::unguarded(document, &loaded.config.routes)).transpose() {
+        Ok(lines) => lines.unwrap_or_default(),
+        Err(code) => return code,
     };
     for warning in &loaded.warnings {
         complain(format_args!("warning: {warning}\n"));
@@ -32,6 +37,7 @@ pub(super) fn execute(file: &Path) -> ExitCode {
     if !loaded.config.routes.iter().any(|route| takes_all(route)) {
         print("Requests that no route matches get 404 no-route.");
     }
+    operations.into_iter().for_each(print);
     ExitCode::SUCCESS
 }
 

@@ -17,10 +17,30 @@ Examples:
 Read on: config/ifmatch.toml (every key), docs/operations.md";
 
 pub(super) const CHECK: &str = "\
-Example:
+Examples: the file alone, and with the operations of an API
   ifmatch check /etc/ifmatch/ifmatch.toml
+  ifmatch check /etc/ifmatch/ifmatch.toml --openapi openapi.yaml
 
 Read on: config/ifmatch.toml (every key)";
+
+pub(super) const OPENAPI: &str = "\
+Examples: a configuration for an API, and what it means for the API's clients
+  ifmatch openapi init openapi.yaml
+  ifmatch openapi overlay ifmatch.toml openapi.yaml
+
+Read on: docs/how-to/openapi.md";
+
+pub(super) const OPENAPI_INIT: &str = "\
+Example:
+  ifmatch openapi init openapi.yaml
+
+Read on: docs/how-to/openapi.md";
+
+pub(super) const OPENAPI_OVERLAY: &str = "\
+Example:
+  ifmatch openapi overlay ifmatch.toml openapi.yaml
+
+Read on: docs/how-to/openapi.md";
 
 pub(super) const DEMO: &str = "\
 Example:

@@ -12,6 +12,7 @@ mod health;
 mod help;
 mod leases;
 mod manual;
+mod openapi;
 mod reload;
 mod run;
 mod version;
@@ -27,7 +28,9 @@ use std::{
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use self::{doctor::DoctorOptions, health::HealthOptions, leases::LeasesOptions, why::WhyOptions};
+use self::{
+    doctor::DoctorOptions, health::HealthOptions, leases::LeasesOptions, openapi::OpenapiOptions, why::WhyOptions,
+};
 use crate::{
     config::{self, Loaded, Problems, Word},
     core::policy::Policy,
@@ -74,10 +77,16 @@ enum CliCommand {
     Check {
         /// The configuration.
         file: PathBuf,
+        /// An OpenAPI document, to list the operations that no route guards.
+        #[arg(long, value_name = "SPEC")]
+        openapi: Option<PathBuf>,
     },
     /// Print the JSON Schema of the configuration, by which editors complete and check it.
     #[command(after_help = help::SCHEMA)]
     Schema,
+    /// Make a configuration of an OpenAPI document, or tell the document's clients of a configuration.
+    #[command(after_help = help::OPENAPI)]
+    Openapi(OpenapiOptions),
     /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
     #[command(after_help = help::DEMO)]
     Demo(DemoOptions),
@@ -190,11 +199,12 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>, commit: Option<&st
     let command = CommandLine::command().long_version(version::long(commit));
     match command.try_get_matches_from(arguments).and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: CliCommand::Run(options) }) => run::execute(&options),
-        Ok(CommandLine { command: CliCommand::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: CliCommand::Check { file, openapi } }) => check::execute(&file, openapi.as_deref()),
         Ok(CommandLine { command: CliCommand::Schema }) => {
             print(format_args!("{:#}", config::schema()));
             ExitCode::SUCCESS
         }
+        Ok(CommandLine { command: CliCommand::Openapi(options) }) => openapi::execute(&options),
         Ok(CommandLine { command: CliCommand::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),

@@ -28,6 +28,7 @@ const ROOMS: &[&str] = &[
     "store",
     "body",
     "routing",
+    "openapi",
     "upstream",
     "drain",
     "guard",

@@ -1,0 +1,313 @@
+//! Which paths of a document look like resources, collections and actions, with the reason for each, and what a document
+//! does not tell.
+
+mod apart;
+mod question;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use http::Method;
+
+use super::{
+    facts::OperationFacts,
+    paths::{ApiOperation, Paths},
+    place::{PathPlace, PathPlaces},
+    schema,
+    tag::{self, TagChoice},
+    template::RoutePath,
+};
+use crate::core::route::PathPattern;
+use apart::keep_apart;
+pub(super) use question::UndecidedPoint;
+
+/// Names of paths that take many changes at once, without the sign that some begin with.
+const BATCHES: [&str; 7] = ["batch", "bulk", "graphql", "rpc", "jsonrpc", "xmlrpc", "soap"];
+const SIGNS: [char; 3] = ['$', '_', ':'];
+
+/// Names of paths whose POST only reads.
+const READS: [&str; 14] = [
+    "search",
+    "query",
+    "find",
+    "lookup",
+    "count",
+    "validate",
+    "verify",
+    "check",
+    "preview",
+    "render",
+    "estimate",
+    "calculate",
+    "diff",
+    "test",
+];
+
+/// Names of paths by which a backend has locks.
+const LOCKS: [&str; 7] = ["lock", "unlock", "lease", "checkout", "checkin", "acquire", "release"];
+
+/// What a path is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PathRole {
+    /// A state that clients read and write.
+    Resource,
+    /// A list of members. `writes_to` is the member that a body names.
+    Collection { writes_to: Option<String> },
+    /// A change of the resource at this path.
+    Action { changes: String },
+    /// Nothing that a route guards.
+    Unguarded,
+}
+
+/// A path with what was decided of it.
+#[derive(Clone, Debug)]
+pub(super) struct DecidedPath<'p> {
+    pub(super) path: RoutePath,
+    pub(super) operations: Vec<&'p ApiOperation<'p>>,
+    pub(super) role: PathRole,
+    /// The source of tags.
+    pub(super) tag: TagChoice,
+    /// Whether a POST changes the resource like any other write, and whether it needs a precondition.
+    pub(super) post: Option<PostOfResource>,
+    /// The collection that is written as a whole too.
+    pub(super) also_changes: Option<String>,
+    /// Why, as sentences.
+    pub(super) reasons: Vec<String>,
+}
+
+/// The POST of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PostOfResource {
+    /// It is the only way to change the resource.
+    Updates,
+    /// PUT or PATCH change it too.
+    BesideOthers,
+}
+
+/// All that was decided, and what was not.
+#[derive(Debug, Default)]
+pub(super) struct RoutePlan<'p> {
+    pub(super) decided: Vec<DecidedPath<'p>>,
+    /// What could not be decided, with the operations that it is about.
+    pub(super) open: Vec<(UndecidedPoint, &'p ApiOperation<'p>)>,
+}
+
+/// Decides what each path is.
+pub(super) fn plan<'p>(paths: &'p Paths<'p>) -> RoutePlan<'p> {
+    let (places, without) = PathPlaces::of(paths);
+    let members = places.with_members();
+    let mut plan = RoutePlan::default();
+    plan.open.extend(without.into_iter().map(|operation| (UndecidedPoint::NoRoute, operation)));
+    let elsewhere = paths.operations.iter().filter(|operation| operation.is_elsewhere);
+    plan.open.extend(elsewhere.map(|operation| (UndecidedPoint::Elsewhere, operation)));
+    let whole = WholeDocument { paths, places: &places, members: &members };
+    let own: Vec<Option<DecidedPath<'p>>> =
+        places.all.iter().enumerate().map(|at| whole.by_itself(at, &mut plan)).collect();
+    let is_guarded: Vec<bool> = own.iter().map(|decided| is_state(decided.as_ref())).collect();
+    for ((index, place), decided) in places.all.iter().enumerate().zip(own) {
+        let decided = decided.or_else(|| whole.by_body(index, place, &is_guarded));
+        let decided = decided.unwrap_or_else(|| whole.by_others(place, &is_guarded, &mut plan));
+        plan.decided.push(decided);
+    }
+    name_collections(&mut plan.decided, &places);
+    keep_apart(&mut plan);
+    plan.open.extend(plan.decided.iter().flat_map(|decided| remarks(paths, decided)).collect::<Vec<_>>());
+    plan
+}
+
+fn is_state(decided: Option<&DecidedPath<'_>>) -> bool {
+    decided.is_some_and(|decided| matches!(decided.role, PathRole::Resource | PathRole::Collection { .. }))
+}
+
+/// All paths, to look at one among them.
+struct WholeDocument<'p, 'w> {
+    paths: &'p Paths<'p>,
+    places: &'w PathPlaces<'p>,
+    members: &'w HashMap<usize, Vec<usize>>,
+}
+
+impl<'p> WholeDocument<'p, '_> {
+    /// What a path is by its own operations, and by those of its members; `None` if that depends on other paths.
+    fn by_itself(&self, (index, place): (usize, &PathPlace<'p>), plan: &mut RoutePlan<'p>) -> Option<DecidedPath<'p>> {
+        let unguarded = |reasons| Some(decided(place, PathRole::Unguarded, reasons));
+        if place.writes().next().is_none() {
+            return unguarded(vec!["It is only read.".to_owned()]);
+        }
+        if let Some(open) = by_name(place) {
+            plan.open.extend(place.writes().map(|operation| (open, operation)));
+            return unguarded(Vec::new());
+        }
+        let read = place.read()?;
+        let has_members = self.members.contains_key(&index);
+        let post = place.operation(&Method::POST);
+        if has_members || (place.replacing().next().is_none() && self.is_list(place, read)) {
+            return Some(self.collection(index, place, read, plan));
+        }
+        if place.replacing().next().is_some() || place.last_text().is_none() {
+            return Some(self.resource(place, read, plan));
+        }
+        plan.open.extend(post.map(|operation| (UndecidedPoint::AppendsOrReplaces, operation)));
+        unguarded(Vec::new())
+    }
+
+    /// Whether a path without members is a list to which its POST adds.
+    fn is_list(&self, place: &PathPlace<'p>, read: &'p ApiOperation<'p>) -> bool {
+        let facts = |operation| OperationFacts { document: self.paths.document, operation };
+        let creates = place.operation(&Method::POST).is_some_and(|post| facts(post).has_status("201"));
+        let is_list =
+            || facts(read).answer_schema().is_some_and(|schema| schema::holds_list(self.paths.document, schema));
+        place.last_text().is_some() && (creates || is_list())
+    }
+
+    fn resource(&self, place: &PathPlace<'p>, read: &'p ApiOperation<'p>, plan: &mut RoutePlan<'p>) -> DecidedPath<'p> {
+        let replaces = place.operations.iter().any(|each| matches!(each.method, Method::PUT | Method::PATCH));
+        let post = place.operation(&Method::POST);
+        plan.open.extend(post.filter(|_| replaces).map(|post| (UndecidedPoint::PostBesideOthers, post)));
+        let post = post.map(|_| if replaces { PostOfResource::BesideOthers } else { PostOfResource::Updates });
+        let writes: Vec<&str> = place.writes().map(|operation| operation.method.as_str()).collect();
+        let mut reasons = vec![format!("Resource: read by {}, written by {}.", read.method, writes.join(", "))];
+        if post == Some(PostOfResource::Updates) {
+            reasons.push("Nothing else changes it, so POST updates it.".to_owned());
+        }
+        let tag = self.tag(place, read);
+        DecidedPath { post, tag, ..decided(place, PathRole::Resource, reasons) }
+    }
+
+    fn collection(
+        &self,
+        index: usize,
+        place: &PathPlace<'p>,
+        read: &'p ApiOperation<'p>,
+        plan: &mut RoutePlan<'p>,
+    ) -> DecidedPath<'p> {
+        let writes_to = self.member_of_body(index, place);
+        let members = self.members.get(&index).and_then(|members| self.places.all.get(*members.first()?));
+        let lists = members.map_or("a list".to_owned(), |member| format!("its members are {}", member.path.spelled));
+        let reason = format!("Collection: {lists}.");
+        if writes_to.is_none() {
+            plan.open.extend(place.replacing().map(|operation| (UndecidedPoint::ChangesMembers, operation)));
+        }
+        let tag = self.tag(place, read);
+        DecidedPath { tag, ..decided(place, PathRole::Collection { writes_to }, vec![reason]) }
+    }
+
+    fn tag(&self, place: &PathPlace<'p>, read: &'p ApiOperation<'p>) -> TagChoice {
+        let facts = |operation| OperationFacts { document: self.paths.document, operation };
+        let writes: Vec<_> = place.writes().map(facts).collect();
+        tag::choose(facts(read), &writes)
+    }
+
+    /// What a path without a read is, if the body of its PUT names one of its members.
+    fn by_body(&self, index: usize, place: &PathPlace<'p>, is_guarded: &[bool]) -> Option<DecidedPath<'p>> {
+        let members = self.members.get(&index)?;
+        let writes_to = self.member_of_body(index, place)?;
+        members.iter().any(|member| is_guarded.get(*member) == Some(&true)).then(|| {
+            let reason = "Collection: the body of a write names the member.".to_owned();
+            decided(place, PathRole::Collection { writes_to: Some(writes_to) }, vec![reason])
+        })
+    }
+
+    /// The member that the body of a PUT or PATCH names: `/pet/{json./id}`.
+    fn member_of_body(&self, index: usize, place: &PathPlace<'p>) -> Option<String> {
+        let members = self.members.get(&index)?.iter().filter_map(|member| self.places.all.get(*member));
+        let member = members.into_iter().find(|member| member.read().is_some() && member.writes().next().is_some())?;
+        let (_, last) = member.path.spelled.rsplit_once("/{")?;
+        let (name, suffix) = last.split_once('}')?;
+        let mut updates = place.replacing().filter(|operation| operation.method != Method::DELETE);
+        let write = OperationFacts { document: self.paths.document, operation: updates.next()? };
+        let schema = write.request_schema()?;
+        let is_name = |name: &&str| {
+            let found = schema::member(self.paths.document, schema, &[name]);
+            found.is_some_and(|found| schema::is_of_type(self.paths.document, found, &["string", "integer"]))
+        };
+        let own = [name, "id"].into_iter().find(is_name)?;
+        let path = &place.path.spelled;
+        Some(format!("{path}/{{json./{own}}}{suffix}"))
+    }
+
+    /// What a path is by the resource above it.
+    fn by_others(&self, place: &PathPlace<'p>, is_guarded: &[bool], plan: &mut RoutePlan<'p>) -> DecidedPath<'p> {
+        let is_state =
+            |pattern: &PathPattern| self.places.find(pattern).is_some_and(|index| is_guarded.get(index) == Some(&true));
+        if let Some((changes, _)) = place.above().find(|(_, pattern)| is_state(pattern)) {
+            let reason = format!("Action: no GET reads it, and it may change {changes}.");
+            return decided(place, PathRole::Action { changes: changes.to_owned() }, vec![reason]);
+        }
+        plan.open.extend(place.writes().map(|operation| (UndecidedPoint::NamesNoResource, operation)));
+        decided(place, PathRole::Unguarded, Vec::new())
+    }
+}
+
+fn decided<'p>(place: &PathPlace<'p>, role: PathRole, reasons: Vec<String>) -> DecidedPath<'p> {
+    DecidedPath {
+        path: place.path.clone(),
+        operations: place.operations.clone(),
+        role,
+        tag: TagChoice::default(),
+        post: None,
+        also_changes: None,
+        reasons,
+    }
+}
+
+/// What the name of a path leaves open.
+fn by_name(place: &PathPlace<'_>) -> Option<UndecidedPoint> {
+    let names = |names: &[&str], text: &str| {
+        let plain = text.trim_start_matches(SIGNS);
+        let last = plain.rsplit([':', '.']).next().unwrap_or_default();
+        names.iter().any(|name| plain.eq_ignore_ascii_case(name) || last.eq_ignore_ascii_case(name))
+    };
+    if place.path.pattern.texts().any(|(is_capture, text)| !is_capture && names(&BATCHES, text)) {
+        return Some(UndecidedPoint::Batch);
+    }
+    let last = place.path.spelled.rsplit('/').next().unwrap_or_default();
+    let verb = if last.contains('{') { last.rsplit_once("}:").map(|(_, verb)| verb) } else { Some(last) }?;
+    if place.replacing().next().is_none() && names(&READS, verb) {
+        return Some(UndecidedPoint::ReadsByPost);
+    }
+    names(&LOCKS, verb).then_some(UndecidedPoint::BackendLocks)
+}
+
+/// Names, with each member, the collection that is written as a whole too.
+fn name_collections(all: &mut [DecidedPath<'_>], places: &PathPlaces<'_>) {
+    let is_written = |decided: &DecidedPath<'_>| {
+        let is_collection = decided.role == PathRole::Collection { writes_to: None };
+        is_collection && decided.operations.iter().any(|each| each.is_write() && each.method != Method::POST)
+    };
+    let written: Vec<bool> = all.iter().map(is_written).collect();
+    for decided in all.iter_mut().filter(|decided| decided.role == PathRole::Resource) {
+        let collection = decided.path.pattern.collection().and_then(|collection| places.find(&collection));
+        if collection.is_some_and(|index| written.get(index) == Some(&true)) {
+            let path = decided.path.spelled.rsplit_once('/').map_or("", |(collection, _)| collection).to_owned();
+            decided.reasons.push(format!("{path} is written as a whole too."));
+            decided.also_changes = Some(path);
+        }
+    }
+}
+
+/// What a reader of the configuration should know of guarded operations.
+fn remarks<'p>(paths: &Paths<'_>, decided: &DecidedPath<'p>) -> Vec<(UndecidedPoint, &'p ApiOperation<'p>)> {
+    let mut open = Vec::new();
+    if decided.role == PathRole::Unguarded {
+        return open;
+    }
+    let names_member = matches!(decided.role, PathRole::Collection { writes_to: Some(_) });
+    for operation in &decided.operations {
+        let facts = OperationFacts { document: paths.document, operation };
+        let is_list = || {
+            let schema = facts.request_schema();
+            schema.is_some_and(|schema| schema::is_of_type(paths.document, schema, &["array"]))
+        };
+        let all = [
+            (UndecidedPoint::Wider, decided.path.is_wider),
+            (UndecidedPoint::ListOfBodies, operation.is_write() && is_list()),
+            (UndecidedPoint::OtherBodies, operation.is_write() && names_member && !facts.takes_json_alone()),
+            (UndecidedPoint::Multipart, operation.is_write() && facts.takes_multipart()),
+            (UndecidedPoint::File, facts.carries_file()),
+            (UndecidedPoint::Streams, facts.streams()),
+        ];
+        open.extend(all.into_iter().filter(|(_, is_so)| *is_so).map(|(open, _)| (open, *operation)));
+    }
+    open
+}

@@ -1,0 +1,134 @@
+//! What paths look like.
+
+use super::{PathRole, plan};
+use crate::openapi::{document::ApiDocument, paths::Paths};
+
+/// Each route of these paths with its role, and what is open, with the operation.
+fn decided(paths: &str) -> (Vec<String>, Vec<String>) {
+    let document = ApiDocument::parse("d", &format!("openapi: 3.1.0\npaths:\n{paths}")).expect("a document");
+    let paths = Paths::of(&document).expect("paths");
+    let plan = plan(&paths);
+    let shown = plan.decided.iter().map(|decided| {
+        let role = match &decided.role {
+            PathRole::Resource => format!("resource {:?} {:?}", decided.post, decided.also_changes),
+            PathRole::Collection { writes_to } => format!("collection {writes_to:?}"),
+            PathRole::Action { changes } => format!("action on {changes}"),
+            PathRole::Unguarded => "unguarded".to_owned(),
+        };
+        format!("{}: {role}", decided.path.spelled)
+    });
+    let open = plan.open.iter().map(|(open, operation)| format!("{open:?} {}", operation.label()));
+    (shown.collect(), open.collect())
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn operations_tell_what_a_path_is() {
+    for (paths, routes, open) in [
+        ("  /a: {get: {}}\n", &[][..], &[][..]),
+        ("  /a/{id}: {get: {}, put: {}}\n", &["/a/{id}: resource None None"], &[]),
+        ("  /a/{id}: {head: {}, delete: {}}\n", &["/a/{id}: resource None None"], &[]),
+        ("  /settings: {get: {}, patch: {}}\n", &["/settings: resource None None"], &[]),
+        ("  /a/{id}: {get: {}, post: {}}\n", &["/a/{id}: resource Some(Updates) None"], &[]),
+        (
+            "  /a/{id}: {get: {}, put: {}, post: {}}\n",
+            &["/a/{id}: resource Some(BesideOthers) None"],
+            &["PostBesideOthers POST /a/{id}"],
+        ),
+        (
+            "  /a: {get: {}, post: {}}\n  /a/{id}: {get: {}, put: {}}\n",
+            &["/a: collection None", "/a/{id}: resource None None"],
+            &[],
+        ),
+        (
+            "  /a: {get: {}, delete: {}}\n  /a/{id}: {get: {}, put: {}}\n",
+            &["/a: collection None", "/a/{id}: resource None Some(\"/a\")"],
+            &["ChangesMembers DELETE /a"],
+        ),
+        ("  /a: {get: {}, post: {responses: {'201': {}}}}\n", &["/a: collection None"], &[]),
+        (
+            "  /a: {get: {responses: {'200': {content: {application/json: {schema: {type: array}}}}}}, post: {}}\n",
+            &["/a: collection None"],
+            &[],
+        ),
+        ("  /a: {get: {}, post: {}}\n", &[], &["AppendsOrReplaces POST /a"]),
+        (
+            "  /a/{id}: {get: {}, put: {}}\n  /a/{id}/send: {post: {}}\n  /a/{id}/parts/{part}: {delete: {}}\n",
+            &[
+                "/a/{id}: resource None None",
+                "/a/{id}/parts/{part}: action on /a/{id}",
+                "/a/{id}/send: action on /a/{id}",
+            ],
+            &[],
+        ),
+        ("  /a/{id}: {get: {}}\n  /a/{id}/send: {post: {}}\n", &[], &["NamesNoResource POST /a/{id}/send"]),
+        ("  /login: {post: {}}\n", &[], &["NamesNoResource POST /login"]),
+    ] {
+        let (found, left) = decided(paths);
+        assert_eq!((found, left), (owned(routes), owned(open)));
+    }
+}
+
+#[test]
+fn names_tell_what_stays_open() {
+    for (path, method, open) in [
+        ("/batch", "post", "Batch"),
+        ("/a/$batch", "post", "Batch"),
+        ("/_bulk", "put", "Batch"),
+        ("/a:batch", "post", "Batch"),
+        ("/a/GraphQL", "post", "Batch"),
+        ("/jsonrpc/x", "post", "Batch"),
+        ("/a/search", "post", "ReadsByPost"),
+        ("/a/{id}:validate", "post", "ReadsByPost"),
+        ("/a/{id}/lock", "put", "BackendLocks"),
+        ("/a/{id}:unlock", "post", "BackendLocks"),
+        ("/a/search", "put", "NamesNoResource"),
+        ("/batches", "post", "NamesNoResource"),
+    ] {
+        let (_, left) = decided(&format!("  '{path}': {{{method}: {{}}}}\n"));
+        assert_eq!(left, [format!("{open} {} {path}", method.to_uppercase())]);
+    }
+}
+
+#[test]
+fn the_body_of_a_write_may_name_the_member() {
+    let body = |media_type: &str| {
+        format!("{{requestBody: {{content: {{{media_type}: {{schema: {{properties: {{id: {{type: integer}}}}}}}}}}}}}}")
+    };
+    let member = "  /pet/{petId}: {get: {}, delete: {}}\n";
+    let (routes, open) = decided(&format!("  /pet: {{put: {}, post: {{}}}}\n{member}", body("application/json")));
+    assert_eq!(routes[0], "/pet: collection Some(\"/pet/{json./id}\")");
+    assert_eq!(open, Vec::<String>::new());
+    let (routes, _) = decided(&format!("  /pet: {{get: {{}}, put: {}}}\n{member}", body("application/json")));
+    assert_eq!(routes[0], "/pet: collection Some(\"/pet/{json./id}\")");
+    let both = body("application/json").replace("{content: {", "{content: {application/xml: {}, ");
+    let (_, open) = decided(&format!("  /pet: {{put: {both}}}\n{member}"));
+    assert_eq!(open, ["OtherBodies PUT /pet"]);
+    let (routes, open) = decided(&format!("  /pet: {{put: {{}}}}\n{member}"));
+    assert_eq!((routes.len(), open[0].as_str()), (1, "NamesNoResource PUT /pet"));
+}
+
+#[test]
+fn guarded_operations_have_remarks() {
+    let list = "requestBody: {content: {application/json: {schema: {type: array}}}}";
+    let form = "requestBody: {content: {multipart/form-data: {}}}";
+    let file = "requestBody: {content: {application/octet-stream: {}}}";
+    let stream = "responses: {'200': {content: {text/event-stream: {}}}}";
+    for (operation, open) in [(list, "ListOfBodies"), (form, "Multipart"), (file, "File"), (stream, "Streams")] {
+        let (_, left) = decided(&format!("  /a/{{id}}: {{get: {{}}, patch: {{{operation}}}}}\n"));
+        assert_eq!(left, [format!("{open} PATCH /a/{{id}}")]);
+    }
+    let (_, left) = decided("  /a/{x}-{y}: {get: {}, put: {}}\n");
+    assert_eq!(left, ["Wider GET /a/{x}-{y}", "Wider PUT /a/{x}-{y}"]);
+}
+
+#[test]
+fn other_servers_and_impossible_paths_are_told() {
+    let (routes, open) =
+        decided("  /a/../b: {put: {}}\n  /c/{id}: {get: {}, put: {servers: [{url: 'https://c.example'}]}}\n");
+    assert_eq!(routes, Vec::<String>::new());
+    assert_eq!(open, ["NoRoute PUT /a/../b", "Elsewhere PUT /c/{id}"]);
+}

@@ -1,0 +1,145 @@
+//! The places of a document: operations whose paths are one pattern.
+
+use std::collections::HashMap;
+
+use http::Method;
+
+use super::{
+    paths::{ApiOperation, Paths},
+    template::RoutePath,
+};
+use crate::core::route::PathPattern;
+
+/// One pattern, with all operations that a route of it takes.
+#[derive(Clone, Debug)]
+pub(super) struct PathPlace<'p> {
+    /// The pattern.
+    pub(super) path: RoutePath,
+    /// The operations.
+    pub(super) operations: Vec<&'p ApiOperation<'p>>,
+}
+
+/// All places, found by their patterns.
+#[derive(Debug)]
+pub(super) struct PathPlaces<'p> {
+    /// The places, in the order of the document.
+    pub(super) all: Vec<PathPlace<'p>>,
+    by_shape: HashMap<String, usize>,
+}
+
+impl<'p> PathPlaces<'p> {
+    /// Returns the places of these paths, and the operations that have none: those whose paths no route can have.
+    pub(super) fn of(paths: &'p Paths<'p>) -> (Self, Vec<&'p ApiOperation<'p>>) {
+        let mut places = Self { all: Vec::new(), by_shape: HashMap::new() };
+        let mut without = Vec::new();
+        for operation in paths.operations.iter().filter(|operation| !operation.is_elsewhere) {
+            match RoutePath::of(&paths.server.base, operation.path) {
+                Some(path) => places.add(path, operation),
+                None => without.push(operation),
+            }
+        }
+        (places, without)
+    }
+
+    fn add(&mut self, path: RoutePath, operation: &'p ApiOperation<'p>) {
+        let index = *self.by_shape.entry(shape(&path.pattern)).or_insert(self.all.len());
+        match self.all.get_mut(index) {
+            Some(place) => {
+                place.path.is_wider |= path.is_wider;
+                place.operations.push(operation);
+            }
+            None => self.all.push(PathPlace { path, operations: vec![operation] }),
+        }
+    }
+
+    /// The place that has this pattern, whatever the names in it are.
+    pub(super) fn find(&self, pattern: &PathPattern) -> Option<usize> {
+        self.by_shape.get(&shape(pattern)).copied()
+    }
+
+    /// The places that have others as their members: a place `/pets` beside `/pets/{id}`.
+    pub(super) fn with_members(&self) -> HashMap<usize, Vec<usize>> {
+        let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (index, place) in self.all.iter().enumerate() {
+            let collection = place.path.pattern.collection().and_then(|collection| self.find(&collection));
+            if let Some(collection) = collection {
+                members.entry(collection).or_default().push(index);
+            }
+        }
+        members
+    }
+}
+
+impl<'p> PathPlace<'p> {
+    /// The operation with this method.
+    pub(super) fn operation(&self, method: &Method) -> Option<&'p ApiOperation<'p>> {
+        self.operations.iter().copied().find(|operation| operation.method == *method)
+    }
+
+    /// The operation that reads.
+    pub(super) fn read(&self) -> Option<&'p ApiOperation<'p>> {
+        self.operation(&Method::GET).or_else(|| self.operation(&Method::HEAD))
+    }
+
+    /// The operations that change something.
+    pub(super) fn writes(&self) -> impl Iterator<Item = &'p ApiOperation<'p>> {
+        self.operations.iter().copied().filter(|operation| operation.is_write())
+    }
+
+    /// The operations that replace, change or remove what the path names.
+    pub(super) fn replacing(&self) -> impl Iterator<Item = &'p ApiOperation<'p>> {
+        self.writes().filter(|operation| operation.method != Method::POST)
+    }
+
+    /// The text of the last segment, if it is no name.
+    pub(super) fn last_text(&self) -> Option<&str> {
+        let last = self.path.spelled.rsplit('/').next().unwrap_or_default();
+        (!last.contains('{') && !last.is_empty()).then_some(last)
+    }
+
+    /// The paths above, the nearest first, made of the names of this one.
+    pub(super) fn above(&self) -> impl Iterator<Item = (&str, PathPattern)> {
+        let mut path = self.path.spelled.as_str();
+        std::iter::from_fn(move || {
+            path = path.rsplit_once('/')?.0;
+            PathPattern::parse(path).ok().map(|pattern| (path, pattern))
+        })
+    }
+}
+
+/// A pattern without its names.
+fn shape(pattern: &PathPattern) -> String {
+    let spelled = pattern.to_string();
+    let mut shape = String::new();
+    let mut rest = spelled.as_str();
+    while let Some((before, named)) = rest.split_once('{') {
+        let (name, after) = named.split_once('}').unwrap_or((named, ""));
+        shape.extend([before, if name.starts_with('*') { "{*}" } else { "{}" }]);
+        rest = after;
+    }
+    shape.push_str(rest);
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::document::ApiDocument, *};
+
+    #[test]
+    fn operations_of_one_pattern_are_together() {
+        let text = "openapi: 3.1.0\npaths:\n  /pets: {get: {}}\n  /pets/{a}: {get: {}}\n  /pets/{b}/: {put: {}}\n  \
+                    /pets/{a}/../x: {get: {}}\n  /pets/{a}/toys/{toy}: {get: {}}\n  /pets/{a}/send: {post: {}}\n";
+        let document = ApiDocument::parse("d", text).expect("a document");
+        let paths = Paths::of(&document).expect("paths");
+        let (places, without) = PathPlaces::of(&paths);
+        assert_eq!(without.iter().map(|operation| operation.label()).collect::<Vec<_>>(), ["GET /pets/{a}/../x"]);
+        let shown: Vec<_> =
+            places.all.iter().map(|place| (place.path.spelled.as_str(), place.operations.len())).collect();
+        assert_eq!(shown, [("/pets", 1), ("/pets/{a}", 2), ("/pets/{a}/send", 1), ("/pets/{a}/toys/{toy}", 1)]);
+        assert_eq!(places.with_members(), HashMap::from([(0, vec![1])]));
+        let send = &places.all[2];
+        assert_eq!(send.last_text(), Some("send"));
+        assert_eq!(send.above().map(|(path, _)| path).collect::<Vec<_>>(), ["/pets/{a}", "/pets"]);
+        assert_eq!(places.find(&PathPattern::parse("/pets/{other}").expect("a pattern")), Some(1));
+    }
+}
