@@ -30,8 +30,10 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// learns only yes or no.
 const HEALTH: [&str; 4] = ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"];
 
-/// The only other path that needs no token: the page holds no data until it gets one.
+/// The page, and the beginning of the paths of its parts. They need no token either: the page holds no data until it gets
+/// one.
 const PAGE: &str = "/";
+const PAGE_PARTS: &str = "/console/";
 
 /// The rules by which requests are let in.
 pub(super) struct Access {
@@ -70,7 +72,8 @@ impl Access {
                  admin.hosts",
             ));
         };
-        if self.token.as_ref().is_some_and(|token| uri.path() != PAGE && !token.is_in(headers)) {
+        let is_page = uri.path() == PAGE || uri.path().starts_with(PAGE_PARTS);
+        if self.token.as_ref().is_some_and(|token| !is_page && !token.is_in(headers)) {
             let problem = AdminProblem::new(
                 StatusCode::UNAUTHORIZED,
                 "token-required",

@@ -56,7 +56,7 @@ impl Durability {
 /// The state of the store, looked up for this very request. The result of an earlier request may be old: without
 /// requests, a process whose store failed would not notice that the store answers again.
 #[derive(Clone, Debug)]
-struct StoreCheck {
+pub(super) struct StoreCheck {
     available: bool,
     /// Whether a change lasts.
     writable: Result<(), StoreError>,
@@ -67,6 +67,12 @@ struct StoreCheck {
 impl StoreCheck {
     fn failed(error: StoreError) -> Self {
         Self { available: false, writable: Err(error), held_back: Duration::ZERO }
+    }
+
+    /// Looks at the store. One that is slow counts as unavailable.
+    pub(super) async fn within_patience(admin: &AdminListener) -> Self {
+        let found = timeout(READS_WAIT, admin.look_at_store(&admin.guards())).await;
+        found.unwrap_or_else(|_elapsed| Self::failed(StoreError::Unavailable))
     }
 }
 
@@ -82,22 +88,27 @@ impl AdminListener {
     }
 
     /// Whether reads are answered, as far as that depends on the store.
-    fn reads_pass(&self, found: &StoreCheck) -> bool {
+    pub(super) fn reads_pass(&self, found: &StoreCheck) -> bool {
         found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
     }
 
-    fn is_draining(&self) -> bool {
+    pub(super) fn is_draining(&self) -> bool {
         *self.subject.stop.borrow() != Stop::Not
     }
 
     /// Returns the answer: all details for a client that calls the listener by its name, else only the verdict.
     fn told(&self, ready: bool, found: &StoreCheck, headers: &HeaderMap, uri: &Uri) -> Response {
-        let draining = self.is_draining();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         if !self.access.is_known_as(uri, headers) {
             return (status, Json(json!({ "ready": ready }))).into_response();
         }
-        let document = json!({
+        (status, Json(self.readiness(ready, found))).into_response()
+    }
+
+    /// Returns all details.
+    pub(super) fn readiness(&self, ready: bool, found: &StoreCheck) -> Value {
+        let draining = self.is_draining();
+        json!({
             "ready": ready,
             "reads": !draining && self.reads_pass(found),
             "writes": !draining && takes_writes(found),
@@ -110,8 +121,7 @@ impl AdminListener {
             "listeners": self.subject.listeners,
             "draining": draining,
             "start_grace": { "over": found.held_back.is_zero(), "remaining_ms": milliseconds(found.held_back) },
-        });
-        (status, Json(document)).into_response()
+        })
     }
 }
 
@@ -136,9 +146,7 @@ fn problem(error: &StoreError) -> &'static str {
 
 /// Reports whether the process should get requests: reads are answered, and it is not about to end.
 pub(super) async fn reads(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
-    let guards = admin.guards();
-    let found = timeout(READS_WAIT, admin.look_at_store(&guards)).await;
-    let found = found.unwrap_or_else(|_elapsed| StoreCheck::failed(StoreError::Unavailable));
+    let found = StoreCheck::within_patience(&admin).await;
     Ok(admin.told(!admin.is_draining() && admin.reads_pass(&found), &found, &headers, &uri))
 }
 

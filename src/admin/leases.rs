@@ -14,17 +14,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    AdminAnswer, AdminState,
+    AdminAnswer, AdminListener, AdminState,
     answer::AdminProblem,
+    clients::pseudonym,
     key, milliseconds,
     serve::Caller,
-    sweep::{Cursor, sweep},
+    sweep::{Cursor, Swept, sweep},
 };
 use crate::{
     core::{
-        lease::{HolderLabel, Lease, LeaseDuration, LeaseState, PrincipalName},
+        lease::{HolderLabel, Lease, LeaseDuration, LeaseState},
         records::record::{Availability, Revision, Snapshot},
         resource::ResourceKey,
+        time::StoreTime,
     },
     guard::Broken,
     store::Incarnation,
@@ -55,14 +57,17 @@ pub(super) struct LeaseView {
     pub(super) remaining_ms: Option<u64>,
     /// The duration for which the lease was granted; `None` for an infinite lease.
     pub(super) duration_ms: Option<u64>,
+    /// The moment at which the lease ends or ended, to tell a renewal from the passing of time.
+    #[serde(skip)]
+    pub(super) ends_at: Option<StoreTime>,
 }
 
 /// A lease and its resource.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct LeaseRow {
     key: String,
     #[serde(flatten)]
-    lease: LeaseView,
+    pub(super) lease: LeaseView,
     write_in_flight: bool,
 }
 
@@ -79,27 +84,49 @@ pub(super) struct Filter {
 /// The states of a lease that is held or remembered.
 const STATES: [LeaseState; 4] = [LeaseState::Leased, LeaseState::Breaking, LeaseState::Broken, LeaseState::Expired];
 
+/// Which leases are wanted.
+pub(super) struct LeaseFilter {
+    /// The beginning of their keys.
+    pub(super) prefix: String,
+    pub(super) states: Vec<LeaseState>,
+    /// A part of the label of their holder.
+    pub(super) holder: Option<String>,
+}
+
+impl LeaseFilter {
+    fn wants(&self, lease: &LeaseView) -> bool {
+        self.holder.as_ref().is_none_or(|part| lease.holder.as_ref().is_some_and(|holder| holder.contains(part)))
+    }
+}
+
 /// Lists the leases that match the filter.
-pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>, QueryRejection>) -> AdminAnswer {
-    let Query(filter) = filter?;
-    let states = states(filter.state.as_deref())?;
-    let limit = limit(filter.limit)?;
-    let cursor = filter.cursor.as_deref().map(Cursor::read).transpose()?;
-    let guards = admin.guards();
-    let incarnation = guards.incarnation();
-    let holds = |lease: &LeaseView| {
-        filter.holder.as_ref().is_none_or(|part| lease.holder.as_ref().is_some_and(|holder| holder.contains(part)))
-    };
-    let rows = |key: &ResourceKey, snapshot: &Snapshot| {
-        let is_wanted = filter.prefix.as_ref().is_none_or(|prefix| key.as_str().starts_with(prefix));
-        let write_in_flight = matches!(snapshot.availability(), Availability::Busy { .. } | Availability::Orphaned);
-        let leases = snapshot.leases().filter(|lease| is_wanted && states.contains(&lease.state(snapshot.now)));
-        let views = leases.filter_map(|lease| view(lease, snapshot, incarnation)).filter(holds);
-        views.map(|lease| Row { key: key.to_string(), lease, write_in_flight }).collect::<Vec<_>>()
-    };
-    let swept = sweep(&guards, cursor, limit, rows).await?;
+pub(super) async fn list(State(admin): AdminState, asked: Result<Query<Filter>, QueryRejection>) -> AdminAnswer {
+    let Query(asked) = asked?;
+    let states = states(asked.state.as_deref())?;
+    let filter = LeaseFilter { prefix: asked.prefix.unwrap_or_default(), states, holder: asked.holder };
+    let cursor = asked.cursor.as_deref().map(Cursor::read).transpose()?;
+    let swept = sweep_leases(&admin, &filter, cursor, limit(asked.limit)?).await?;
     let cursor = swept.cursor.as_ref().map(Cursor::shown);
     Ok(Json(json!({ "leases": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
+}
+
+/// Looks for leases in one part of the records.
+pub(super) async fn sweep_leases(
+    admin: &AdminListener,
+    filter: &LeaseFilter,
+    from: Option<Cursor>,
+    limit: usize,
+) -> Result<Swept<LeaseRow>, AdminProblem> {
+    let guards = admin.guards();
+    let incarnation = guards.incarnation();
+    let rows = |key: &ResourceKey, snapshot: &Snapshot| {
+        let is_wanted = key.as_str().starts_with(&filter.prefix);
+        let write_in_flight = matches!(snapshot.availability(), Availability::Busy { .. } | Availability::Orphaned);
+        let leases = snapshot.leases().filter(|lease| is_wanted && filter.states.contains(&lease.state(snapshot.now)));
+        let views = leases.filter_map(|lease| view(lease, snapshot, incarnation)).filter(|lease| filter.wants(lease));
+        views.map(|lease| LeaseRow { key: key.to_string(), lease, write_in_flight }).collect::<Vec<_>>()
+    };
+    sweep(&guards, from, limit, rows).await
 }
 
 /// Returns the states in a list of words, or all states if there is no list.
@@ -139,17 +166,8 @@ fn view(lease: &Lease, snapshot: &Snapshot, incarnation: Incarnation) -> Option<
             LeaseDuration::Fixed(duration) => Some(milliseconds(duration)),
             LeaseDuration::Infinite => None,
         },
+        ends_at: lease.end(),
     })
-}
-
-/// Returns a short name for a client, the same in all processes of a store and different in every other store. It is
-/// too short for testing guessed credentials against it.
-fn pseudonym(principal: PrincipalName, incarnation: Incarnation) -> String {
-    if principal == PrincipalName::default() {
-        return "anonymous".to_owned();
-    }
-    let hash = blake3::hash(&[&principal[..], &incarnation.0.to_be_bytes()].concat());
-    hash.to_hex().chars().take(6).collect()
 }
 
 #[derive(Debug, Deserialize)]
@@ -205,14 +223,5 @@ mod tests {
         for text in ["30", "soon", "25h", "-1s"] {
             assert!(period(Some(text)).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_pseudonym_is_the_same_in_one_store_alone() {
-        let (one, other) = (Incarnation(1), Incarnation(2));
-        assert_eq!(pseudonym([7; 16], one), pseudonym([7; 16], one));
-        assert_ne!(pseudonym([7; 16], one), pseudonym([7; 16], other));
-        assert_ne!(pseudonym([7; 16], one), pseudonym([8; 16], one));
-        assert_eq!(pseudonym([0; 16], one), "anonymous");
     }
 }

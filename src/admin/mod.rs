@@ -1,8 +1,8 @@
 //! The admin listener: health, metrics, leases and records, and a console, for operators (docs/admin.md).
 //!
 //! A request passes through `serve` (limits on connections) and `access` (known names, the token, no pages of other
-//! origins) to one of the answers: `health`, `leases`, `records`, `refusals`, `views` (configuration and routes),
-//! `console`. They use the operations that the guard offers an operator ([`Guard`]), and never show a lease id.
+//! origins) to one of the answers: `health`, `leases`, `records`, `refusals`, `timeline` (one resource), `views`
+//! (configuration, routes, servers), `console`, and `watch`, the stream of all that a console shows. They use the operations that the guard offers an operator ([`Guard`]), and never show a lease id.
 //!
 //! # Design
 //!
@@ -22,7 +22,8 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use tokio::{sync::watch, time::timeout};
+use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use crate::{
     config::{self, Config},
@@ -36,15 +37,20 @@ use crate::{
 mod access;
 mod answer;
 mod bind;
+mod clients;
 mod console;
 mod health;
 mod leases;
+mod overview;
+mod parts;
 mod records;
 mod refusals;
 mod serve;
 mod sweep;
+mod timeline;
 mod token;
 mod views;
+mod watch;
 
 pub use access::ADMIN_FIELD;
 pub use bind::AdminSocket;
@@ -80,7 +86,7 @@ pub struct Subject {
     /// The addresses where clients connect.
     pub listeners: Vec<String>,
     /// Whether the server has been asked to stop.
-    pub stop: watch::Receiver<Stop>,
+    pub stop: tokio::sync::watch::Receiver<Stop>,
     /// Returns the metrics in Prometheus's text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
@@ -91,6 +97,8 @@ pub(crate) struct AdminListener {
     access: Access,
     durability: health::Durability,
     started: Instant,
+    history: Mutex<console::KeptHistory>,
+    rounds: watch::Rounds,
 }
 
 type AdminAnswer = Result<Response, AdminProblem>;
@@ -108,8 +116,15 @@ pub async fn serve(
     subject: Subject,
 ) -> std::io::Result<()> {
     let access = Access::new(&settings.listen, &settings.hosts, token);
-    let admin =
-        Arc::new(AdminListener { subject, access, durability: health::Durability::default(), started: Instant::now() });
+    let admin = Arc::new(AdminListener {
+        subject,
+        access,
+        durability: health::Durability::default(),
+        started: Instant::now(),
+        history: Mutex::default(),
+        rounds: watch::Rounds::default(),
+    });
+    tokio::spawn(console::keep_history(Arc::clone(&admin)));
     serve::serve(socket, router(admin)).await
 }
 
@@ -121,8 +136,12 @@ fn router(admin: Arc<AdminListener>) -> Router {
         .route("/readyz", get(health::reads).options(health::reads))
         .route("/readyz/reads", get(health::reads).options(health::reads))
         .route("/readyz/writes", get(health::writes).options(health::writes))
+        .route("/console/{name}", get(console::file))
         .route("/metrics", get(console::metrics))
         .route("/activity", get(console::activity))
+        .route("/history", get(console::history))
+        .route("/watch", get(watch::stream))
+        .route("/timeline", get(timeline::one))
         .route("/leases", get(leases::list))
         .route("/leases/break", post(leases::break_them))
         .route("/doubts", get(records::doubts))
@@ -132,6 +151,7 @@ fn router(admin: Arc<AdminListener>) -> Router {
         .route("/refusals/{id}", get(refusals::one))
         .route("/config", get(views::config))
         .route("/routes", get(views::routes))
+        .route("/servers", get(views::servers))
         .fallback(|| async { AdminProblem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })
         .method_not_allowed_fallback(|| async {
             AdminProblem::new(

@@ -20,7 +20,7 @@ use super::{
     leases::{limit, views},
     milliseconds,
     serve::Caller,
-    sweep::{Cursor, sweep},
+    sweep::{Cursor, Swept, sweep},
 };
 use crate::{
     core::{
@@ -45,7 +45,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct One {
-    key: String,
+    pub(super) key: String,
 }
 
 /// Shows what the proxy knows of one resource. A resource that was never written, or long ago, has no record; then the
@@ -58,7 +58,8 @@ pub(super) async fn one(State(admin): AdminState, asked: Result<Query<One>, Quer
     Ok(Json(record(&admin, &key, &snapshot, guards.incarnation())).into_response())
 }
 
-fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, incarnation: Incarnation) -> Value {
+/// Returns what the proxy knows of a resource.
+pub(super) fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, incarnation: Incarnation) -> Value {
     let record = &snapshot.record;
     let known = snapshot.known().map(|known| match &known.representation {
         Representation::Unknown => json!({ "representation": "unknown" }),
@@ -126,14 +127,22 @@ pub(super) struct RecordPage {
 pub(super) async fn doubts(State(admin): AdminState, page: Result<Query<RecordPage>, QueryRejection>) -> AdminAnswer {
     let Query(page) = page?;
     let cursor = page.cursor.as_deref().map(Cursor::read).transpose()?;
-    let guards = admin.guards();
-    let row = |key: &ResourceKey, snapshot: &Snapshot| {
-        let doubt = snapshot.record.doubt.filter(|doubt| snapshot.now < doubt.until)?;
-        Some(joined(json!({ "key": key.as_str() }), shown(&admin, key, snapshot, doubt)))
-    };
-    let swept = sweep(&guards, cursor, limit(page.limit)?, row).await?;
+    let swept = sweep_doubts(&admin, cursor, limit(page.limit)?).await?;
     let cursor = swept.cursor.as_ref().map(Cursor::shown);
     Ok(Json(json!({ "doubts": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
+}
+
+/// Looks for doubts in one part of the records.
+pub(super) async fn sweep_doubts(
+    admin: &AdminListener,
+    from: Option<Cursor>,
+    limit: usize,
+) -> Result<Swept<Value>, AdminProblem> {
+    let row = |key: &ResourceKey, snapshot: &Snapshot| {
+        let doubt = snapshot.record.doubt.filter(|doubt| snapshot.now < doubt.until)?;
+        Some(joined(json!({ "key": key.as_str() }), shown(admin, key, snapshot, doubt)))
+    };
+    sweep(&admin.guards(), from, limit, row).await
 }
 
 #[derive(Debug, Deserialize)]

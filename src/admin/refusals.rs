@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use axum::{
     Json,
     extract::{
-        Path, Query,
+        Path, Query, State,
         rejection::{PathRejection, QueryRejection},
     },
     response::IntoResponse as _,
@@ -14,13 +14,20 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AdminAnswer, answer::AdminProblem, key, leases::limit, milliseconds};
+use super::{
+    AdminAnswer, AdminListener, AdminState,
+    answer::{AdminProblem, joined},
+    clients, key,
+    leases::limit,
+    milliseconds,
+};
 use crate::{
     core::{
         cause::{Reason, RequestId, Untagged},
         resource::ResourceKey,
     },
-    telemetry::refusal_log::{self, KeptRefusal},
+    store::Incarnation,
+    telemetry::refusal_log::{self, KeptRefusal, RefusalLog},
 };
 
 #[derive(Debug, Deserialize)]
@@ -31,17 +38,40 @@ pub(super) struct RefusalFilter {
 }
 
 /// Lists the last refusals, the latest first: of one resource, or of all.
-pub(super) async fn list(filter: Result<Query<RefusalFilter>, QueryRejection>) -> AdminAnswer {
+pub(super) async fn list(
+    State(admin): AdminState,
+    filter: Result<Query<RefusalFilter>, QueryRejection>,
+) -> AdminAnswer {
     let Query(filter) = filter?;
     let (key, limit) = (filter.key.as_deref().map(key).transpose()?, limit(filter.limit)?);
-    let last = refusal_log::get().map(|log| log.last(key.as_ref().map(ResourceKey::as_str), limit));
-    let refusals: Vec<Value> =
-        last.unwrap_or_default().iter().map(|refusal| view(refusal, SystemTime::now())).collect();
-    Ok(Json(json!({ "refusals": refusals })).into_response())
+    Ok(Json(last(&admin, key.as_ref(), limit)).into_response())
+}
+
+/// Returns at most `limit` of the last refusals, the latest first.
+pub(super) fn last(admin: &AdminListener, key: Option<&ResourceKey>, limit: usize) -> Value {
+    let (incarnation, now) = (admin.guards().incarnation(), SystemTime::now());
+    let last = refusal_log::get().map(|log| log.last(key.map(ResourceKey::as_str), limit)).unwrap_or_default();
+    let refusals: Vec<_> = last.iter().map(|refusal| view(refusal, incarnation, now)).collect();
+    json!({ "refusals": refusals })
+}
+
+/// Returns how often requests of each route were refused with each code, among the refusals that are kept.
+pub(super) fn groups() -> Value {
+    let groups = refusal_log::get().map(RefusalLog::groups).unwrap_or_default();
+    let groups = groups.iter().map(|group| {
+        json!({
+            "code": group.code.as_str(),
+            "status": group.code.status().as_u16(),
+            "route": group.route,
+            "count": group.count,
+            "last_at": humantime::format_rfc3339_millis(group.last).to_string(),
+        })
+    });
+    json!({ "groups": groups.collect::<Vec<_>>() })
 }
 
 /// Shows the refusal of one request.
-pub(super) async fn one(id: Result<Path<String>, PathRejection>) -> AdminAnswer {
+pub(super) async fn one(State(admin): AdminState, id: Result<Path<String>, PathRejection>) -> AdminAnswer {
     let id = id.ok().and_then(|Path(id)| RequestId::parse(&id)).ok_or_else(|| {
         AdminProblem::malformed("the id of a request has 16 hexadecimal digits, as request_id in the access log")
     })?;
@@ -49,13 +79,13 @@ pub(super) async fn one(id: Result<Path<String>, PathRejection>) -> AdminAnswer 
         let detail = "this process keeps no refusal with this id: it is too old, or another process made it";
         AdminProblem::new(StatusCode::NOT_FOUND, "refusal-not-present", detail)
     })?;
-    Ok(Json(view(&refusal, SystemTime::now())).into_response())
+    Ok(Json(view(&refusal, admin.guards().incarnation(), SystemTime::now())).into_response())
 }
 
 /// Returns a refusal as operators see it.
-fn view(refusal: &KeptRefusal, now: SystemTime) -> Value {
+fn view(refusal: &KeptRefusal, incarnation: Incarnation, now: SystemTime) -> Value {
     let cause = &refusal.cause;
-    json!({
+    let document = json!({
         "id": refusal.id.to_string(),
         "at": humantime::format_rfc3339_millis(refusal.at).to_string(),
         "age_ms": milliseconds(now.duration_since(refusal.at).unwrap_or_default()),
@@ -81,5 +111,6 @@ fn view(refusal: &KeptRefusal, now: SystemTime) -> Value {
             json!({ "holder": lease.holder, "remaining_ms": lease.remaining.map(milliseconds) })
         }),
         "untagged": cause.untagged.map(Untagged::word),
-    })
+    });
+    joined(document, clients::view(refusal.client, incarnation))
 }

@@ -31,6 +31,7 @@ use crate::{
     dialect::{Call, ForwardedHead, Grammar, Incoming, Intent, description::DescriptionUse, s3::Signature},
     drain::Gate,
     routing::{Facet, GuardedRequest},
+    telemetry::stream_info,
     upstream::{WantedPlace, fields::FieldsOfHead as _},
 };
 
@@ -131,6 +132,9 @@ impl Sender {
         let (_, query) = split_query(client.head().raw_path());
         let presented = Presented { headers: &head.headers, query, certificate: client.certificate() };
         let principal = Principal::of(presented, rules);
+        if let Some(name) = principal.shown() {
+            stream_info::sent_by(name);
+        }
         let (address, variant) = (guarded.client, OnceLock::new());
         Self { principal, address, lease_id, lease_ids: Vec::new(), needs_lease, is_late_delete: false, variant }
     }

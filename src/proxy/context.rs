@@ -1,6 +1,6 @@
 //! The state of one request while it is handled.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use http::StatusCode;
 
@@ -26,8 +26,6 @@ pub(super) struct Context {
     pub(super) observation: Option<Observation>,
     /// The WebSocket handshake that the guard has passed to the upstream, until it is answered.
     pub(super) handshake: Option<Handshake>,
-    /// The client's address, for balancing by a hash of the client.
-    pub(super) client: Option<IpAddr>,
     /// Whether a server may have seen the request.
     pub(super) is_sent: bool,
 }
@@ -59,7 +57,6 @@ impl Context {
             pass: None,
             observation: None,
             handshake: None,
-            client: None,
             is_sent: false,
         }
     }

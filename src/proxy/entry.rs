@@ -73,6 +73,7 @@ pub(super) async fn enter(
         context.serving = live.serving();
         arrival.again(&context.serving, session);
     };
+    context.entry.client_address = session.peer.ip();
     let door = arrival.door;
     let routes = serving.routes();
     let is_refused = matches!(door, Door::Refuse { .. });
@@ -81,7 +82,7 @@ pub(super) async fn enter(
         end_nominated(session.request_mut());
         say_length_once(session.request_mut())?;
         let trusted = &serving.config.server.trusted_proxies;
-        context.client = client::address(session, trusted);
+        context.entry.client_address = client::address(session, trusted);
         client::tell(session, route, trusted)?;
     }
     match door {

@@ -187,7 +187,7 @@ fn hashed(upstream: &Upstream, request: &RequestHeader, context: &Context) -> Op
     };
     Some(match &upstream.hash_by {
         HashBy::Path => path(),
-        HashBy::Client => context.client.map_or_else(path, |address| address.to_string().into_bytes()),
+        HashBy::Client => context.entry.client_address.map_or_else(path, |address| address.to_string().into_bytes()),
         HashBy::Header(name) => request.headers.get(name).map_or_else(path, |value| value.as_bytes().to_vec()),
     })
 }
@@ -195,6 +195,6 @@ fn hashed(upstream: &Upstream, request: &RequestHeader, context: &Context) -> Op
 /// Returns who occupies a place at the server of a request. A trusted proxy that names no client brings those of many.
 fn occupant(context: &Context) -> Occupant {
     let trusted = &context.serving.config.server.trusted_proxies;
-    let client = context.client.filter(|client| !trusted.contains(Some(*client)));
+    let client = context.entry.client_address.filter(|client| !trusted.contains(Some(*client)));
     Occupant::Unguarded(client.map(|client| ClientAddress::from(Some(client))))
 }

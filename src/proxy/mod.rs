@@ -76,7 +76,7 @@ impl Gateway {
     /// Reports the outcome of a request to telemetry.
     fn tell(&self, session: &ClientSession, context: &mut context::Context, status: u16, sent_bytes: usize) {
         if let Some(activity) = &self.activity {
-            activity.ended(&context.entry, status);
+            activity.ended(&context.entry, Some(&session.request().method), status);
         }
         entry::tell(session, context, status, sent_bytes);
     }

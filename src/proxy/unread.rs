@@ -31,7 +31,8 @@ impl Gateway {
     /// Answers a request of HTTP/1.1 that cannot be read, of which these bytes have come, and ends its connection.
     pub(crate) async fn refuse_unread(&self, stream: Stream, received: &[u8], refusal: Refusal) {
         let (client, ShownLine { method, path }) = (ClientPeer::of(&stream), shown(received));
-        let (method, mut entry) = (Method::from_bytes(method).ok(), AccessEntry::default());
+        let method = Method::from_bytes(method).ok();
+        let mut entry = AccessEntry { client_address: client.ip(), ..AccessEntry::default() };
         telemetry::begin(&mut entry, &http::HeaderMap::new(), false);
         let Ok(answer) = LocalAnswer::unread(method.as_ref(), path, refusal, &mut entry) else { return };
         let told = Told { method: method.as_ref(), path, status: answer.status().as_u16(), sent: answer.sent_bytes() };
@@ -59,7 +60,7 @@ impl Gateway {
 
     fn tell_unread(&self, entry: &mut AccessEntry, client: &ClientPeer, told: &Told<'_>) {
         if let Some(activity) = &self.activity {
-            activity.ended(entry, told.status);
+            activity.ended(entry, told.method, told.status);
         }
         let exchange = ClientExchange {
             method: told.method,

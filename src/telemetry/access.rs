@@ -10,7 +10,7 @@
 
 use std::{
     cell::RefCell,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -24,7 +24,7 @@ use super::{
     decision::Decision,
     form::{LineWriter, field_name as name},
     lines::{self, Haste},
-    stream_info::{StreamInfo, Times},
+    stream_info::{RequestClient, StreamInfo, Times},
     timestamp::Timestamp,
 };
 use crate::{
@@ -52,6 +52,8 @@ pub struct AccessEntry {
     pub reason: Option<Reason>,
     /// The id of the request, if it was refused.
     pub request_id: Option<RequestId>,
+    /// The address of the client, behind any trusted proxies; `None` over a Unix socket.
+    pub client_address: Option<IpAddr>,
     /// The server that received the request, the last one if there were several.
     pub server: Option<address::Address>,
     /// The notes on the request, if any are made.
@@ -66,6 +68,12 @@ impl AccessEntry {
     /// Returns the refusal, else the verdict.
     pub fn decided(&self) -> Option<Decision> {
         self.refused.map(Decision::Refused).or(self.verdict)
+    }
+
+    /// Returns what is known of the client.
+    pub(super) fn client(&self) -> RequestClient {
+        let principal = self.info.as_ref().and_then(|info| info.principal());
+        RequestClient { address: self.client_address, principal }
     }
 
     /// Returns why the answer has no tag, if a guarded read lacks one.

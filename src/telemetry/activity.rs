@@ -1,4 +1,4 @@
-//! Recent activity, for operators: outcomes by route, and the resources over which clients conflict.
+//! Recent activity, for operators: outcomes by route, the last writes, and the resources over which clients conflict.
 //!
 //! # Design
 //!
@@ -17,13 +17,18 @@ use std::{
 };
 
 use fnv::FnvHashMap;
+use http::Method;
 use parking_lot::Mutex;
 
-use super::{access::AccessEntry, decision::Decision};
+use super::{
+    access::AccessEntry,
+    decision::Decision,
+    ended_writes::{EndedWrite, EndedWrites},
+};
 use crate::core::{refusal::Code, resource::ResourceKey};
 
-/// The number of tallies, and so of threads that each have their own.
-const TALLIES: usize = 16;
+/// The number of threads that each have counts and a list of their own; further ones share them.
+const THREADS: usize = 16;
 
 /// The number of parts of the table of hot resources, each under its own lock.
 const PARTS: usize = 8;
@@ -40,9 +45,19 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// The outcomes since the start, and the resources with recent conflicts.
 #[derive(Debug)]
 pub struct Activity {
-    tallies: Vec<Mutex<FnvHashMap<Box<str>, Tally>>>,
+    threads: Vec<Mutex<ThreadActivity>>,
     parts: Vec<Mutex<ActivityPart>>,
 }
+
+/// What the requests of one thread add.
+#[derive(Debug, Default)]
+struct ThreadActivity {
+    tallies: FnvHashMap<Box<str>, Tally>,
+    writes: EndedWrites,
+}
+
+/// The number of requests of each [meaning](Meaning::ALL).
+pub type MeaningCounts = [u64; Meaning::ALL.len()];
 
 /// The outcomes of the requests of one route since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +65,7 @@ pub struct Tally {
     /// The number of requests by verdict or code of refusal.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// The number of requests by meaning; each request counts once.
-    pub meanings: [u64; Meaning::ALL.len()],
+    pub meanings: MeaningCounts,
 }
 
 /// The meaning of a request's outcome to an operator.
@@ -143,23 +158,27 @@ impl Default for Activity {
     fn default() -> Self {
         let part = || ActivityPart { began: Instant::now(), current: HashMap::new(), before: HashMap::new() };
         Self {
-            tallies: (0..TALLIES).map(|_| Mutex::default()).collect(),
+            threads: (0..THREADS).map(|_| Mutex::default()).collect(),
             parts: (0..PARTS).map(|_| Mutex::new(part())).collect(),
         }
     }
 }
 
 impl Activity {
-    /// Counts a finished request with the status of its answer, 0 if it had none.
-    pub fn ended(&self, entry: &AccessEntry, status: u16) {
+    /// Counts a finished request with the status of its answer, 0 if it had none. `method` is `None` if it could not be
+    /// read.
+    pub fn ended(&self, entry: &AccessEntry, method: Option<&Method>, status: u16) {
         let outcome = entry.decided().map_or("failed", Decision::word);
         let meaning = Meaning::of(entry, status);
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
-        if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
-            let mut tallies = tallies.lock();
-            match tallies.get_mut(route) {
+        if let Some(thread) = self.threads.get(own_number() % THREADS) {
+            let mut thread = thread.lock();
+            match thread.tallies.get_mut(route) {
                 Some(tally) => tally.add(outcome, meaning),
-                None => tallies.entry(route.into()).or_default().add(outcome, meaning),
+                None => thread.tallies.entry(route.into()).or_default().add(outcome, meaning),
+            }
+            if let Some(method) = method {
+                thread.writes.note(entry, method, status);
             }
         }
         if let (Meaning::Conflict, Some(key)) = (meaning, &entry.key) {
@@ -180,12 +199,21 @@ impl Activity {
     /// Returns the outcomes of each route. Requests that took no route are under the empty name.
     pub fn routes(&self) -> BTreeMap<String, Tally> {
         let mut routes = BTreeMap::<String, Tally>::new();
-        for tallies in &self.tallies {
-            for (route, tally) in tallies.lock().iter() {
+        for thread in &self.threads {
+            for (route, tally) in &thread.lock().tallies {
                 routes.entry(route.to_string()).or_default().plus(tally);
             }
         }
         routes
+    }
+
+    /// Returns at most `limit` of the last writes of a resource, the latest first.
+    pub fn writes(&self, key: &ResourceKey, limit: usize) -> Vec<EndedWrite> {
+        let mut writes: Vec<_> =
+            self.threads.iter().flat_map(|thread| thread.lock().writes.of(key).collect::<Vec<_>>()).collect();
+        writes.sort_by_key(|write| std::cmp::Reverse(write.at));
+        writes.truncate(limit);
+        writes
     }
 
     /// Returns at most `limit` of the hottest resources, the hottest first.
@@ -286,10 +314,10 @@ mod tests {
     #[test]
     fn outcomes_are_counted_by_their_word() {
         let activity = Activity::default();
-        activity.ended(&conflict("a"), 412);
-        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, 200);
-        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, 502);
-        activity.ended(&AccessEntry::default(), 0);
+        activity.ended(&conflict("a"), None, 412);
+        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, None, 200);
+        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, None, 502);
+        activity.ended(&AccessEntry::default(), None, 0);
         let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
         let expected = Tally { outcomes, meanings: [1, 0, 1, 0, 2] };
         assert_eq!(activity.routes(), BTreeMap::from([(String::new(), expected)]));
@@ -313,8 +341,8 @@ mod tests {
     fn what_is_hot_stays_among_many_that_come_once() {
         let activity = Activity::default();
         for round in 0..2_000 {
-            activity.ended(&conflict(&format!("once {round}")), 412);
-            activity.ended(&conflict("hot"), 412);
+            activity.ended(&conflict(&format!("once {round}")), None, 412);
+            activity.ended(&conflict("hot"), None, 412);
         }
         let hottest = activity.hottest(1);
         assert_eq!(hottest.iter().map(|hot| (hot.key.as_str(), hot.conflicts)).collect::<Vec<_>>(), [("hot", 2_000)]);

@@ -54,6 +54,7 @@ pub fn keep_refusal(entry: &AccessEntry, refusal: Refusal, method: Option<&Metho
         policy: route.map(|route| route.policy.word()),
         key: entry.key.as_ref().map(ResourceKey::as_str),
         trace_id: trace_id.as_deref(),
+        client: entry.client(),
     };
     log.keep(KeptRefusal::new(id, SystemTime::now(), &request, refusal));
 }

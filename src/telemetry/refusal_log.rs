@@ -8,13 +8,14 @@
 
 use std::{
     borrow::Cow,
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
 
+use super::stream_info::RequestClient;
 use crate::core::{
     cause::{Cause, RequestId},
     refusal::{Code, Refusal},
@@ -55,6 +56,8 @@ pub struct RefusedRequest<'a> {
     pub key: Option<&'a str>,
     /// The id of the request's trace.
     pub trace_id: Option<&'a str>,
+    /// The client that sent the request.
+    pub client: RequestClient,
 }
 
 /// A refusal that is kept.
@@ -76,6 +79,8 @@ pub struct KeptRefusal {
     pub key: Option<Box<str>>,
     /// The id of the request's trace.
     pub trace_id: Option<Box<str>>,
+    /// The client that sent the request.
+    pub client: RequestClient,
     /// The code of the refusal.
     pub code: Code,
     /// The request to send instead.
@@ -106,6 +111,7 @@ impl KeptRefusal {
             policy: request.policy,
             key: request.key.map(|key| limited(key.as_bytes())),
             trace_id: request.trace_id.map(Into::into),
+            client: request.client,
             code,
             detail,
             retry_after,
@@ -144,6 +150,19 @@ fn limited(text: &[u8]) -> Box<str> {
         }
     }
     limited.into()
+}
+
+/// The refusals of one route with one code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalGroup {
+    /// The code.
+    pub code: Code,
+    /// The name of the route, if the requests took one.
+    pub route: Option<Box<str>>,
+    /// The number of refusals that are kept.
+    pub count: usize,
+    /// The time of the latest one.
+    pub last: SystemTime,
 }
 
 /// The last refusals, within limits.
@@ -190,6 +209,19 @@ impl RefusalLog {
         kept.refusals.iter().rev().filter(is_wanted).take(limit).cloned().collect()
     }
 
+    /// Returns how often each route refused with each code, the most frequent first.
+    pub fn groups(&self) -> Vec<RefusalGroup> {
+        let mut groups = HashMap::<(Code, Option<Box<str>>), (usize, SystemTime)>::new();
+        for refusal in &self.kept.lock().refusals {
+            let group = groups.entry((refusal.code, refusal.route.clone())).or_insert((0, refusal.at));
+            *group = (group.0 + 1, group.1.max(refusal.at));
+        }
+        let group = |((code, route), (count, last))| RefusalGroup { code, route, count, last };
+        let mut groups: Vec<_> = groups.into_iter().map(group).collect();
+        groups.sort_by(|one, other| (other.count, other.last, &one.route).cmp(&(one.count, one.last, &other.route)));
+        groups
+    }
+
     /// Returns the last write of the resource whose outcome was unknown when its client was answered, not before `since`.
     pub fn last_doubted(&self, key: &str, since: SystemTime) -> Option<RequestId> {
         let key = limited(key.as_bytes());
@@ -215,6 +247,7 @@ mod tests {
             policy: None,
             key: Some(path),
             trace_id: None,
+            client: RequestClient::default(),
         };
         KeptRefusal::new(RequestId(id), SystemTime::UNIX_EPOCH, &request, Refusal::new(Code::LeaseHeld, ""))
     }
@@ -254,6 +287,32 @@ mod tests {
         assert_eq!(ids(&log.last(Some("/a"), 10)), [3, 1]);
         assert_eq!(ids(&log.last(Some("/a"), 1)), [3]);
         assert_eq!(ids(&log.last(Some("/none"), 10)), [0; 0]);
+    }
+
+    #[test]
+    fn refusals_are_grouped_by_code_and_route() {
+        let log = RefusalLog::new(10, usize::MAX);
+        let later = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        for (seconds, code, route) in [
+            (1, Code::LeaseHeld, Some("docs")),
+            (2, Code::PreconditionFailed, Some("docs")),
+            (3, Code::PreconditionFailed, Some("docs")),
+            (4, Code::PreconditionFailed, None),
+        ] {
+            log.keep(KeptRefusal { at: later(seconds), code, route: route.map(Into::into), ..refused(seconds, "/a") });
+        }
+        let group = |code, route: Option<&str>, count, seconds| RefusalGroup {
+            code,
+            route: route.map(Into::into),
+            count,
+            last: later(seconds),
+        };
+        let expected = [
+            group(Code::PreconditionFailed, Some("docs"), 2, 3),
+            group(Code::PreconditionFailed, None, 1, 4),
+            group(Code::LeaseHeld, Some("docs"), 1, 1),
+        ];
+        assert_eq!(log.groups(), expected);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! so they find its stream info there. If nothing is observed there is no stream info, and a note costs only the look for it.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -18,9 +19,9 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 
 use super::traces::Trace;
-use crate::core::{address::Address, cause::Untagged, resource::ResourceKey};
+use crate::core::{address::Address, cause::Untagged, lease::PrincipalName, resource::ResourceKey};
 
-/// The value for "no duration was noted".
+/// The value for "nothing was noted".
 const NOTHING: u64 = u64::MAX;
 
 tokio::task_local! {
@@ -65,6 +66,15 @@ impl Times {
     }
 }
 
+/// What is known of the client of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestClient {
+    /// The address, behind trusted proxies.
+    pub address: Option<IpAddr>,
+    /// The name of the credentials, if the request has any.
+    pub principal: Option<PrincipalName>,
+}
+
 /// The notes of one request.
 #[derive(Debug)]
 pub struct StreamInfo {
@@ -76,6 +86,9 @@ pub struct StreamInfo {
     server: Mutex<Option<Address>>,
     untagged: OnceLock<Untagged>,
     resource: OnceLock<ResourceKey>,
+    principal: OnceLock<PrincipalName>,
+    /// The version that the write made; [`NOTHING`] if it made none.
+    version: AtomicU64,
 }
 
 impl StreamInfo {
@@ -87,6 +100,8 @@ impl StreamInfo {
             server: Mutex::default(),
             untagged: OnceLock::new(),
             resource: OnceLock::new(),
+            principal: OnceLock::new(),
+            version: AtomicU64::new(NOTHING),
         }
     }
 
@@ -127,6 +142,21 @@ impl StreamInfo {
     /// Returns the resource that the body of the request names, if it names one.
     pub fn resource(&self) -> Option<&ResourceKey> {
         self.resource.get()
+    }
+
+    /// Returns the name of the client's credentials, if the request has any.
+    pub fn principal(&self) -> Option<PrincipalName> {
+        self.principal.get().copied()
+    }
+
+    /// Notes that a write was applied, and made this version of its resource.
+    pub fn made_version(&self, version: u64) {
+        self.version.store(version, Ordering::Relaxed);
+    }
+
+    /// Returns the version that the write made, if it was applied.
+    pub fn version(&self) -> Option<u64> {
+        Some(self.version.load(Ordering::Relaxed)).filter(|version| *version != NOTHING)
     }
 
     /// Returns the id of the trace in hexadecimal, if there is one.
@@ -177,6 +207,12 @@ pub fn acts_on(key: &ResourceKey) {
         // A request acts on one resource.
         let _ = info.resource.set(key.clone());
     }
+}
+
+/// Notes the name of the credentials of the request on whose behalf the caller runs.
+pub fn sent_by(principal: PrincipalName) {
+    // A request has one sender. Without stream info, nobody wants to know.
+    let _ = STREAM_INFO.try_with(|info| info.principal.set(principal));
 }
 
 /// Begins a part of the request on whose behalf the caller runs. It ends with the returned value.

@@ -79,7 +79,11 @@ impl Causes {
 impl Knowledge {
     /// Notes that a write was applied, and left this record.
     pub(crate) fn was_changed(&self, request: &Request, settled: &Snapshot) {
-        let trace_id = stream_info::current().and_then(|info| info.trace_id()).map(Into::into);
+        let info = stream_info::current();
+        if let Some(info) = &info {
+            info.made_version(settled.version().0);
+        }
+        let trace_id = info.and_then(|info| info.trace_id()).map(Into::into);
         let change = AppliedChange { version: settled.version(), at: settled.now, trace_id };
         self.causes.changed(request.key.digest(), change);
     }

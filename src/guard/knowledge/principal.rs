@@ -125,11 +125,17 @@ impl Principal {
         self.whole == ANONYMOUS
     }
 
+    /// The name by which an operator tells clients apart; `None` for a client without credentials. Cookies count if
+    /// nothing else does.
+    pub(crate) fn shown(self) -> Option<PrincipalName> {
+        let name = if self.holder == ANONYMOUS { self.whole } else { self.holder };
+        (name != ANONYMOUS).then_some(name)
+    }
+
     /// The name of a client whose credentials nobody else can name. The name of a signer is known to others. Cookies
     /// count if nothing else does: a page's analytics may change them at any time.
     pub(crate) fn secret(self) -> Option<PrincipalName> {
-        let name = if self.holder == ANONYMOUS { self.whole } else { self.holder };
-        (name != ANONYMOUS && !self.signs()).then_some(name)
+        self.shown().filter(|_| !self.signs())
     }
 
     /// The name of a client with all its credentials.

@@ -111,7 +111,7 @@ async fn where_there_is_a_token_nothing_but_health_is_told_without_it() {
     let secret = ("ADMIN", "correct-horse-battery");
     let (proxy, admin) = start_with(&without_end(&backend), "token_env = \"ADMIN\"", &[secret]).await;
     acquire(proxy.addr(), "/doc", "infinite").await;
-    for target in ["/livez", "/readyz", "/readyz/reads", "/readyz/writes", "/"] {
+    for target in ["/livez", "/readyz", "/readyz/reads", "/readyz/writes", "/", "/console/main.js"] {
         let answer = look(admin, target).await;
         assert_eq!(answer.status, 200);
         assert!(!answer.text().contains("backend:"), "{answer:?}");
@@ -126,6 +126,10 @@ async fn where_there_is_a_token_nothing_but_health_is_told_without_it() {
         "/records?key=a",
         "/refusals",
         "/refusals/0",
+        "/history",
+        "/servers",
+        "/timeline?key=a",
+        "/watch",
         "/nothing",
     ] {
         let answer = look(admin, target).await;
@@ -155,7 +159,11 @@ async fn requests_that_make_no_sense_are_refused() {
         ("/records", 400, "malformed-request"),
         ("/records?key=", 400, "malformed-request"),
         ("/records?key=a%20b", 400, "malformed-request"),
+        ("/timeline", 400, "malformed-request"),
+        ("/watch?key=a%20b", 400, "malformed-request"),
+        ("/watch?prefx=a", 400, "malformed-request"),
         ("/nothing", 404, "not-found"),
+        ("/console/nothing.js", 404, "not-found"),
         ("/leases/break", 405, "method-not-allowed"),
     ] {
         assert_eq!(problem(&look(admin, target).await, status), code, "{target}");

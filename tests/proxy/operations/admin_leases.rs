@@ -117,6 +117,9 @@ async fn no_answer_and_no_line_tells_a_lease_id() {
         "/routes",
         "/doubts",
         "/refusals",
+        "/history",
+        "/servers",
+        "/timeline?key=backend:/doc",
         "/",
     ];
     for target in targets {

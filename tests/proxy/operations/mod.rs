@@ -4,6 +4,7 @@ mod admin_access;
 mod admin_command;
 mod admin_health;
 mod admin_leases;
+mod admin_watch;
 pub mod balancing;
 mod collected;
 mod console;
