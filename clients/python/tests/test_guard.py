@@ -28,6 +28,27 @@ def test_a_write_has_the_tag_of_the_last_read_and_a_conflict_all_versions() -> N
         assert ben.delete(url).status_code == 204
 
 
+def test_a_refusal_that_has_the_current_state_spares_the_read_after_it() -> None:
+    url = document()
+    requests: list[str] = []
+    hooks = {"request": [lambda request: requests.append(request.method)]}
+    with GuardedClient() as ann, GuardedClient(event_hooks=hooks) as ben:
+        ann.put(url, content="one", headers={"If-None-Match": "*"})
+        ben.get(url)
+        ann.put(url, content="by Ann")
+        with pytest.raises(Conflict) as refused:
+            ben.put(url, content="by Ben")
+        assert requests == ["GET", "PUT"]
+        current = refused.value.current
+        assert current is not None and (current.status_code, current.text) == (200, "by Ann")
+        # A preference of the program is left alone, and the client reads.
+        with pytest.raises(Conflict) as refused:
+            ben.put(url, content="by Ben", headers={"Prefer": "return=minimal"})
+        assert requests == ["GET", "PUT", "PUT", "GET"]
+        current = refused.value.current
+        assert current is not None and current.text == "by Ann"
+
+
 def test_an_asynchronous_client_does_the_same() -> None:
     url = document()
 

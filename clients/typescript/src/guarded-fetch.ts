@@ -1,7 +1,7 @@
 import { Refused, Unreachable, type Problem } from './errors.js';
-import { pause, refusalOf } from './http.js';
+import { pause, refusalOf, showsState } from './http.js';
 
-/** What a guarded `fetch` takes beside the options of `fetch`. */
+/** The options of a guarded `fetch` beside those of `fetch`. */
 export interface GuardedInit extends RequestInit {
   /** The response that this write is based on, if it is not the last one that was read from the URL. */
   readonly base?: Response | undefined;
@@ -23,9 +23,12 @@ export interface GuardedFetchOptions {
 
 /** The versions of a refused write. All bodies are unread. */
 export interface Versions {
-  /** What the write was based on, where it is known as a whole. */
+  /** The version that the write was based on, if it is known as a whole. */
   readonly read: Response | null;
-  /** The answer to a GET after the refusal, which is a 404 if the resource is gone. Null if there was no answer. */
+  /**
+   * The state after the refusal: from the refusal itself, or the answer to a GET, which is a 404 if the resource is gone.
+   * Null if there was no answer.
+   */
   readonly current: Response | null;
   /** The write. */
   readonly written: Request;
@@ -96,18 +99,23 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
     return response;
   }
 
-  async function conflict(request: Request, base: Version | undefined, refusal: Refused): Promise<Conflict> {
+  /** The state that a refused write met. */
+  async function currentOf(request: Request, { body, headers: shown }: Response): Promise<Response | null> {
+    if (showsState(shown)) {
+      const current = new Response(body, { headers: shown });
+      copies.set(current, current.clone());
+      return current;
+    }
     const { url, credentials, mode, signal } = request;
     const headers = new Headers(request.headers);
-    for (const name of ['If-Match', 'If-None-Match', 'Content-Type', 'Idempotency-Key']) headers.delete(name);
-    const current = await read(new Request(url, { credentials, mode, signal, headers })).catch(() => null);
-    return new Conflict(refusal.problem, { read: base?.copy?.clone() ?? null, current, written: request });
+    for (const name of ['If-Match', 'If-None-Match', 'Content-Type', 'Idempotency-Key', 'Prefer']) headers.delete(name);
+    return read(new Request(url, { credentials, mode, signal, headers })).catch(() => null);
   }
 
   async function keepWritten(request: Request, response: Response) {
     const tag = request.method === 'DELETE' ? null : response.headers.get('ETag');
     let copy: Response | null = null;
-    // Nobody but the server knows what a PATCH has made.
+    // Only the server knows the result of a PATCH.
     if (request.method === 'PUT' && tag !== null) {
       const headers = { 'ETag': tag, 'Content-Type': request.headers.get('Content-Type') ?? '' };
       copy = new Response(await request.clone().blob(), { headers });
@@ -126,7 +134,10 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
       const refusal = refusalOf(`${request.method} ${request.url}`, answer);
       const waitMs = refusal.retryAfterMs ?? 1000;
       // The code says that nothing was written; so the same may be sent again.
-      if (refusal.code !== 'write-in-flight' || waitMs > leftMs) throw await conflict(request, base, refusal);
+      if (refusal.code !== 'write-in-flight' || waitMs > leftMs) {
+        const current = await currentOf(request, response);
+        throw new Conflict(refusal.problem, { read: base?.copy?.clone() ?? null, current, written: request });
+      }
       leftMs -= waitMs;
       await pause(waitMs, request.signal);
     }
@@ -141,6 +152,7 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
     else if (base?.tag && !headers.has('If-Match') && !headers.has('If-None-Match')) headers.set('If-Match', base.tag);
     const isProven = PROOFS.some(name => headers.has(name));
     if (!isProven) throw new TypeError(`${method} ${url}: no ETag of it is known; read it`);
+    if (!headers.has('Prefer')) headers.set('Prefer', 'return=representation');
     return write(request, create ? undefined : base);
   };
 }

@@ -47,7 +47,7 @@ export async function ask(question: Question): Promise<Answer | Unreachable> {
       headers: withFields(question.headers, fields),
       // A tag from a cache is one of yesterday.
       cache: 'no-store',
-      // Who follows a redirect does not know what became of the write.
+      // After a redirect, the answer no longer says whether the write was applied.
       redirect: method === 'GET' ? 'follow' : 'manual',
       keepalive: isLast,
       signal: end.signal,
@@ -68,6 +68,11 @@ export function withFields(headers: HeadersInit | undefined, fields: Readonly<Re
   const all = new Headers(headers);
   for (const [name, value] of Object.entries(fields)) all.set(name, value);
   return all;
+}
+
+/** Whether a refusal has the current state in its body, as `Prefer: return=representation` asks. */
+export function showsState(headers: Headers): boolean {
+  return headers.has('ETag') && (headers.get('Preference-Applied')?.includes('return=representation') ?? false);
 }
 
 /** The error that an answer without success is. */

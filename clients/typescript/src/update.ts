@@ -1,7 +1,7 @@
 import {
   GaveUp, IfmatchError, KeyRefused, LeaseEnded, LeaseHeld, OutcomeUnknown, PreconditionFailed, Refused, Unreachable,
 } from './errors.js';
-import { absolute, ask, backOff, isTemporary, refusalOf, type Answer, type Connection } from './http.js';
+import { absolute, ask, backOff, isTemporary, refusalOf, showsState, type Answer, type Connection } from './http.js';
 import type { Lease } from './lease.js';
 
 /** How documents are read and written. */
@@ -42,7 +42,7 @@ export interface Updated<T> {
   readonly etag: string | null;
 }
 
-/** What a write is based on; without a tag, the resource does not exist. */
+/** The version that a write is based on; without a tag, the resource does not exist. */
 interface Version<T> {
   readonly document: T;
   readonly etag: string | null;
@@ -133,9 +133,7 @@ class Work<T> {
 
   /** The current state, where the refusal has it. */
   #told({ headers, text }: Answer): Version<T> | undefined {
-    const etag = headers.get('ETag');
-    const isTold = headers.get('Preference-Applied')?.includes('return=representation') && etag !== null;
-    return isTold ? { document: this.#format.parse(text), etag } : undefined;
+    return showsState(headers) ? { document: this.#format.parse(text), etag: headers.get('ETag') } : undefined;
   }
 
   async #read(): Promise<Version<T> | IfmatchError> {

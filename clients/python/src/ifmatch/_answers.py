@@ -1,4 +1,4 @@
-"""What answers say."""
+"""Errors from answers."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def refusal_of(request: str, answer: httpx.Response) -> Refused:
     if after.isdecimal():
         told["retry_after"] = int(after)
     return refused(request, answer.status_code, told)
+
+
+def shows_state(answer: httpx.Response) -> bool:
+    """Whether a refusal has the current state in its body, as `Prefer: return=representation` asks."""
+    return "ETag" in answer.headers and "return=representation" in answer.headers.get("Preference-Applied", "")
 
 
 def refused(request: str, status: int, problem: Mapping[str, Any]) -> Refused:

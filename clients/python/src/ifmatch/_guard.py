@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from ._answers import refusal_of
+from ._answers import refusal_of, shows_state
 from ._errors import Refused, Unreachable
 
 _WRITES = ("PUT", "PATCH", "DELETE")
@@ -27,9 +27,10 @@ class Conflict(Refused):
         self, refusal: Refused, read: httpx.Response | None, current: httpx.Response | None, written: httpx.Request
     ) -> None:
         super().__init__(refusal.request, refusal.status, refusal.problem)
-        #: What the write was based on, where it is known as a whole.
+        #: The version that the write was based on, if it is known as a whole.
         self.read = read
-        #: The answer to a GET after the refusal: a 404 if the resource is gone, None if there was no answer.
+        #: The state after the refusal: from the refusal itself, or the answer to a GET, which is a 404 if the resource is
+        #: gone. None if there was no answer.
         self.current = current
         #: The write.
         self.written = written
@@ -54,6 +55,7 @@ class Memory:
             headers["If-Match"] = self._tags[url]
         if not any(name in headers for name in _PROOFS):
             raise ValueError(f"{request.method} {url}: no ETag of it is known; read it")
+        headers.setdefault("Prefer", "return=representation")
 
     def note(self, request: httpx.Request, response: httpx.Response) -> None:
         """Keeps what an answer shows."""
@@ -69,7 +71,7 @@ class Memory:
         self._keep(self._tags, url, tag)
         if is_read and response.is_closed:
             self._keep(self._versions, (url, tag), response)
-        # Nobody but the server knows what a PATCH has made.
+        # Only the server knows the result of a PATCH.
         if request.method == "PUT" and isinstance(request.stream, httpx.ByteStream):
             kind = request.headers.get("Content-Type", "")
             written = httpx.Response(200, headers={"ETag": tag, "Content-Type": kind}, content=request.content)
@@ -89,9 +91,21 @@ class Memory:
         return self._versions.get((str(request.url), request.headers.get("If-Match", "")))
 
     @staticmethod
+    def shown(request: httpx.Request, refused: httpx.Response) -> httpx.Response | None:
+        """The state that a refusal has in its body, as the answer to a read."""
+        if not shows_state(refused):
+            return None
+        # The content is no longer compressed, and has its own length.
+        coding = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [(name, value) for name, value in refused.headers.multi_items() if name.lower() not in coding]
+        return httpx.Response(200, headers=headers, content=refused.content, request=Memory.look(request))
+
+    @staticmethod
     def look(request: httpx.Request) -> httpx.Request:
         """The request that shows what is there after a refusal."""
-        dropped = ("if-match", "if-none-match", "idempotency-key", "content-type", "content-length", "transfer-encoding")
+        dropped = (
+            "if-match", "if-none-match", "idempotency-key", "content-type", "content-length", "transfer-encoding", "prefer",
+        )
         headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in dropped]
         return httpx.Request("GET", request.url, headers=headers, extensions=request.extensions)
 
@@ -129,7 +143,8 @@ class GuardedClient(httpx.Client):
                 return response
             wait = memory.wait(request, refusal, waited)
             if wait is None:
-                raise Conflict(refusal, memory.read_of(request), self._current(request), request)
+                current = memory.shown(request, response) or self._current(request)
+                raise Conflict(refusal, memory.read_of(request), current, request)
             time.sleep(wait)
             waited += wait
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 
-from ._answers import back_off, is_temporary, refusal_of
+from ._answers import back_off, is_temporary, refusal_of, shows_state
 from ._drive import Driver
 from ._effects import Ask, Call, Pause, Steps
 from ._errors import (
@@ -166,9 +166,8 @@ class _Work(Generic[T]):
 
     def _told(self, answer: httpx.Response) -> Updated[T] | None:
         """The current state, where the refusal has it."""
-        etag = answer.headers.get("ETag")
-        is_told = "return=representation" in answer.headers.get("Preference-Applied", "")
-        return Updated(self.options.format.parse(answer.content), etag) if is_told and etag else None
+        told = shows_state(answer)
+        return Updated(self.options.format.parse(answer.content), answer.headers["ETag"]) if told else None
 
     def _is_applied(self, version: Updated[T]) -> bool:
         return self.options.is_applied is not None and self.options.is_applied(version.document)

@@ -33,7 +33,8 @@ class GuardedClient(httpx.AsyncClient):
                 return response
             wait = memory.wait(request, refusal, waited)
             if wait is None:
-                raise Conflict(refusal, memory.read_of(request), await self._current(request), request)
+                current = memory.shown(request, response) or await self._current(request)
+                raise Conflict(refusal, memory.read_of(request), current, request)
             await asyncio.sleep(wait)
             waited += wait
 
