@@ -16,7 +16,7 @@ struct Document {
     changes: Vec<String>,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 enum Outcome {
     /// The change is there.
     Done,
@@ -62,7 +62,7 @@ fn update(agent: &Agent, url: &str, change: fn(&mut Document)) -> Result<(), Box
         let after = match attempt(agent, url, change, &mark) {
             Ok(Outcome::Done) => return Ok(()),
             Ok(Outcome::Again(after)) => after,
-            // No answer. The next attempt sees what became of this one.
+            // No answer. The next attempt sees the outcome of this one.
             Err(error) if error.is::<ureq::Error>() => Duration::ZERO,
             Err(error) => return Err(error),
         };

@@ -46,7 +46,7 @@ struct Data {
     retry_after: Option<u64>,
 }
 
-/// What ifmatch reports, until the connection breaks: the name of each event, and its data.
+/// The events that ifmatch sends, until the connection breaks: the name of each event, and its data.
 type Events = Box<dyn Iterator<Item = (String, Data)> + Send>;
 
 impl Lease {
@@ -78,7 +78,7 @@ impl Lease {
             }
             thread::sleep(Duration::from_secs(after).mul_f64(0.5 + fastrand::f64() / 2.0));
         }
-        Err(lost("somebody else holds it"))
+        Err(lost("another client holds it"))
     }
 
     /// Waits for this time, or until the lease is lost.
@@ -161,7 +161,7 @@ impl Holding {
                 match &*name {
                     "lost" => break 'lost data.reason,
                     "refused" if data.status < 500 => break 'lost data.detail,
-                    "granted" if data.fence != fence => break 'lost "somebody else has had it".to_owned(),
+                    "granted" if data.fence != fence => break 'lost "another client has had it".to_owned(),
                     "granted" => broken = None,
                     _ => {}
                 }

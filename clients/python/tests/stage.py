@@ -1,4 +1,4 @@
-"""What the tests run against: a real ifmatch, which `tests/clients` of the project starts, and faults on the way to it."""
+"""The servers of the tests: a real ifmatch, which `tests/clients` of the project starts, and faults on the way to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 
 _numbers = itertools.count()
 
-#: What becomes of the request of this method and number: "arrives", "is lost" or "is not answered".
+#: The fate of the request of this method and number: "arrives", "is lost" or "is not answered".
 Fate = Callable[[str, int], str]
 
 
@@ -59,7 +59,7 @@ def break_lease(url: str) -> None:
 
 
 class Network:
-    """What networks do to requests."""
+    """A network with faults."""
 
     def __init__(self, fate: Fate = lambda method, number: "arrives") -> None:
         self.requests: list[str] = []

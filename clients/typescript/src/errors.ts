@@ -37,7 +37,7 @@ export interface Problem {
   readonly in_doubt?: boolean;
 }
 
-/** What all errors of this package have in common. */
+/** The base of all errors of this package. */
 export class IfmatchError extends Error {
   override name = 'IfmatchError';
 }
@@ -57,13 +57,13 @@ export class Refused extends IfmatchError {
   override name = 'Refused';
   readonly status: number;
   readonly code: Code | undefined;
-  /** What to do instead, or the text of the backend. */
+  /** The remedy, or the text of the backend. */
   readonly detail: string;
   /** The label of the client that holds the lease. */
   readonly holder: string | undefined;
   /** How long to wait before another attempt, in milliseconds, where the answer says so. */
   readonly retryAfterMs: number | undefined;
-  /** The write was sent to the backend, and nobody knows what became of it. */
+  /** The write was sent to the backend, and its outcome is unknown. */
   readonly isInDoubt: boolean;
 
   /** @param request the method and the URL */
@@ -174,7 +174,7 @@ export function refused(request: string, problem: Problem): Refused {
   return new (CLASS_OF.get(problem.code ?? '') ?? unnamed)(request, problem);
 }
 
-/** What an error says, and the errors that caused it: `fetch` hides the reason in its cause. */
+/** The message of an error, and those of the errors that caused it: `fetch` hides the reason in its cause. */
 function causes(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const inner = error.cause === undefined ? '' : `: ${causes(error.cause)}`;

@@ -1,7 +1,7 @@
 import { Unreachable } from './errors.js';
 import { withFields, type Answer, type Question } from './http.js';
 
-/** What a request for server-sent events brings, in this order: events, then what ended them. */
+/** The pieces of an answer with server-sent events, in this order: events, then their end. */
 export type Heard =
   | { readonly kind: 'event'; readonly name: string; readonly data: unknown }
   /** The answer is no stream. */

@@ -9,7 +9,7 @@ export interface Grant {
   readonly seconds: number;
 }
 
-/** What becomes of a request for a lease, whoever renews it. `untilMs` is the end of the lease by `performance.now()`. */
+/** The news of a request for a lease, held by a stream or by renewals. `untilMs` is the end of the lease by `performance.now()`. */
 export type LeaseEvent =
   | { readonly name: 'waiting'; readonly held: LeaseHeld; readonly place: number }
   | { readonly name: 'granted'; readonly grant: Grant; readonly untilMs: number }
@@ -19,7 +19,7 @@ export type LeaseEvent =
   | { readonly name: 'not-streamed'; readonly id: string | null }
   | { readonly name: 'broken'; readonly error: Unreachable; readonly retryMs: number; readonly untilMs: number };
 
-/** What a request for a lease says. */
+/** The content of a request for a lease. */
 export interface Wish {
   /** The URL of the lease. */
   readonly url: string;
@@ -66,7 +66,7 @@ export async function* renewed(wish: Wish): AsyncGenerator<LeaseEvent, void> {
   const { url, connection } = wish;
   let untilMs = -Infinity;
   for (let method = wish.heldSeconds === undefined ? 'POST' : 'PUT'; ; method = 'PUT') {
-    // The term counts from before the request: nobody knows when the answer was written.
+    // The term counts from before the request: the client cannot know when the answer was written.
     const sentMs = performance.now();
     const fields = method === 'POST' ? inLine(wish) : wish.fields;
     const answer = await ask({ ...connection, url, method, fields });

@@ -20,7 +20,7 @@ export interface LeaseOptions extends Connection {
 /** The longest time in line that a request asks for. */
 const LINE_MAX_SECONDS = 60;
 
-/** The lease ends by itself if its release does not arrive, so nobody waits long for that. */
+/** The lease ends by itself if its release does not arrive, so no client waits long for that. */
 const RELEASE_MS = 5000;
 
 /** A lease that this client holds, until it is released or lost, or the page is closed. */
@@ -31,7 +31,7 @@ export class Lease {
   readonly #options: LeaseOptions;
   readonly #resource: string;
   readonly #url: string;
-  /** A grant whose answer is lost belongs to who has chosen its id. Without random numbers, ifmatch chooses it. */
+  /** A client that chose the id can claim a grant whose answer is lost. Without random numbers, ifmatch chooses it. */
   #id = randomId();
   #grant: Grant | undefined;
   /** Streams cannot get through. */
@@ -141,7 +141,7 @@ export class Lease {
       }
     } catch (error) {
       this.#lost.abort(error);
-      // A grant whose answer was lost is for somebody else.
+      // A grant whose answer was lost is free for another client.
       if (!(error instanceof Refused)) void this.#giveBack();
       throw error;
     } finally {
@@ -151,7 +151,7 @@ export class Lease {
     }
   }
 
-  /** Hears of the lease until it is lost. Comes back after a break, as long as nobody else has had it. */
+  /** Hears of the lease until it is lost. Comes back after a break, as long as no other client has had it. */
   async #keep(heard: AsyncGenerator<LeaseEvent>): Promise<void> {
     let last: IfmatchError | undefined;
     try {
@@ -241,7 +241,7 @@ export class Lease {
   }
 }
 
-/** Whether who asks again may get the lease. */
+/** Whether another attempt may get the lease. */
 function mayComeLater(refusal: Refused): boolean {
   return refusal instanceof LeaseHeld || isTemporary(refusal) || refusal.status >= 500;
 }

@@ -2,7 +2,7 @@ import { IfmatchError } from './errors.js';
 import { listen } from './event-stream.js';
 import { absolute, backOff, isTemporary, pause, refusalOf, type Connection } from './http.js';
 
-/** The lease of a resource, as everybody may see it. */
+/** The lease of a resource, as every client may see it. */
 export interface LeaseState {
   readonly state: string;
   readonly duration?: string;
@@ -12,7 +12,7 @@ export interface LeaseState {
   readonly shared_by?: number;
 }
 
-/** What has become of a watched resource. `path` names it. */
+/** A change of a watched resource. `path` names it. */
 export type WatchEvent =
   | { readonly type: 'state'; readonly path: string; readonly etag?: string; readonly lease?: LeaseState }
   | { readonly type: 'changed'; readonly path: string; readonly etag?: string; readonly deleted?: boolean }
@@ -27,7 +27,7 @@ export interface WatchOptions extends Connection {
 }
 
 /**
- * Yields what becomes of one resource or of several, beginning with their state, until the signal ends it. Comes back
+ * Yields the changes of one resource or of several, beginning with their state, until the signal ends it. Comes back
  * after each break of the connection. Throws what the backend or ifmatch refuses for good.
  */
 export async function* watch(

@@ -100,7 +100,7 @@ test('a holder whose connection stays broken loses its lease with its term, and 
   assert.match(lost.message, /the last error was: POST .*no answer.*the cable is cut/);
 });
 
-test('who waits for too long is told who holds the lease', async () => {
+test('a client that waits for too long learns the name of the holder', async () => {
   const url = await drawing();
   const lease = await Lease.acquire(url, { holder: 'Ann' });
   const error = await gaveUp(maxWaitMs => Lease.acquire(url, { maxWaitMs }), /held/);
@@ -109,7 +109,7 @@ test('who waits for too long is told who holds the lease', async () => {
   await lease.release();
 });
 
-test('an unreachable proxy is not somebody who holds the lease', async () => {
+test('an unreachable proxy does not look like a holder', async () => {
   const url = await unreachable();
   const reasons: IfmatchError[] = [];
   const onWaiting = (reason: IfmatchError) => reasons.push(reason);
@@ -120,7 +120,7 @@ test('an unreachable proxy is not somebody who holds the lease', async () => {
   assert(reasons.every(reason => reason instanceof Unreachable));
 });
 
-test('what is refused for good is not asked for again', async () => {
+test('a final refusal is not tried again', async () => {
   const way = network();
   const error = await rejected(Lease.acquire(document(), { fetch: way.fetch }), Refused);
   assert.equal(error.code, 'no-route');

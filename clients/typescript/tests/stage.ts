@@ -1,4 +1,4 @@
-/** What the tests run against: a real ifmatch, which `tests/clients` of the project starts, and faults on the way to it. */
+/** The servers of the tests: a real ifmatch, which `tests/clients` of the project starts, and faults on the way to it. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 

@@ -48,7 +48,7 @@ test('a text is changed as a text', async () => {
   assert.equal(await (await fetch(url)).text(), 'one, two');
 });
 
-test('what does not exist is an error without an initial document', async () => {
+test('a missing resource is an error without an initial document', async () => {
   const error = await rejected(update(document(), () => 1), Refused);
   assert.equal(error.status, 404);
 });
@@ -143,7 +143,7 @@ test('an unreachable proxy is reported as such', async () => {
   assert.match(error.message, /after 2 attempts.*no answer.*ECONNREFUSED/);
 });
 
-test('who always comes too late gives up, and says why', async () => {
+test('an update that always comes too late gives up, and says why', async () => {
   const url = document();
   await update(url, add('first').change, { initial });
   const change = async (counter: Counter) => {

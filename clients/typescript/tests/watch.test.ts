@@ -63,7 +63,7 @@ test('several resources are watched by one request', async () => {
   await events.return();
 });
 
-test('what the backend refuses ends the watch', async () => {
+test('a refusal of the backend ends the watch', async () => {
   const error = await rejected(watch(document()).next(), Refused);
   assert.equal(error.status, 404);
 });

@@ -37,7 +37,7 @@ export function Editor({ note, name }: { note: string; name: string }) {
     try {
       const response = await load(url);
       const text = await response.clone().text();
-      // Who has typed meanwhile goes on from the version that he saw: his save is refused, and he sees both.
+      // A person who typed meanwhile keeps the version that he saw. His save is refused, and the page shows both.
       if (typed.current !== before) return;
       show(text, response);
       setSays(says => (says === 'Loading' ? '' : says));

@@ -9,7 +9,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** Lets a person decide what becomes of two versions. */
+/** Lets a person merge two versions. */
 export function Merge({ conflict: { current }, before, mine, onSave, onCancel }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [theirs, setTheirs] = useState('');

@@ -17,7 +17,7 @@ export function Notes({ name }: { name: string }) {
     const form = event.currentTarget;
     const note = String(new FormData(form).get('note'));
     try {
-      // Of two people who choose one name at the same time, one is told.
+      // If two people choose one name at the same time, one of them gets an error.
       await guardedFetch()(`/notes/${encodeURIComponent(note)}`, { method: 'PUT', body: '', create: true });
       form.reset();
       setError(undefined);

@@ -1,7 +1,7 @@
 import { Lease, watch } from 'ifmatch';
 import { useEffect, useState } from 'react';
 
-/** Who edits a note. While `name` is given, that is this person, unless somebody else came first. */
+/** The person who edits a note. While `name` is given, it is this person, unless another one came first. */
 export function usePresence(note: string, name: string | undefined): string | undefined {
   const url = `/editors/${encodeURIComponent(note)}`;
   const [editor, setEditor] = useState<string>();
@@ -23,7 +23,7 @@ export function usePresence(note: string, name: string | undefined): string | un
   useEffect(() => {
     if (name === undefined) return;
     const stop = new AbortController();
-    // The lease is released with the signal; who waits for it edits all the same.
+    // The lease is released with the signal. A person who waits for it can edit all the same.
     const wish = { holder: name, maxWaitMs: Infinity, signal: stop.signal };
     Lease.acquire(url, wish).catch(error => stop.signal.aborted || console.error(error));
     return () => stop.abort();

@@ -1,4 +1,4 @@
-"""What the functions of this package ask of the world. Each is written once, as a generator that yields these; one
+"""The effects that the functions of this package request. Each is written once, as a generator that yields these; one
 driver performs them by a `httpx.Client`, another by a `httpx.AsyncClient`."""
 
 from __future__ import annotations

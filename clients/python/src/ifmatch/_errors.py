@@ -1,4 +1,4 @@
-"""What can go wrong, as types."""
+"""Failures, as types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class IfmatchError(Exception):
-    """What all errors of this package have in common."""
+    """The base of all errors of this package."""
 
 
 class Unreachable(IfmatchError):
@@ -27,13 +27,13 @@ class Refused(IfmatchError):
         self.problem = dict(problem)
         #: The code of a refusal of ifmatch, one of `CODES`.
         self.code: str | None = problem.get("code")
-        #: What to do instead, or the text of the backend.
+        #: The remedy, or the text of the backend.
         self.detail: str = problem.get("detail") or problem.get("title") or ""
         #: The label of the client that holds the lease.
         self.holder: str | None = problem.get("holder")
         #: How long to wait before another attempt, in seconds, where the answer says so.
         self.retry_after: float | None = problem.get("retry_after")
-        #: The write was sent to the backend, and nobody knows what became of it.
+        #: The write was sent to the backend, and its outcome is unknown.
         self.in_doubt: bool = problem.get("in_doubt", False)
         code = f" {self.code}" if self.code else ""
         by = f" (held by {self.holder})" if self.holder else ""
@@ -157,5 +157,5 @@ CODES: Mapping[str, type[Refused]] = {
 
 
 def _causes(error: BaseException | str) -> str:
-    """What an error says, or its kind where it says nothing."""
+    """The message of an error, or its kind if it has none."""
     return str(error) or type(error).__name__

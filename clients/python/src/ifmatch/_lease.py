@@ -77,7 +77,7 @@ class Lease(LeaseBase):
 
     def _give_up(self) -> None:
         self._lose(self._loss("released", self._last))
-        # A grant whose answer was lost is for somebody else.
+        # A grant whose answer was lost is free for another client.
         self._give_back()
 
     def _give_back(self) -> None:

@@ -1,4 +1,4 @@
-"""How a client comes to a lease and keeps it, whoever renews it."""
+"""How a client gets a lease and keeps it, by a stream or by renewals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._errors import IfmatchError, LeaseHeld, LeaseLost, Refused, Unreachable
 #: The longest time in line that a request asks for, in seconds.
 _LINE_MAX = 60
 
-#: The lease ends by itself if its release does not arrive, so nobody waits long for that.
+#: The lease ends by itself if its release does not arrive, so no client waits long for that.
 _RELEASE_PATIENCE = 5.0
 
 
@@ -65,7 +65,7 @@ class LeaseSteps:
         self.resource = url
         target = httpx.URL(url)
         self.url = str(target.copy_with(raw_path=prefix.encode() + target.raw_path))
-        #: A grant whose answer is lost belongs to who has chosen its id.
+        #: A client that chose the id can claim a grant whose answer is lost.
         self.id = str(uuid.uuid4())
         self._fields = {"Lease-Id": self.id}
         if holder is not None:
@@ -138,7 +138,7 @@ class LeaseSteps:
         return self._fields if self._grant else {**self._fields, "Prefer": f"wait={_LINE_MAX}"}
 
     def _hear(self) -> Steps[_Told | None]:
-        """What is said next of the request; None at its end."""
+        """The next news of the request; None at its end."""
         if self._is_over:
             return None
         told = yield from (self._renew() if self._renews else self._hear_stream())
@@ -175,7 +175,7 @@ class LeaseSteps:
         if self._renews_at is not None:
             yield Pause(max(0, self._renews_at - time.monotonic()))
         method = "PUT" if self._grant else "POST"
-        # The term counts from before the request: nobody knows when the answer was written.
+        # The term counts from before the request: the client cannot know when the answer was written.
         sent = time.monotonic()
         answer = yield Ask(method, self.url, self._fields if self._grant else self._in_line())
         if isinstance(answer, Unreachable):
@@ -203,7 +203,7 @@ class LeaseSteps:
 
 
 class LeaseBase:
-    """What a lease knows of itself."""
+    """The state of a lease."""
 
     def __init__(self, url: str, holder: str | None, seconds: float | None, prefix: str) -> None:
         self._steps = LeaseSteps(url, holder, seconds, prefix)

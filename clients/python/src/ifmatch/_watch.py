@@ -1,4 +1,4 @@
-"""What becomes of resources."""
+"""Changes of resources and of their leases, as events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._errors import IfmatchError
 
 @dataclass(frozen=True)
 class LeaseState:
-    """The lease of a resource, as everybody may see it."""
+    """The lease of a resource, as every client may see it."""
 
     state: str
     duration: str | None = None
@@ -75,7 +75,7 @@ WatchEvent = State | Changed | LeaseChanged | Denied | Interrupted
 def watch(
     urls: str | Sequence[str], *, prefix: str = "/.watch", client: httpx.Client | None = None
 ) -> Iterator[WatchEvent]:
-    """Yields what becomes of one resource or of several, beginning with their state. Comes back after each break of the
+    """Yields the changes of one resource or of several, beginning with their state. Comes back after each break of the
     connection. Raises what the backend or ifmatch refuses for good."""
     return Driver(client).given(watch_steps(watch_url(urls, prefix)))
 

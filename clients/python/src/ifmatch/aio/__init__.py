@@ -1,4 +1,4 @@
-"""What `ifmatch` has, for asyncio. Errors and events are the same."""
+"""The functions of `ifmatch` for asyncio. Errors and events are the same."""
 
 from ._guard import GuardedClient
 from ._lease import Lease

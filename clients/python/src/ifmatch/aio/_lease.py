@@ -86,7 +86,7 @@ class Lease(LeaseBase):
 
     async def _give_up(self) -> None:
         self._lose(self._loss("released", self._last))
-        # A grant whose answer was lost is for somebody else.
+        # A grant whose answer was lost is free for another client.
         await self._give_back()
 
     async def _give_back(self) -> None:

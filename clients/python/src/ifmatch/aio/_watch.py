@@ -1,4 +1,4 @@
-"""What becomes of resources."""
+"""Changes of resources and of their leases, as events."""
 
 from __future__ import annotations
 
