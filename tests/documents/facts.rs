@@ -43,3 +43,16 @@ fn crates_that_are_there_twice_are_listed() {
         assert!(line.starts_with(beginning), "{line}\nand not\n{beginning}");
     }
 }
+
+/// `docs/compatibility.md` names this version, and the formats that it writes.
+#[test]
+fn promises_name_the_formats_of_the_program() {
+    let page = read("docs/compatibility.md");
+    assert!(page.starts_with(concat!("# What ", env!("CARGO_PKG_VERSION"), " promises\n")), "the version");
+    for (file, name) in [("src/store/encoding.rs", "record format"), ("src/store/disk/log.rs", "file format")] {
+        let source = read(file);
+        let (_, rest) = source.split_once("const FORMAT: u32 = ").expect("the format");
+        let (number, _) = rest.split_once(';').expect("its end");
+        assert!(page.contains(&format!("{name} {number}")), "{name} {number} of {file}");
+    }
+}

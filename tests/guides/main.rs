@@ -8,6 +8,7 @@
 //! | `toml` | `ifmatch check` accepts it without a warning |
 //! | `log` | the log of ifmatch must hold each line |
 //! | `python` | in the guides to Azure and S3, it is run with the real SDK |
+//! | `caddyfile`, `nginx`, `javascript vite.config.js` | in the guides to these gateways, the real one takes it |
 
 #![allow(
     clippy::unwrap_used,
@@ -19,13 +20,16 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod backends;
 mod configurations;
 mod edit_lock;
+mod forms;
 mod guard_an_api;
 mod lesson;
 mod pages;
 mod references;
 mod roll_out;
 mod sdk;
+mod servers;
 #[path = "../proxy/support/mod.rs"]
 mod support;
