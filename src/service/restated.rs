@@ -92,6 +92,8 @@ impl Service<'_> {
             };
             body = Some(take_tag(&head, rules, received).await?);
         }
+        // The body may have named the method or the resource, and was received for that.
+        let body = body.or_else(|| client.received());
         let mut client = ReceivedClient { client, head, has_content, body };
         self.answer_as_stated(&mut client, &guarded).await
     }

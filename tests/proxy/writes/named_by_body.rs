@@ -68,6 +68,19 @@ async fn an_upsert_needs_the_tag_of_what_it_replaces() {
     put_if_match(addr, DOCUMENT, &third, "{}").await.refused(412, "precondition-failed");
 }
 
+/// Rule 14: the body is received for the name in it, and the tag is then read otherwise than RFC 9110 demands.
+#[tokio::test]
+async fn an_upsert_with_a_tag_without_quotes_arrives_whole() {
+    let (backend, proxy) = start("policy = \"optimistic\"\nlenient_tags = true").await;
+    let addr = proxy.addr();
+    assert_eq!(post(addr, &[("If-None-Match", "*")], r#"{"id": "7"}"#).await.status, 201);
+    let tag = get(addr, DOCUMENT).await.etag();
+    let body = r#"{"id": "7", "by": "upsert"}"#;
+    assert_eq!(upsert(addr, tag.trim_matches('"'), body).await.status, 200);
+    let sent = backend.seen("POST", LIST);
+    assert_eq!(sent.last().map(|request| request.body.as_slice()), Some(body.as_bytes()));
+}
+
 #[tokio::test]
 async fn of_upserts_and_puts_with_one_tag_one_wins() {
     let (_backend, proxy) = start("policy = \"optimistic\"").await;

@@ -89,6 +89,24 @@ async fn a_revision_in_the_query_is_one_too() {
     assert_eq!(backend.count("DELETE", "/doc?batch=1&rev=2-b"), 1, "the target arrives as it was sent");
 }
 
+/// Rule 14: the form is read for its method first, and for nothing else.
+#[tokio::test]
+async fn a_form_with_a_version_in_the_query_arrives_whole() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let route = "precondition = [\"query:version\"]\nmethod_override = \"judge\"";
+    let proxy = Proxy::to(backend.addr()).route(route).start().await;
+    let tag = get(proxy.addr(), "/doc").await.etag();
+    let target = format!("/doc?version={}", tag.trim_matches('"'));
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    send(proxy.addr(), "POST", "/doc?version=stale", &[form], "_method=put&text=two")
+        .await
+        .refused(412, "precondition-failed");
+    send(proxy.addr(), "POST", &target, &[form], "_method=put&text=two").await;
+    let sent = backend.seen("POST", &target);
+    assert_eq!(sent.iter().map(|request| request.body.as_slice()).collect::<Vec<_>>(), [b"_method=put&text=two"]);
+}
+
 #[tokio::test]
 async fn two_versions_that_differ_are_refused() {
     let (backend, proxy) = revisions().await;
