@@ -15,7 +15,7 @@ use crate::{
 
 pub const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// Where the pages say that ifmatch listens.
-const PROXY: &str = "127.0.0.1:8080";
+pub const PROXY: &str = "127.0.0.1:8080";
 /// Where the pages say that the server behind it listens.
 const SERVER: &str = "127.0.0.1:9000";
 
