@@ -78,6 +78,8 @@ impl Program {
             let mut command = Command::new("node");
             command.arg(packages.join("bin/vite.js")).arg("--strictPort").current_dir(directory);
             command.args(["--host", &addr.ip().to_string(), "--port", &addr.port().to_string()]);
+            // The host that the requests of the tests name.
+            command.env("__VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS", "test");
             command
         })
         .await
