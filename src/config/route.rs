@@ -119,6 +119,8 @@ section! {
         on_write: OnWrite = OneOf(way_to_new_tag(dialect, &etag));
         /// When the answer to a write has the new tag.
         tag_after_write["etag_after_write"]: TagAfterWrite = OneOf(tag_after_write(dialect, &etag));
+        /// How many re-reads in a row must show what PUTs have sent before a PUT gets its tag without one.
+        verbatim_after: usize = Count(32) in 0..=100_000;
         /// Methods other than GET and HEAD that read.
         safe_methods: Vec<Method> = Methods(&[]);
         /// Methods that append instead of replacing, and run beside other writes.

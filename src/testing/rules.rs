@@ -32,6 +32,7 @@ pub(crate) fn guard() -> GuardRules {
         allow_any: false,
         on_write: OnWrite::Probe,
         tag_after_write: TagAfterWrite::Verbatim,
+        verbatim_after: 32,
         safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
         append_methods: vec![Method::POST],
         reads: ReadConsistency::Any,

@@ -50,6 +50,8 @@ pub struct Style {
     /// How much later than `late_write_window` an abandoned write may be applied. The promise is for none.
     pub later_by: Duration,
     pub heads: Heads,
+    /// The number of changes of a resource of which one keeps another content than was sent; `None` if all keep it.
+    pub changes_each: Option<u64>,
 }
 
 /// The way in which a resource was changed.
@@ -187,6 +189,7 @@ impl Backend {
         let created = resource.content().is_none();
         let is_part = sent.target.contains("/parts/");
         let content = sent.value.map(|value| value % self.style.contents);
+        let content = content.map(|content| self.style.kept(&sent.method, content, resource.serial()));
         let content = if sent.method == Method::DELETE && !is_part { None } else { content.or(resource.content()) };
         let kind = if sent.method == Method::POST { Kind::Beside } else { Kind::Replaced };
         let (by, metadata) = (sent.request.filter(|_| !sent.is_late_delete), resource.metadata());

@@ -280,6 +280,7 @@ impl Inner {
         }
         let serial = told.serial.or_else(|| self.ledger.replayed_serial(number, &resource));
         let state = serial.and_then(|serial| resource.content_at(serial));
+        let state = self.backend.style.believed(&entry).or(state);
         self.ledger.learn(&entry, &Told { serial, ..told.clone() }, state, at);
     }
 }

@@ -19,6 +19,7 @@
 mod appends;
 mod azure_queues;
 mod backend;
+mod changed_bodies;
 mod client;
 mod copies;
 mod dates;
@@ -209,6 +210,12 @@ fn random_schedules_keep_the_promise_for_appends_beside_writes() {
     random_runs(appends::setting);
 }
 
+/// Rule 2: a tag that was told of what was sent fits no other state.
+#[test]
+fn random_schedules_keep_the_promise_before_a_backend_that_changes_some_bodies() {
+    random_runs(changed_bodies::setting);
+}
+
 /// Rule 10: a write of somebody else takes a lease that has run out from its holder.
 #[test]
 fn random_schedules_keep_the_promise_for_leases_that_have_ended() {
@@ -243,7 +250,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// who wait for one channel in an order of chance.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 17] = [
+    let kinds: [fn(&mut Rng) -> Setting; 18] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
@@ -257,6 +264,7 @@ fn a_seed_repeats_its_run() {
         next_member::setting,
         late_deletes::setting,
         appends::setting,
+        changed_bodies::setting,
         ended_leases::setting,
         slow_owners::setting,
         streams::setting,

@@ -65,6 +65,8 @@ pub struct Options {
     pub contents: u32,
     pub require: &'static str,
     pub omits: bool,
+    /// How many re-reads must show what was sent before a PUT does without one.
+    pub verbatim_after: usize,
     /// Whether documents can be leased on their own path and on their other path.
     pub leased: (bool, bool),
     /// Whether items can be leased too.
@@ -113,6 +115,7 @@ impl Options {
             contents: u32::MAX,
             require: "always",
             omits: false,
+            verbatim_after: 32,
             leased: (false, false),
             items_leased: false,
             guards: Guards::Write,
@@ -178,6 +181,7 @@ impl Options {
             others_write: self.others_write,
             later_by: Duration::ZERO,
             heads: Heads::AsGet,
+            changes_each: None,
         }
     }
 
@@ -204,11 +208,12 @@ impl Options {
         let other_writers = !self.exclusive;
         let _ = write!(
             text,
-            "[defaults]\netag = \"{}\"\nother_writers = {other_writers}\nrequire = \"{}\"\non_write = \"{}\"\nidempotency = \"{}\"\n\
+            "[defaults]\netag = \"{}\"\nother_writers = {other_writers}\nrequire = \"{}\"\non_write = \"{}\"\nverbatim_after = {}\nidempotency = \"{}\"\n\
              reads = \"{}\"\n",
             self.source.word(),
             self.require,
             if self.omits { "omit" } else { "probe" },
+            self.verbatim_after,
             if self.idempotent { "accept" } else { "off" },
             self.reads,
         );

@@ -16,4 +16,5 @@ pub mod recent_tags;
 pub mod tag_member;
 pub mod told_dates;
 pub mod validators;
+pub mod verbatim_row;
 pub mod version_source;

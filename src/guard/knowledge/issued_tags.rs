@@ -37,12 +37,18 @@ const SELECTION_BYTES_MAX: usize = 1024;
 /// A hash of a principal, a resource, and a tag of the resource that the principal was given.
 type IssuedName = [u8; 16];
 
+/// The name of the bodies of one type on one route: a hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BodyKind(pub(crate) u64);
+
 /// A tag that was issued.
 struct Issued {
     name: IssuedName,
     /// The version of the resource when the tag was issued, or an earlier one.
     version: Revision,
     selection: Arc<Selection>,
+    /// The kind of the body that the tag was told of, if nobody has read that body since.
+    told_of: Option<BodyKind>,
 }
 
 /// A part of the slots.
@@ -58,35 +64,46 @@ impl IssuedTags {
     }
 
     /// Remembers a tag that is sent to a client, with the selection of its representation.
-    pub(crate) fn remember(&self, request: &Request, tag: &EntityTag, version: Revision, selection: Selection) {
+    pub(crate) fn remember(
+        &self,
+        request: &Request,
+        tag: &EntityTag,
+        version: Revision,
+        (selection, told_of): (Selection, Option<BodyKind>),
+    ) {
         if selection.len() > SELECTION_BYTES_MAX {
             return;
         }
         let name = name(request.sender.principal, &request.key, tag);
         let Some(slot) = self.slot(name) else { return };
         let mut slot = slot.lock();
-        let is_there =
-            slot.as_ref().is_some_and(|one| one.name == name && one.version == version && *one.selection == selection);
+        let is_there = slot.as_ref().is_some_and(|one| {
+            one.name == name && one.version == version && one.told_of == told_of && *one.selection == selection
+        });
         if !is_there {
-            *slot = Some(Issued { name, version, selection: Arc::new(selection) });
+            *slot = Some(Issued { name, version, selection: Arc::new(selection), told_of });
         }
     }
 
     /// The selection of the representation that a tag was issued for at this version.
     pub(crate) fn selection_of(&self, request: &Request, tag: &EntityTag, version: Revision) -> Option<Arc<Selection>> {
-        self.latest(request, tag).filter(|(at, _)| *at == version).map(|(_, selection)| selection)
+        self.latest(request, tag, |issued| (issued.version == version).then(|| Arc::clone(&issued.selection))).flatten()
+    }
+
+    /// The kind of the body that a tag was told of at this version, if nobody has read that body since.
+    pub(crate) fn kind_told(&self, request: &Request, tag: &EntityTag, version: Revision) -> Option<BodyKind> {
+        self.latest(request, tag, |issued| issued.told_of.filter(|_| issued.version == version)).flatten()
     }
 
     /// Whether a tag was issued at any version.
     pub(crate) fn knows(&self, request: &Request, tag: &EntityTag) -> bool {
-        self.latest(request, tag).is_some()
+        self.latest(request, tag, |_| ()).is_some()
     }
 
-    fn latest(&self, request: &Request, tag: &EntityTag) -> Option<(Revision, Arc<Selection>)> {
+    fn latest<T>(&self, request: &Request, tag: &EntityTag, of: impl FnOnce(&Issued) -> T) -> Option<T> {
         let name = name(request.sender.principal, &request.key, tag);
         let slot = self.slot(name)?.lock();
-        let issued = slot.as_ref().filter(|one| one.name == name)?;
-        Some((issued.version, Arc::clone(&issued.selection)))
+        slot.as_ref().filter(|one| one.name == name).map(of)
     }
 
     fn slot(&self, name: IssuedName) -> Option<&Mutex<Option<Issued>>> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Knowledge, selection::Selection};
+use super::{Knowledge, issued_tags::BodyKind, selection::Selection};
 use crate::{
     core::{
         policy::{Compare, TagSource},
@@ -25,7 +25,24 @@ impl Knowledge {
 
     /// Remembers a tag that is sent to a client, with the selection of its representation.
     pub(crate) fn was_given_out(&self, request: &Request, tag: &EntityTag, snapshot: &Snapshot, selection: Selection) {
-        self.issued.remember(request, tag, snapshot.version(), selection);
+        self.was_told(request, tag, snapshot, (selection, None));
+    }
+
+    /// The same. If nobody has read the body of that tag, its kind is named.
+    pub(crate) fn was_told(
+        &self,
+        request: &Request,
+        tag: &EntityTag,
+        snapshot: &Snapshot,
+        seen: (Selection, Option<BodyKind>),
+    ) {
+        self.issued.remember(request, tag, snapshot.version(), seen);
+    }
+
+    /// The kinds of the bodies that the tags of a write were told of, if nobody has read these bodies since and no write has
+    /// changed the resource.
+    pub(crate) fn kinds_told(&self, request: &Request, snapshot: &Snapshot) -> impl Iterator<Item = BodyKind> {
+        tags_of(request).filter_map(|tag| self.issued.kind_told(request, tag, snapshot.version()))
     }
 
     /// Whether `If-None-Match` of a write may name a tag of the current state other than that of the selected

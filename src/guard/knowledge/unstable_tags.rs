@@ -169,7 +169,8 @@ fn remedy(rules: &GuardRules) -> &'static str {
     }
 }
 
-fn hash_of(value: &impl Hash) -> u64 {
+/// A hash that only tells values apart.
+pub(crate) fn hash_of(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()

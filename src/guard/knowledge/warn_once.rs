@@ -19,6 +19,8 @@ pub(crate) enum Unsuited {
     WeakTags,
     /// The backend demands or judges preconditions, which it does not get.
     BackendJudges,
+    /// The backend keeps most bodies as they are sent, and changes some.
+    ChangesSomeBodies,
 }
 
 impl Unsuited {
@@ -36,6 +38,11 @@ impl Unsuited {
             Self::BackendJudges => {
                 "the backend itself refused a write with 412 or 428, but the preconditions do not reach it, because \
                  they name tags of ifmatch: set etag = \"upstream\" or \"delegate\""
+            }
+            Self::ChangesSomeBodies => {
+                "the backend has shown something else than a PUT had sent, although it usually keeps bodies as they are: \
+                 clients whose PUTs got a wrong tag are refused once. If no other client wrote meanwhile, set \
+                 verbatim_after = 0"
             }
         }
     }

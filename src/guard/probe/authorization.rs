@@ -8,7 +8,11 @@ use pingora::http::RequestHeader;
 use super::{Probes, unreadable::unreadable};
 use crate::{
     config::HostHeader,
-    core::{http::credentials::PROOF_FIELDS, policy::ProbeAuth, refusal::Refusal},
+    core::{
+        http::credentials::{PROOF_FIELDS, are_bound_to_request},
+        policy::ProbeAuth,
+        refusal::Refusal,
+    },
     dialect::s3::{Signature, keep_for_own_signature},
     guard::request::Request,
     upstream::OwnCredentials,
@@ -16,6 +20,11 @@ use crate::{
 
 /// What a client's signature covers (RFC 9421 section 4.1). It means nothing without the signature.
 static SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
+
+/// Whether a probe carries credentials of the client that hold for the client's own request alone.
+pub(super) fn lends_bound_credentials(request: &Request) -> bool {
+    request.rules().probe_auth == ProbeAuth::Client && are_bound_to_request(&request.head.headers)
+}
 
 impl Probes {
     /// Sets the credentials for routes that probe with the proxy's own, from now on.

@@ -164,6 +164,9 @@ impl Probes {
                 Ok(Judged { committed: kept, ..Judged::by_probe(current, rule, &spelling) })
             }
             (Verdict::Refused(refusal), _) => {
+                if open == Some(OpenQuestion::OtherTag) {
+                    self.was_refuted(request, snapshot);
+                }
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request, *exchange).await),

@@ -24,7 +24,6 @@ use super::{
 use crate::{
     body::{Body, BodyBudget, MemoryUse},
     core::{
-        http::credentials::are_bound_to_request,
         policy::{GuardRules, ProbeAuth, TagSource},
         records::record::Snapshot,
         refusal::Refusal,
@@ -38,9 +37,11 @@ use crate::{
     telemetry::{Step, TimedPart, metrics, timing},
     upstream::{Exchange, Failure, OwnCredentials, Transport, fields::response_head, read_whole},
 };
+use authorization::lends_bound_credentials;
 use body_tag::Keep;
 use collection::PlainBackends;
 use head::probe_head;
+use kept_bodies::KeptBodies;
 use unreadable::{answered, bound_credentials, timed_out, too_large, unreadable};
 
 pub(crate) mod affinity;
@@ -51,6 +52,7 @@ pub(crate) mod description;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod judge;
+pub(crate) mod kept_bodies;
 pub(crate) mod permission;
 mod unreadable;
 pub(crate) mod variants;
@@ -72,6 +74,7 @@ pub(crate) struct Probes {
     budget: Arc<BodyBudget>,
     own: ArcSwap<OwnCredentials>,
     plain: PlainBackends,
+    kept_bodies: KeptBodies,
 }
 
 /// The result of a probe.
@@ -137,7 +140,8 @@ impl Probes {
     /// Builds probes that go through `exchanger` and hold bodies within `budget`.
     pub(crate) fn new(knowledge: Arc<Knowledge>, exchanger: Arc<dyn Transport>, budget: Arc<BodyBudget>) -> Self {
         let (origins, own, plain) = (Arc::new(Origins::new()), ArcSwap::default(), PlainBackends::default());
-        Self { knowledge, exchanger, origins, budget, own, plain }
+        let kept_bodies = KeptBodies::new();
+        Self { knowledge, exchanger, origins, budget, own, plain, kept_bodies }
     }
 
     /// Probes the resource of a write, whose record was read as `snapshot`.
@@ -372,11 +376,6 @@ impl Probes {
         };
         Relayed::read_so_far(head, whole, exchange).await.map_or_else(Halt::from, Halt::Denied)
     }
-}
-
-/// Whether a probe carries credentials of the client that hold for the client's own request alone.
-fn lends_bound_credentials(request: &Request) -> bool {
-    request.rules().probe_auth == ProbeAuth::Client && are_bound_to_request(&request.head.headers)
 }
 
 /// Whether a write names tags, so that the verdict needs the current one.

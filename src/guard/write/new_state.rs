@@ -19,13 +19,15 @@ use crate::{
     guard::{
         claim::Settled,
         knowledge::{
-            derived_tag::{stated_tag, tag_of},
+            derived_tag::{stated_tag, tag_of, tag_of_bytes},
+            issued_tags::BodyKind,
             responses::is_shareable,
             selection::Selection,
         },
         probe::{
             body_tag::{Keep, Tagged},
             is_selected_by_name,
+            kept_bodies::kind_of_body,
         },
         read::label::too_large,
         request::Request,
@@ -43,6 +45,8 @@ pub(crate) struct NewState {
     may_keep: bool,
     /// The selection of the representation, if it was read.
     selection: Option<Selection>,
+    /// The kind of the body that the tag was told of, if the representation was not read.
+    told_of: Option<BodyKind>,
 }
 
 impl NewState {
@@ -114,13 +118,18 @@ impl Writes {
                     may_answer: true,
                     may_keep: is_shareable(&response.headers),
                     selection: None,
+                    told_of: None,
                 });
             }
         }
         if request.removes_target() || request.only_reads_target() {
             return None;
         }
-        self.read_again(request, Some(body)).await
+        let kind = (request.method == Method::PUT).then(|| kind_of_body(request)).flatten();
+        if let Some(told) = kind.and_then(|kind| self.state_as_sent(request, body, kind)) {
+            return Some(told);
+        }
+        self.read_again(request, Some((body, kind))).await
     }
 
     /// Learns the new state of the destination of a COPY or MOVE, whose answer tells nothing of it.
@@ -128,9 +137,28 @@ impl Writes {
         self.read_again(destination, None).await
     }
 
+    /// The state that a PUT of this body leaves, if a re-read would only show what was sent.
+    fn state_as_sent(&self, request: &Request, body: &Body, kind: BodyKind) -> Option<NewState> {
+        let has_tag = body.len() <= request.rules().max_hash_size_bytes as u64;
+        if !has_tag || request.rules().on_write == OnWrite::Omit {
+            return None;
+        }
+        let vary = self.probes.spared_reread(request, kind)?;
+        let selection = self.probes.selection_of_bytes(request, &vary)?;
+        let tag = tag_of_bytes(&body.digest(), selection.number(request));
+        self.knowledge.is_tagged(request);
+        Some(NewState {
+            representation: Representation::Present(Validators { tag, modified: None }),
+            may_answer: true,
+            may_keep: false,
+            selection: Some(selection),
+            told_of: Some(kind),
+        })
+    }
+
     /// Reads the resource again, always by GET, since HEAD may show another tag (rule 19). The bytes are needed if the
     /// tag comes from them, and to check that the backend stores the bytes that a PUT sent, if it sent any.
-    async fn read_again(&self, request: &Request, sent: Option<&Body>) -> Option<NewState> {
+    async fn read_again(&self, request: &Request, sent: Option<(&Body, Option<BodyKind>)>) -> Option<NewState> {
         if request.rules().on_write == OnWrite::Omit {
             return None;
         }
@@ -151,6 +179,7 @@ impl Writes {
                 may_answer: false,
                 may_keep,
                 selection: None,
+                told_of: None,
             });
         }
         if status != StatusCode::OK {
@@ -173,9 +202,12 @@ impl Writes {
                 }
                 return None;
             };
-            exchange.finish().await;
             validators.tag = validators.tag.or(tag);
-            is_verbatim = sent.is_none_or(|body| digest == body.digest());
+            is_verbatim = sent.is_none_or(|(body, _)| digest == body.digest());
+            if let Some((_, Some(kind))) = sent {
+                self.probes.was_reread(request, kind, &exchange.head().headers, is_verbatim);
+            }
+            exchange.finish().await;
         } else {
             exchange.discard().await;
         }
@@ -187,7 +219,7 @@ impl Writes {
         }
         let may_answer = !must_be_verbatim || is_verbatim;
         let representation = Representation::Present(validators);
-        Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })
+        Some(NewState { representation, may_answer, may_keep, selection: Some(selection), told_of: None })
     }
 
     /// Returns the tag for the answer to an applied write. On a PUT it tells the client that the backend stores the
@@ -208,7 +240,7 @@ impl Writes {
             let tag = self.knowledge.version_tag(request, &settled.snapshot, &[]);
             return tag.filter(|_| is_wanted && is_present);
         }
-        let NewState { representation, selection, .. } = learned?;
+        let NewState { representation, selection, told_of, .. } = learned?;
         let tag = match representation {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
@@ -216,7 +248,7 @@ impl Writes {
         let spelling = self.knowledge.spelling(request, Some(&settled.snapshot));
         let tag = self.knowledge.issue(request, &spelling, &tag?);
         if let (Some(tag), Some(selection)) = (&tag, selection) {
-            self.knowledge.was_given_out(request, tag, &settled.snapshot, selection);
+            self.knowledge.was_told(request, tag, &settled.snapshot, (selection, told_of));
         }
         tag
     }

@@ -28,6 +28,7 @@ mod slow_uploads;
 mod suited_backends;
 mod tag_members;
 mod tags_after_writes;
+mod told_tags;
 mod transfers;
 mod turns;
 mod unclaimed_writes;
