@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! The whole handshake configuration is swapped, not single certificates in it. Sessions that began under the old one
-//! end with it, so a client authority that was removed can no longer be used. Open connections continue.
+//! The whole handshake configuration is swapped, not single certificates in it, and with it the keys of sessions
+//! ([`super::sessions`]). Open connections continue.
 
 use std::{
     sync::Arc,
@@ -17,6 +17,7 @@ use super::{
     ServerTls,
     files::{FileError, Pair, Validity},
     server::server_config,
+    sessions::Sessions,
     stamp::FileStamp,
 };
 
@@ -41,29 +42,32 @@ struct LoadedFiles {
     /// The state of the files when they were last checked.
     seen: FileStamp,
     handshakes: Arc<ServerConfig>,
+    sessions: Sessions,
     certificates: Vec<CertificateExpiry>,
 }
 
 impl LoadedFiles {
-    fn load(settings: ServerTls) -> Result<Self, FileError> {
+    /// Reads all files. Sessions from before go on if they may.
+    fn load(settings: ServerTls, before: Option<&Sessions>) -> Result<Self, FileError> {
         // Taken before the files are read: a change made meanwhile is noticed at the next check.
         let read = FileStamp::of(settings.files());
-        let handshakes = Arc::new(server_config(&settings)?);
+        let (handshakes, sessions) = server_config(&settings, before)?;
         let certificates = inspect(&settings);
-        Ok(Self { settings, seen: read.clone(), read, handshakes, certificates })
+        Ok(Self { settings, seen: read.clone(), read, handshakes: Arc::new(handshakes), sessions, certificates })
     }
 }
 
 impl Downstream {
     /// Reads all files.
     pub fn load(settings: &ServerTls) -> Result<Self, FileError> {
-        Ok(Self(RwLock::new(LoadedFiles::load(settings.clone())?)))
+        Ok(Self(RwLock::new(LoadedFiles::load(settings.clone(), None)?)))
     }
 
     /// Switches to other settings, or to the current files of the same settings, from the next handshake on. An error
     /// leaves everything unchanged.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
-        let next = LoadedFiles::load(settings.clone())?;
+        let before = self.read(|state| state.sessions.clone());
+        let next = LoadedFiles::load(settings.clone(), Some(&before))?;
         *self.0.write() = next;
         Ok(())
     }

@@ -14,6 +14,7 @@ mod client;
 mod downstream;
 mod files;
 mod server;
+mod sessions;
 mod settings;
 pub(crate) mod stamp;
 mod upstream;

@@ -17,27 +17,34 @@ use rustls::{
 use super::{
     ClientAuth, ServerTls,
     files::{FileError, FileFault, Pair, authorities, provider},
+    sessions::Sessions,
 };
 
 /// The protocols offered by ALPN (RFC 7301), the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Builds the handshake configuration of listeners: TLS 1.2 and 1.3, the certificate that matches the requested name,
-/// and the requirements on clients. A session is resumed only under the configuration that began it.
-pub(super) fn server_config(settings: &ServerTls) -> Result<ServerConfig, FileError> {
+/// and the requirements on clients. Sessions from before go on if they may.
+pub(super) fn server_config(
+    settings: &ServerTls,
+    before: Option<&Sessions>,
+) -> Result<(ServerConfig, Sessions), FileError> {
     let mut certificates = Vec::new();
     for files in &settings.certificates {
         let certified = Pair::load(&files.certificate, &files.key)?.certified();
         certificates.push(Arc::new(certified.map_err(|error| FileFault::Unusable(error).of(&files.certificate))?));
     }
     let first = settings.certificates.first().map(|files| files.certificate.clone()).unwrap_or_default();
+    let unusable = |error| FileFault::Unusable(error).of(&first);
+    let sessions = Sessions::under(&certificates, before).map_err(unusable)?;
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| FileFault::Unusable(error).of(&first))?
+        .map_err(unusable)?
         .with_client_cert_verifier(client_verifier(settings)?)
         .with_cert_resolver(Arc::new(ByName { certificates }));
     config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
-    Ok(config)
+    sessions.resume_in(&mut config, settings.client_auth);
+    Ok((config, sessions))
 }
 
 fn client_verifier(settings: &ServerTls) -> Result<Arc<dyn ClientCertVerifier>, FileError> {

@@ -3,13 +3,7 @@
 
 #![allow(clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
 
-use std::{
-    fs,
-    io::Write as _,
-    net::SocketAddr,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -277,45 +271,6 @@ async fn a_broken_new_certificate_is_refused_and_the_old_one_stays() {
     let ca = next.write(office.path(), "next");
     within("the mended certificate", async { while !trusted(secure.addr, &ca).await {} }).await;
     assert_eq!(secure.proxy.log().matches("holds no certificate").count(), 1, "told of once");
-}
-
-/// A request by openssl, which can keep a session: what came back.
-async fn with_session(addr: SocketAddr, arguments: Vec<String>) -> String {
-    let asked = tokio::task::spawn_blocking(move || {
-        let mut command = Command::new("openssl");
-        command.args(["s_client", "-quiet", "-ign_eof", "-tls1_2", "-servername", NAME, "-connect", &addr.to_string()]);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("openssl is missing: `make test` installs it");
-        let request = format!("GET {DOC} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
-        let mut input = child.stdin.take().expect("a pipe");
-        // It may be gone already where it is refused.
-        let _ = input.write_all(request.as_bytes());
-        child.wait_with_output().expect("openssl ends")
-    });
-    String::from_utf8_lossy(&within("openssl", asked).await.expect("no panic").stdout).into_owned()
-}
-
-/// An authority that is taken away lets nobody in any more, with a session from before (RFC 5246 section 7.3) either:
-/// the certificate of a client is not looked at again when its session goes on.
-#[tokio::test]
-async fn a_new_authority_of_clients_shuts_out_those_of_the_old_one() {
-    let office = Office::new();
-    let old = Authority::new("the old authority");
-    let ca = old.write(office.path(), "clients");
-    let lines = format!("client_auth = \"required\"\nclient_ca = {ca:?}\nreload_interval = \"100ms\"");
-    let (_backend, secure) = start(&office, &lines).await;
-    let ann = old.issue(&["ann"]).write(office.path(), "ann");
-    let read = || Curl::new("GET").trust(&office.ca()).identity(&ann).send(NAME, secure.addr, DOC);
-    assert_eq!(read().await.code, 0);
-    let option = |name: &str, file: &Path| [format!("-{name}"), file.display().to_string()];
-    let session = office.path().join("session");
-    let begin = [option("cert", &ann.0), option("key", &ann.1), option("sess_out", &session)].concat();
-    assert!(with_session(secure.addr, begin).await.starts_with("HTTP/1.1 200"));
-    let go_on = || with_session(secure.addr, option("sess_in", &session).to_vec());
-    assert!(go_on().await.starts_with("HTTP/1.1 200"), "a session goes on without the certificate");
-    Authority::new("the new authority").write(office.path(), "clients");
-    within("the refusal", async { while read().await.code == 0 {} }).await;
-    assert_eq!(go_on().await, "");
 }
 
 /// RFC 9110 section 13.1.1, over HTTP/2 and TLS, in front of the real nginx.
