@@ -38,6 +38,11 @@ pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
     /// Counts bytes that were written.
     fn wrote(&mut self, _bytes: usize) {}
 
+    /// Whether the connection takes several buffers at once, if it can.
+    fn takes_slices(&self) -> bool {
+        true
+    }
+
     /// Whether a flush is passed on.
     fn flushes(&mut self) -> bool {
         true
@@ -128,7 +133,7 @@ impl<T: Tap, C: Underlying> AsyncWrite for Tapped<T, C> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.tap.takes_slices() && self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use h2::{
     Reason, RecvStream,
-    server::{Builder, Connection, SendResponse},
+    server::{Builder, Connection, Handshake, SendResponse},
 };
 use http::{Method, Response, StatusCode, header};
 use pingora::{
@@ -79,9 +79,7 @@ pub(super) async fn serve(
     shutdown: &ShutdownWatch,
 ) {
     let client = ClientPeer::of(&stream);
-    let watch = Arc::new(FrameWatch::new());
-    let stream: Stream = Box::new(Tapped { stream, tap: Arc::clone(&watch) });
-    let handshake = options(connections.heads.bytes_max).handshake(stream);
+    let (watch, handshake) = begin(stream, &options(connections.heads.bytes_max));
     let Ok(Ok(mut connection)) = timeout(connections.heads.time_max, handshake).await else { return };
     let running = Arc::new(Running::default());
     let mut shutdown_watch = shutdown.clone();
@@ -130,6 +128,15 @@ pub(super) async fn serve(
         };
         current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
     }
+}
+
+/// Begins a connection, whose frames are watched.
+fn begin(stream: Stream, options: &Builder) -> (Arc<FrameWatch>, Handshake<Stream, Bytes>) {
+    let watch = Arc::new(FrameWatch::new());
+    let stream: Stream = Box::new(Tapped { stream, tap: Arc::clone(&watch) });
+    let handshake = options.handshake(stream);
+    watch.take_slices();
+    (watch, handshake)
 }
 
 /// How a request is rejected that has two readings.
@@ -230,3 +237,7 @@ impl Drop for OpenStream {
         self.0.ended.notify_one();
     }
 }
+
+#[cfg(test)]
+#[path = "joined_tests.rs"]
+mod tests;

@@ -1,9 +1,16 @@
 //! The stream below an HTTP/2 connection. It watches what the client sends, and ends a connection that sends too much.
+//!
+//! # Design
+//!
+//! *Why does the stream take no slices at first?* h2 asks once, when a connection begins. If the stream takes none, h2
+//! joins the frames of bodies below 1 KiB, else only those below 256 bytes, and a problem document is longer. Each other
+//! body costs a call of the operating system and a record of TLS. Later the stream takes slices, so that a longer body
+//! goes out together with its head.
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -59,6 +66,7 @@ impl ConnectionEnd {
 pub(super) struct FrameWatch {
     seen: Mutex<FrameCounts>,
     written_bytes: AtomicU64,
+    takes_slices: AtomicBool,
     /// Signals an event that may be a reason to end.
     changed: Notify,
     /// The response bytes that the client has not read.
@@ -89,9 +97,15 @@ impl FrameWatch {
         Self {
             seen: Mutex::new(seen),
             written_bytes: AtomicU64::new(0),
+            takes_slices: AtomicBool::new(false),
             changed: Notify::new(),
             unread: Arc::new(Unread::new(UNREAD_BYTES_MAX)),
         }
+    }
+
+    /// Lets the stream take several buffers at once from now on.
+    pub(super) fn take_slices(&self) {
+        self.takes_slices.store(true, Ordering::Relaxed);
     }
 
     /// Waits until there is a reason to end the connection.
@@ -179,6 +193,10 @@ impl Tap for Arc<FrameWatch> {
 
     fn received(&mut self, bytes: &mut [u8]) {
         self.receive(bytes);
+    }
+
+    fn takes_slices(&self) -> bool {
+        self.takes_slices.load(Ordering::Relaxed)
     }
 
     fn wrote(&mut self, bytes: usize) {
