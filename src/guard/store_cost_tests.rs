@@ -8,7 +8,7 @@ use super::testing::{Asked, Fault, Fixture, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, Idempotency, LeaseRules, Require, TagSource},
+        policy::{AbsentLease, GuardRules, Idempotency, LeaseAuth, LeaseRules, Require, TagSource},
     },
     testing::guard,
 };
@@ -161,4 +161,90 @@ async fn a_write_that_came_after_another_reads_the_record_anew() {
     statuses.sort_unstable();
     assert_eq!((statuses, fixture.writes()), ([204, 412], 1));
     assert_eq!(fixture.store.asked(), Asked { reads: 3, swaps: 2, times: 1 });
+}
+
+/// A route of leases whose operations ask the backend nothing.
+fn leases_alone() -> GuardRules {
+    let rules =
+        LeaseRules { min: Duration::from_secs(1), auth: LeaseAuth::None, absent: AbsentLease::Allow, ..rules() };
+    let (etag, require) = (TagSource::Version, Require::Never);
+    GuardRules { etag, other_writers: false, require, lease: Some(rules), ..guard() }
+}
+
+/// That route, in a store that other processes use too.
+async fn with_shared_store() -> Fixture {
+    Fixture::sharing(leases_alone()).await
+}
+
+async fn acquire(fixture: &Fixture) -> String {
+    let grant = fixture.lease("doc", Method::POST, "Lease-Duration: 60\r\n").await;
+    assert_eq!(grant.status, 201, "{}", grant.body);
+    format!("Lease-Id: {}\r\n", grant.field("lease-id").expect("an id"))
+}
+
+#[tokio::test]
+async fn a_lease_that_is_acquired_and_released_reads_once_and_swaps_twice() {
+    let fixture = with_shared_store().await;
+    begin(&fixture);
+    let id = acquire(&fixture).await;
+    assert_eq!(fixture.lease("doc", Method::DELETE, &id).await.status, 204);
+    assert_eq!(fixture.store.asked(), Asked { reads: 1, swaps: 2, times: 0 });
+}
+
+#[tokio::test]
+async fn a_lease_of_a_record_that_was_just_seen_costs_one_swap() {
+    let fixture = with_shared_store().await;
+    fixture.tag().await;
+    begin(&fixture);
+    acquire(&fixture).await;
+    assert_eq!(fixture.store.asked(), Asked { reads: 0, swaps: 1, times: 0 });
+}
+
+/// The time of a record that is only remembered is the time of then.
+#[tokio::test]
+async fn a_lease_of_a_record_that_was_just_seen_does_not_end_early() {
+    let fixture = with_shared_store().await;
+    fixture.tag().await;
+    let age = Duration::from_millis(50);
+    tokio::time::sleep(age).await;
+    fixture.store.pass(50);
+    acquire(&fixture).await;
+    fixture.store.pass(59_999);
+    assert_eq!(fixture.lease("doc", Method::POST, "Lease-Duration: 60\r\n").await.status, 409);
+}
+
+/// Rule 7: the swap shows that another process has acted. No refusal rests on what is only remembered.
+#[tokio::test]
+async fn a_step_by_an_outdated_record_is_judged_again() {
+    let one = with_shared_store().await;
+    let other = one.beside().await;
+    let id = acquire(&one).await;
+    assert_eq!(other.lease("doc", Method::DELETE, &id).await.status, 204);
+    let theirs = acquire(&other).await;
+    begin(&one);
+    assert_eq!(one.lease("doc", Method::DELETE, &id).await.status, 409, "it is the lease of another client");
+    assert_eq!(one.store.asked(), Asked { reads: 1, swaps: 1, times: 0 });
+    assert_eq!(other.lease("doc", Method::DELETE, &theirs).await.status, 204);
+}
+
+/// Only a release needs no time: by an earlier one, the lease of another client would be granted too late or too early.
+#[tokio::test]
+async fn a_step_that_time_decides_reads_the_record() {
+    let fixture = with_shared_store().await;
+    let id = acquire(&fixture).await;
+    for (method, fields, status) in [(Method::PUT, id.as_str(), 200), (Method::POST, "Lease-Duration: 60\r\n", 409)] {
+        begin(&fixture);
+        assert_eq!(fixture.lease("doc", method.clone(), fields).await.status, status);
+        assert_eq!(fixture.store.asked().reads, 1, "{method}");
+    }
+}
+
+/// A process that keeps the store's time itself can judge a lease by what it remembers, but refuses nothing by that.
+#[tokio::test]
+async fn a_lease_that_another_process_has_released_is_granted() {
+    let one = Fixture::sharing_without_clock(leases_alone()).await;
+    let other = one.beside().await;
+    let id = acquire(&one).await;
+    assert_eq!(other.lease("doc", Method::DELETE, &id).await.status, 204);
+    acquire(&one).await;
 }

@@ -87,16 +87,21 @@ impl Recent {
     /// the store's time itself, and a moment before that. `None` if the time would cost a call of the engine, for which
     /// the record itself can be read.
     pub(super) fn recall(&self, key: &ResourceKey, own_time: Option<(StoreTime, Instant)>) -> Option<Sighting> {
+        let seen = self.recall_as_seen(key)?;
+        match own_time {
+            Some((now, since)) => Some(Sighting { snapshot: Snapshot { now, ..seen.snapshot }, since }),
+            None if seen.snapshot.record.has_moments() || seen.since.elapsed() > TIME_AGE_MAX => None,
+            None => Some(seen),
+        }
+    }
+
+    /// Returns the last sighting of a record, with the time of then.
+    pub(super) fn recall_as_seen(&self, key: &ResourceKey) -> Option<Sighting> {
         let (seen, failures) = Arc::unwrap_or_clone(self.seen.get(key)?);
         if failures != self.failures.load(Ordering::Relaxed) || seen.since.elapsed() > AGE_MAX {
             return None;
         }
-        let Sighting { snapshot, since } = seen;
-        match own_time {
-            Some((now, since)) => Some(Sighting { snapshot: Snapshot { now, ..snapshot }, since }),
-            None if snapshot.record.has_moments() || since.elapsed() > TIME_AGE_MAX => None,
-            None => Some(Sighting { snapshot, since }),
-        }
+        Some(seen)
     }
 }
 

@@ -163,13 +163,23 @@ impl Records {
     pub async fn recall(&self, key: &ResourceKey) -> Option<Sighting> {
         let (recent, since) = self.look()?;
         let own_time = if self.store.has_own_time() { Some((self.store.now().await.ok()?, since)) } else { None };
-        let own = recent.recall(key, own_time)?;
+        self.recall_by(key, |key| recent.recall(key, own_time))
+    }
+
+    /// Like [`recall`](Self::recall), with the time of then. By that time nothing ends early.
+    pub fn recall_as_seen(&self, key: &ResourceKey) -> Option<Sighting> {
+        let (recent, _) = self.look()?;
+        self.recall_by(key, |key| recent.recall_as_seen(key))
+    }
+
+    fn recall_by(&self, key: &ResourceKey, recall: impl Fn(&ResourceKey) -> Option<Sighting>) -> Option<Sighting> {
+        let own = recall(key)?;
         let Some(around) = self.trees_around(key) else { return Some(own) };
-        let trees = recent.recall(&around, own_time)?;
+        let trees = recall(&around)?;
         let (mut since, mut leases_around) = (own.since.min(trees.since), Vec::new());
         for listed in listed_around(&trees.snapshot, key.as_str()) {
             let root = ResourceKey::from_text(&listed.root);
-            let found = recent.recall(&root, own_time)?;
+            let found = recall(&root)?;
             since = since.min(found.since);
             leases_around.extend(lease_around(listed, root, &found.snapshot));
         }

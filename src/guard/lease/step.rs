@@ -33,7 +33,7 @@ use crate::{
         refusals,
         request::Request,
     },
-    store::{StoreError, Swapped},
+    store::{Sighting, StoreError, Swapped},
     telemetry::{Step, metrics},
 };
 
@@ -91,9 +91,13 @@ impl Leases {
         let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim.max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
         let (mut standing, mut beside_trees, mut has_signed) = (None::<PlaceInFront>, None::<PlaceInFront>, false);
+        let mut recalled = self.recall_for_step(request, rules, &action).await;
         loop {
             let pass = request.pass().await?;
-            let snapshot = self.knowledge.record(request).await?;
+            let snapshot = match recalled.take() {
+                Some(recalled) => recalled,
+                None => self.knowledge.record(request).await?,
+            };
             if matches!(action, Action::Acquire(_)) {
                 self.claims.may_begin(&snapshot)?;
             }
@@ -168,6 +172,30 @@ impl Leases {
                 }
             }
         }
+    }
+
+    /// Returns the record as this process last saw it, if it lets the client acquire or release the lease. The swap of the
+    /// step then shows whether it is still current, so the record need not be read. No refusal rests on what was only
+    /// remembered.
+    async fn recall_for_step(&self, request: &Request, rules: &LeaseRules, action: &Action) -> Option<Snapshot> {
+        if !request.conditions.is_empty() || self.queues.has_line(&request.key) {
+            return None;
+        }
+        let records = &self.knowledge.records;
+        let Sighting { mut snapshot, since } = match action {
+            Action::Acquire(_) => records.recall(&request.key).await?,
+            // By an earlier time no lease of another client has ended.
+            Action::Release { .. } => records.recall_as_seen(&request.key)?,
+            _ => return None,
+        };
+        let principal = bound_to(request, rules);
+        let command = Command { action: action.clone(), principal, target: request.target(), has_signed: false };
+        let passes = self.claims.may_begin(&snapshot).is_ok() && step(&snapshot, command, rules).is_ok();
+        // Without other moments, a later time only lets the new lease end later.
+        if !snapshot.record.has_moments() {
+            snapshot.now = snapshot.now.plus(since.elapsed());
+        }
+        passes.then_some(snapshot)
     }
 
     /// Waits for a change of the record. If the client waits for holders of shared leases, a sign in the record keeps
