@@ -111,6 +111,7 @@
 pub mod admin;
 pub mod body;
 mod box_future;
+mod change_count;
 pub mod cli;
 pub mod clock;
 pub mod config;

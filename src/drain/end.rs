@@ -1,27 +1,28 @@
 //! The end of a generation of the configuration, or of the process, for answers that would last.
 
-use tokio::sync::watch;
+use std::sync::Arc;
+
+use crate::change_count::ChangeCount;
 
 /// An end that comes once. A clone tells of the same end.
 #[derive(Clone, Debug)]
-pub struct GenerationEnd(watch::Sender<bool>);
+pub struct GenerationEnd(Arc<ChangeCount>);
 
 impl Default for GenerationEnd {
     fn default() -> Self {
-        Self(watch::Sender::new(false))
+        Self(Arc::new(ChangeCount::from(0)))
     }
 }
 
 impl GenerationEnd {
     /// Makes it come.
     pub fn come(&self) {
-        self.0.send_replace(true);
+        self.0.grow();
     }
 
     /// Waits until it comes, or has come.
     pub async fn wait(&self) {
-        // The sender lives as long as this.
-        let _ = self.0.subscribe().wait_for(|has_come| *has_come).await;
+        self.0.other_than(0).await;
     }
 }
 

@@ -15,14 +15,17 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
 use super::{Request, probe::Probes};
-use crate::core::{
-    records::record::{Revision, Snapshot, VariantName},
-    resource::ResourceKey,
-    tags::head_answer::Aim,
-    watch::{SeenContent, Sight},
+use crate::{
+    change_count::ChangeCount,
+    core::{
+        records::record::{Revision, Snapshot, VariantName},
+        resource::ResourceKey,
+        tags::head_answer::Aim,
+        watch::{SeenContent, Sight},
+    },
 };
 
 /// The looks at all resources that are watched now.
@@ -37,7 +40,7 @@ pub(super) struct SharedLooks {
 pub(super) struct SharedLook {
     seen: tokio::sync::Mutex<Option<Seen>>,
     /// How many changes were found.
-    changes: watch::Sender<u64>,
+    pub(super) changes: ChangeCount,
 }
 
 /// What the looks have found since the last write of this store.
@@ -60,32 +63,22 @@ impl SharedLooks {
             by_key.retain(|_, look| look.strong_count() > 0);
         }
         let first = self.next.fetch_add(1 << 32, Ordering::Relaxed);
-        let look = Arc::new(SharedLook { seen: tokio::sync::Mutex::default(), changes: watch::Sender::new(first) });
+        let look = Arc::new(SharedLook { seen: tokio::sync::Mutex::default(), changes: ChangeCount::from(first) });
         by_key.insert(key.clone(), Arc::downgrade(&look));
         look
     }
 }
 
 impl SharedLook {
-    /// Tells of each change that is found from now on.
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
-
-    /// The number of changes so far.
-    pub(super) fn changes(&self) -> u64 {
-        *self.changes.borrow()
-    }
-
     /// Notes what a probe for this request has shown, while the record was this one.
-    pub(super) async fn note(&self, asked: (&Request, &Arc<()>), snapshot: &Snapshot, content: SeenContent) {
+    pub(super) async fn note(self: &Arc<Self>, asked: (&Request, &Arc<()>), snapshot: &Snapshot, content: SeenContent) {
         let mut seen = self.seen.lock().await;
         self.update(&mut seen, asked, snapshot, content);
     }
 
     /// Looks at the resource, unless that was done of late. The record was read as `snapshot`.
     pub(super) async fn look(
-        &self,
+        self: &Arc<Self>,
         probes: &Probes,
         asked: (&Request, &Arc<()>),
         snapshot: &Snapshot,
@@ -103,11 +96,11 @@ impl SharedLook {
         }
         let current = seen.as_ref().filter(|seen| seen.touched == snapshot.touched());
         let content = current.and_then(|seen| seen.by_variant.get(&asked.0.variant()).cloned());
-        Sight { changes: self.changes(), ..content.unwrap_or(SeenContent::Unknown).into() }
+        Sight { changes: self.changes.number(), ..content.unwrap_or(SeenContent::Unknown).into() }
     }
 
     fn update(
-        &self,
+        self: &Arc<Self>,
         seen: &mut Option<Seen>,
         (request, looker): (&Request, &Arc<()>),
         snapshot: &Snapshot,
@@ -124,8 +117,8 @@ impl SharedLook {
                 None => before.looker.strong_count() == 0,
             };
             if is_changed {
-                self.changes.send_modify(|changes| *changes += 1);
-            } else if before.by_variant.len() < 2 * self.changes.receiver_count() + 1 {
+                self.changes.grow();
+            } else if before.by_variant.len() < 2 * Arc::strong_count(self) + 1 {
                 by_variant = before.by_variant;
             }
         }

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until, timeout_at},
-};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     Guard, Halt, Request,
@@ -48,7 +45,8 @@ pub(crate) struct Watcher {
 /// One client's part in the looks at the backend.
 struct BackendView {
     look: Arc<SharedLook>,
-    changes: watch::Receiver<u64>,
+    /// The number of changes that this client has seen.
+    seen: u64,
     interval: Duration,
     due: Instant,
     /// Tells the others when this client has gone.
@@ -82,7 +80,7 @@ impl Guard {
         let backend = BackendView::of(&rooms, &request, asked);
         let sight = match &backend {
             Some(backend) if is_current => backend.begin(&request, &current, content).await,
-            Some(backend) => Sight { changes: backend.look.changes(), ..content.into() },
+            Some(backend) => Sight { changes: backend.look.changes.number(), ..content.into() },
             None => content.into(),
         };
         let held_back = rooms.claims.held_back(current.now);
@@ -104,22 +102,22 @@ impl Guard {
 
 impl Watcher {
     /// Waits until the resource may look different than at the last [`look`](Self::look). May be dropped and called again.
-    pub(crate) async fn changed(&mut self) {
+    pub(crate) async fn changed(&self) {
         if let Some(held_until) = self.held_until {
             // Boxed, so that a client that waits later holds little memory.
-            let looked = Box::pin(Self::changed_in(&mut self.follower, self.backend.as_mut()));
+            let looked = Box::pin(self.record_or_backend_changed());
             let _ = timeout_at(held_until, looked).await;
             return;
         }
-        Self::changed_in(&mut self.follower, self.backend.as_mut()).await;
+        self.record_or_backend_changed().await;
     }
 
-    async fn changed_in(follower: &mut Follower, backend: Option<&mut BackendView>) {
-        let Some(backend) = backend else { return follower.changed().await };
+    async fn record_or_backend_changed(&self) {
+        let Some(backend) = &self.backend else { return self.follower.changed().await };
         tokio::select! {
             biased;
-            () = follower.changed() => {}
-            _ = backend.changes.changed() => {}
+            () = self.follower.changed() => {}
+            () = backend.look.changes.other_than(backend.seen) => {}
             () = sleep_until(backend.due) => {}
         }
     }
@@ -143,9 +141,9 @@ impl Watcher {
                 backend.look.look(&self.rooms.probes, (&self.request, &backend.looker), &snapshot, backend.interval);
             Box::pin(look).await
         } else {
-            Sight { changes: backend.look.changes(), ..SeenContent::Unknown.into() }
+            Sight { changes: backend.look.changes.number(), ..SeenContent::Unknown.into() }
         };
-        backend.changes.mark_unchanged();
+        backend.seen = sight.changes;
         backend.due = Instant::now() + backend.interval;
         (snapshot, sight)
     }
@@ -180,13 +178,14 @@ impl BackendView {
     fn of(rooms: &WatchRooms, request: &Request, asked: Instant) -> Option<Self> {
         let interval = request.rules().watch_probe.filter(|_| request.rules().other_writers)?;
         let look = rooms.looks.of(&request.key);
-        Some(Self { changes: look.subscribe(), look, interval, due: asked + interval, looker: Arc::default() })
+        let seen = look.changes.number();
+        Some(Self { look, seen, interval, due: asked + interval, looker: Arc::default() })
     }
 
     /// Shares what the first probe of a client has shown.
     async fn begin(&self, request: &Request, snapshot: &Snapshot, content: SeenContent) -> Sight {
         self.look.note((request, &self.looker), snapshot, content.clone()).await;
-        Sight { changes: self.look.changes(), ..content.into() }
+        Sight { changes: self.look.changes.number(), ..content.into() }
     }
 }
 

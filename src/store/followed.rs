@@ -12,16 +12,18 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::watch,
     task::JoinHandle,
     time::{sleep, timeout},
 };
 
 use super::Records;
-use crate::core::{
-    records::record::Snapshot,
-    resource::ResourceKey,
-    watch::{looks_same, next_change},
+use crate::{
+    change_count::ChangeCount,
+    core::{
+        records::record::Snapshot,
+        resource::ResourceKey,
+        watch::{looks_same, next_change},
+    },
 };
 
 /// The longest time between two looks at a record. So long a lost notice stays unknown, and so does the write of a tree
@@ -36,15 +38,25 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct FollowedRecords(Mutex<HashMap<ResourceKey, FollowedRecord>>);
 
 struct FollowedRecord {
-    latest: watch::Sender<Snapshot>,
+    latest: Arc<LatestRecord>,
+    followers: usize,
     task: JoinHandle<()>,
+}
+
+/// A record as the store showed it last.
+struct LatestRecord {
+    snapshot: Mutex<Snapshot>,
+    /// The number of times that it looked different than before.
+    changes: ChangeCount,
 }
 
 /// One caller that follows a record, until this is dropped.
 pub struct Follower {
     followed: Arc<FollowedRecords>,
     key: ResourceKey,
-    latest: watch::Receiver<Snapshot>,
+    latest: Arc<LatestRecord>,
+    /// The number of changes that this caller has seen.
+    seen: u64,
 }
 
 impl Records {
@@ -52,48 +64,47 @@ impl Records {
     pub fn follow(&self, key: &ResourceKey, current: &Snapshot) -> Follower {
         let mut records = self.followed.0.lock();
         let record = records.entry(key.clone()).or_insert_with(|| {
-            let latest = watch::Sender::new(current.clone());
-            let task = tokio::spawn(tell_changes(self.clone(), key.clone(), latest.clone()));
-            FollowedRecord { latest, task }
+            let (snapshot, changes) = (Mutex::new(current.clone()), ChangeCount::from(1));
+            let latest = Arc::new(LatestRecord { snapshot, changes });
+            let task = tokio::spawn(tell_changes(self.clone(), key.clone(), Arc::clone(&latest)));
+            FollowedRecord { latest, followers: 0, task }
         });
-        let mut latest = record.latest.subscribe();
+        record.followers += 1;
         // Another caller may have begun earlier: what the record has become since counts as a change.
-        latest.mark_changed();
-        Follower { followed: Arc::clone(&self.followed), key: key.clone(), latest }
+        let (latest, seen) = (Arc::clone(&record.latest), 0);
+        Follower { followed: Arc::clone(&self.followed), key: key.clone(), latest, seen }
     }
 }
 
 impl Follower {
     /// Waits until the record may look different than at the last call of [`latest`](Self::latest). May be dropped and
     /// called again.
-    pub async fn changed(&mut self) {
-        if self.latest.changed().await.is_err() {
-            // Its task lives as long as its callers.
-            std::future::pending::<()>().await;
-        }
+    pub async fn changed(&self) {
+        self.latest.changes.other_than(self.seen).await;
     }
 
     /// Returns the record as the store showed it last.
     pub fn latest(&mut self) -> Snapshot {
-        self.latest.borrow_and_update().clone()
+        self.seen = self.latest.changes.number();
+        self.latest.snapshot.lock().clone()
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         let mut records = self.followed.0.lock();
-        // This one still counts.
-        if records.get(&self.key).is_some_and(|record| record.latest.receiver_count() <= 1)
-            && let Some(record) = records.remove(&self.key)
-        {
+        let Some(record) = records.get_mut(&self.key) else { return };
+        record.followers -= 1;
+        if record.followers == 0 {
             record.task.abort();
+            records.remove(&self.key);
         }
     }
 }
 
 /// Tells the callers of all changes of a record.
-async fn tell_changes(records: Records, key: ResourceKey, latest: watch::Sender<Snapshot>) {
-    let mut seen = latest.borrow().clone();
+async fn tell_changes(records: Records, key: ResourceKey, latest: Arc<LatestRecord>) {
+    let mut seen = latest.snapshot.lock().clone();
     loop {
         let wait = next_change(&seen).map_or(LOOK_AFTER, |change| change.min(LOOK_AFTER));
         let _ = timeout(wait, records.changed(&key, &seen, seen.revision)).await;
@@ -101,11 +112,10 @@ async fn tell_changes(records: Records, key: ResourceKey, latest: watch::Sender<
             sleep(PAUSE).await;
             continue;
         };
-        latest.send_if_modified(|told| {
-            let is_different = !looks_same(told, &now);
-            *told = now.clone();
-            is_different
-        });
+        let told = std::mem::replace(&mut *latest.snapshot.lock(), now.clone());
+        if !looks_same(&told, &now) {
+            latest.changes.grow();
+        }
         seen = now;
     }
 }

@@ -14,6 +14,7 @@ const ROOMS: &[&str] = &[
     "box_future",
     "patience",
     "counted",
+    "change_count",
     "threads",
     "core",
     "clock",

@@ -246,8 +246,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
     random_runs(slow_owners::setting);
 }
 
-/// Without this, a seed that breaks the promise may not break it again. Clients that watch are left out: tokio wakes those
-/// who wait for one channel in an order of chance.
+/// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
     let kinds: [fn(&mut Rng) -> Setting; 18] = [
@@ -269,6 +268,7 @@ fn a_seed_repeats_its_run() {
         slow_owners::setting,
         streams::setting,
         azure_queues::setting,
+        watchers::setting,
     ];
     let runs: Vec<_> = kinds.into_iter().flat_map(|kind| (1..=REPEATED_RUNS).map(move |seed| (kind, seed))).collect();
     on_all_cores(runs.len() as u64, |number| {

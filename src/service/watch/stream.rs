@@ -92,7 +92,7 @@ impl EventStream {
                 biased;
                 () = end.wait() => Wake::End,
                 () = sleep_until(right_until) => Wake::Right,
-                _ = select_all(self.watched.iter_mut().map(|one| Box::pin(one.watcher.changed()))) => Wake::Change,
+                _ = select_all(self.watched.iter().map(|one| Box::pin(one.watcher.changed()))) => Wake::Change,
                 () = self.silence.is_too_long() => Wake::Comment,
             };
             let text = match wake {

@@ -66,7 +66,7 @@ impl Wait {
 
     /// Waits until one of the resources may look different, and looks at all.
     async fn changed(&mut self) {
-        select_all(self.watched.iter_mut().map(|one| Box::pin(one.watcher.changed()))).await;
+        select_all(self.watched.iter().map(|one| Box::pin(one.watcher.changed()))).await;
         for (one, snapshot) in self.watched.iter_mut().zip(&mut self.snapshots) {
             let (latest, sight) = one.watcher.look().await;
             if latest.revision >= snapshot.revision {
