@@ -71,7 +71,7 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
         mark,
         marked_at: marked.revision,
         outcome: Outcome::Applied,
-        removes: None,
+        leaves: None,
         learned: None,
         shown: None,
         end: None,

@@ -61,7 +61,7 @@ async fn write(store: &MemoryStore, key: &ResourceKey) {
         mark,
         marked_at: marked.revision,
         outcome: Outcome::Applied,
-        removes: None,
+        leaves: None,
         learned: Some(Known { variant: VariantName([0; 16]), representation }),
         shown: None,
         end: None,

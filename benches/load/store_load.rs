@@ -220,7 +220,7 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
         mark,
         marked_at: marked.revision,
         outcome: Outcome::Applied,
-        removes: None,
+        leaves: None,
         learned: None,
         shown: None,
         end: None,

@@ -21,6 +21,7 @@ use crate::{
         lease::{LeaseId, TargetName, Usages},
         policy::{GuardRules, ProbeAuth},
         records::{
+            presence::Presence,
             record::{Snapshot, VariantName},
             tree_leases::LeaseReach,
         },
@@ -202,6 +203,13 @@ impl Request {
     /// Whether an applied request leaves no representation of its target, with what its lease means.
     pub(crate) fn removes_target(&self) -> bool {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
+    }
+
+    /// What an applied request leaves of its target; `None` if its method does not tell.
+    pub(crate) fn left_presence(&self) -> Option<Presence> {
+        let gives_content = matches!(self.method, Method::PUT | Method::PATCH);
+        let is_told = self.removes_target() || gives_content;
+        is_told.then(|| Presence { target: self.target(), is_present: !self.removes_target() })
     }
 
     /// Whether the request changes another resource, and only reads its target: it is a COPY.

@@ -134,7 +134,7 @@ async fn write_elsewhere(fixture: &Fixture, state: State, is_in_doubt: bool) {
     if is_in_doubt {
         let marked = fixture.store.look(&key).await;
         let (marked_at, outcome) = (marked.revision, Outcome::Doubt);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+        let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
         fixture.store.put(&key, settle(&marked, settlement).expect("it is marked")).await;
     }
 }

@@ -68,7 +68,7 @@ async fn begin_elsewhere(fixture: &Fixture, resource: &str, kind: Elsewhere) -> 
 
 async fn end_elsewhere(fixture: &Fixture, resource: &str, (mark, marked_at): (Mark, Revision), outcome: Outcome) {
     let snapshot = fixture.store.look(&key(resource)).await;
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+    let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
     fixture.store.put(&key(resource), settle(&snapshot, settlement).expect("the mark is there")).await;
 }
 

@@ -132,7 +132,7 @@ impl Watcher {
     async fn look_now(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
         let Some(backend) = &mut self.backend else {
-            let content = SeenContent::of(self.rooms.tag(&self.request, &snapshot));
+            let content = self.rooms.content(&self.request, &snapshot);
             return (snapshot, content.into());
         };
         let sight = if self.rooms.may_tell_tag(&snapshot) {
@@ -190,18 +190,26 @@ impl BackendView {
 }
 
 impl WatchRooms {
-    /// Returns the tag that a read of this client would answer, as far as the record tells (rule 2).
-    fn tag(&self, request: &Request, snapshot: &Snapshot) -> Option<EntityTag> {
+    /// Returns what a read of this client would find, as far as the record tells (rule 2).
+    fn content(&self, request: &Request, snapshot: &Snapshot) -> SeenContent {
         if request.rules().other_writers || !self.may_tell_tag(snapshot) {
-            return None;
+            return SeenContent::Unknown;
         }
-        let known = snapshot.known()?;
+        match snapshot.presence_of(|| request.target()).map(|presence| presence.is_present) {
+            Some(false) => SeenContent::Deleted,
+            Some(true) if request.rules().etag == TagSource::Version => {
+                SeenContent::of(self.knowledge.version_tag(request, snapshot, &[]))
+            }
+            _ => SeenContent::of(self.known_tag(request, snapshot)),
+        }
+    }
+
+    /// Returns the tag that the last write has revealed to this client.
+    fn known_tag(&self, request: &Request, snapshot: &Snapshot) -> Option<EntityTag> {
+        let known = snapshot.known().filter(|known| known.variant == request.variant())?;
         let Representation::Present(validators) = &known.representation else { return None };
         if request.rules().etag == TagSource::Version {
             return self.knowledge.version_tag(request, snapshot, &[]);
-        }
-        if known.variant != request.variant() {
-            return None;
         }
         self.knowledge.spelling(request, Some(snapshot)).issued(validators.tag.as_ref()?)
     }

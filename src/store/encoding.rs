@@ -16,7 +16,11 @@ use serde_json::error::Category;
 
 use crate::core::{
     digits::hexadecimal_text,
-    records::record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
+    lease::TargetName,
+    records::{
+        presence::Presence,
+        record::{Doubt, Mark, Record, Revision, Stamp, WaitingSign},
+    },
     tags::{bare_tags::BareTags, told_dates::FirstDate},
     time::StoreTime,
 };
@@ -77,6 +81,9 @@ fn write_record(record: &Record, base: StoreTime, label: Option<Label>, object: 
     object.number_or_null("touched", stamp(record.touched));
     object.number_or_null("fence", stamp(record.fence));
     object.value("known", record.known.as_ref().map(WrittenKnown::of));
+    if let Some(Presence { target, is_present }) = record.presence {
+        object.hexadecimal(if is_present { "present" } else { "removed" }, &target.0);
+    }
     object.value("bare_tags", WrittenTags::of(&record.bare_tags));
     object.value("recent_tags", record.recent_tags.as_deref().map(WrittenStates::of_recent));
     if record.first_date != FirstDate::NONE {
@@ -127,6 +134,7 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
         touched: read_stamp(written.touched),
         fence: read_stamp(written.fence),
         known: written.known.map(WrittenKnown::read).transpose()?,
+        presence: read_presence(written.present, written.removed)?,
         bare_tags: written.bare_tags.map_or(Ok(BareTags::None), WrittenTags::read)?,
         recent_tags: written.recent_tags.map(|recent| recent.read_recent().map(Box::new)).transpose()?,
         first_date: written.first_date.map_or(FirstDate::NONE, FirstDate::of_number),
@@ -162,6 +170,12 @@ struct WrittenRecord {
     fence: Option<u64>,
     #[serde(default)]
     known: Option<WrittenKnown>,
+    /// The target to which the last write has given content, if it is known.
+    #[serde(default)]
+    present: Option<String>,
+    /// The target that the last write has removed.
+    #[serde(default)]
+    removed: Option<String>,
     /// The bare tags. If absent, no tag is bare.
     #[serde(default)]
     bare_tags: Option<WrittenTags>,
@@ -247,6 +261,12 @@ impl WrittenWaiting {
     fn read(self, base: StoreTime) -> Result<WaitingSign, DamagedRecord> {
         Ok(WaitingSign { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
     }
+}
+
+fn read_presence(present: Option<String>, removed: Option<String>) -> Result<Option<Presence>, DamagedRecord> {
+    let target = |written: String| name(&written).map(TargetName);
+    let present = present.map(target).transpose()?.map(Presence::present);
+    Ok(removed.map(target).transpose()?.map(Presence::removed).or(present))
 }
 
 fn read_owner(written: &str) -> Result<u64, DamagedRecord> {

@@ -179,11 +179,20 @@ fn trees() -> impl Strategy<Value = Box<Trees>> {
     })
 }
 
+fn presences() -> impl Strategy<Value = Presence> {
+    (any::<[u8; 16]>(), any::<bool>())
+        .prop_map(|(target, is_present)| Presence { target: TargetName(target), is_present })
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
     (
         (stamps(), stamps(), stamps()),
-        (option::of(known()), (bare_tags(), option::of(recent_tags())), any::<u64>().prop_map(FirstDate::of_number)),
+        (
+            (option::of(known()), option::of(presences())),
+            (bare_tags(), option::of(recent_tags())),
+            any::<u64>().prop_map(FirstDate::of_number),
+        ),
         option::of(marks()),
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
@@ -194,7 +203,7 @@ fn records() -> impl Strategy<Value = Record> {
         .prop_map(
             |(
                 (version, touched, fence),
-                (known, (bare_tags, recent_tags), first_date),
+                ((known, presence), (bare_tags, recent_tags), first_date),
                 claim,
                 unclaimed,
                 doubt,
@@ -207,6 +216,7 @@ fn records() -> impl Strategy<Value = Record> {
                     version,
                     touched,
                     known,
+                    presence,
                     bare_tags,
                     recent_tags,
                     first_date,

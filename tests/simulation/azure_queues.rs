@@ -21,7 +21,7 @@ use crate::{
     judge::Ledger,
     operation::{Manner, Operation},
     options::{Options, Source},
-    process::{ALL, Keeping, Remembers},
+    process::Keeping,
     run::{Run, Setting, Step},
     schedule::Faults,
     world::{Inner, Response, Sent},
@@ -365,8 +365,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     }
     Setting {
         keeping,
-        // A mark of a dead process stays on a file that is gone, and a store with little room would stay full.
-        remembers: Remembers { room: ALL.room, ..remembers(random) },
+        remembers: remembers(random),
         proxies: if keeping == Keeping::Shared { random.usize(1..3) } else { 1 },
         prologue,
         steps,

@@ -370,10 +370,10 @@ impl Run {
                 Some((HeardContent::Deleted, _)) if told.status == 200 => {
                     self.breaks(format!("{about} was told of a deletion, and reads {told:?}"));
                 }
-                Some((HeardContent::Unknown, serial)) if serial < states.serial() => {
+                Some((HeardContent::Denied, _)) => continue,
+                Some((_, serial)) if serial < states.serial() => {
                     self.breaks(format!("{about} was told nothing after change {serial} of {}", states.serial()));
                 }
-                Some((HeardContent::Denied, _)) => continue,
                 Some(_) => {}
             }
             // That a lease has ended is told, but not that the record has forgotten it.
@@ -413,7 +413,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         ..options
     };
     let keeping = [Keeping::Shared, Keeping::Shared, Keeping::Memory, Keeping::Disk][random.usize(..4)];
-    let (options, setting) = setting_of(random, keeping, adapt);
+    let (options, mut setting) = setting_of(random, keeping, adapt);
     let clients = random.usize(2..4);
     let watchers = random.usize(1..=2);
     let plain = |operation, target: &str| Step { operation, target: target.to_owned(), manner: Manner::default() };
@@ -430,7 +430,16 @@ pub fn setting(random: &mut Rng) -> Setting {
         let place = random.usize(..=steps[clients].len());
         steps[clients].insert(place, plain(Operation::Revoke, TARGETS[0]));
     }
-    let faults = Faults { left: random.u32(..3), ..setting.faults };
+    let mut faults = Faults { left: random.u32(..3), ..setting.faults };
+    if setting.keeping == Keeping::Shared && random.u32(..8) == 0 {
+        // A process dies during the only write, and a client watches at another one.
+        let holds = Manner { holds: true, ..Manner::default() };
+        let watch = Step { operation: Operation::Watch, target: TARGETS[0].to_owned(), manner: holds };
+        prologue = vec![prologue.swap_remove(0), vec![watch]];
+        steps = vec![vec![plain(Operation::Put, TARGETS[0])], Vec::new()];
+        faults = Faults { left: 1, kills: true, fails: false };
+        setting.proxies = 2;
+    }
     Setting {
         prologue,
         steps,

@@ -7,6 +7,7 @@ use super::{
     *,
 };
 use crate::core::records::{
+    presence::Presence,
     record::{Availability, Record},
     steps::{Outcome, Settlement, settle, take_over, touch},
 };
@@ -339,8 +340,8 @@ fn only_the_removal_of_the_leased_target_ends_the_lease() {
     for (removed, ends) in [(TargetName([8; 16]), false), (TARGET, true)] {
         let (mark, marked_at) = resource.begin(Standing::Holder);
         let outcome = Outcome::Applied;
-        let removal =
-            Settlement { mark, marked_at, outcome, removes: Some(removed), learned: None, shown: None, end: None };
+        let leaves = Some(Presence::removed(removed));
+        let removal = Settlement { mark, marked_at, outcome, leaves, learned: None, shown: None, end: None };
         let record = settle(&resource.snapshot, removal).expect("the mark is there");
         assert_eq!(record.leases.is_empty(), ends, "{removed:?}");
         resource.swap(record);

@@ -9,6 +9,7 @@ use super::{
 use crate::core::{
     policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
     records::{
+        presence::Presence,
         record::{Mark, Record, Revision, Snapshot},
         steps::{Outcome, Settlement, claim, settle},
     },
@@ -139,8 +140,17 @@ impl Resource {
 
     /// Ends a write. A doubt lasts for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
-        let removes = removes.then_some(TARGET);
-        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None, end: None };
+        self.end_leaving((mark, marked_at), outcome, removes.then_some(Presence::removed(TARGET)));
+    }
+
+    /// Ends a write that leaves this if it is applied.
+    pub(crate) fn end_leaving(
+        &mut self,
+        (mark, marked_at): (Mark, Revision),
+        outcome: Outcome,
+        leaves: Option<Presence>,
+    ) {
+        let settlement = Settlement { mark, marked_at, outcome, leaves, learned: None, shown: None, end: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }

@@ -49,7 +49,7 @@ pub fn begin(snapshot: &Snapshot, mark: Mark, sent: SentWrite, remembered_for: D
 pub fn end(snapshot: &Snapshot, mark: Mark, end: AttemptEnd, remembered_for: Duration) -> Option<Record> {
     let outcome = if end == AttemptEnd::Doubt { Outcome::Doubt } else { Outcome::NotApplied };
     let marked_at = snapshot.revision;
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+    let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
     let mut record = settle(snapshot, settlement)?;
     match end {
         AttemptEnd::Nothing => record.attempt = None,

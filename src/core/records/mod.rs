@@ -9,6 +9,7 @@ pub mod first_attempt;
 pub mod idempotency;
 pub mod owed;
 pub mod pending_delete;
+pub mod presence;
 pub mod record;
 pub mod revision;
 pub mod settled;

@@ -18,10 +18,11 @@ use std::{sync::Arc, time::Duration};
 use super::{
     first_attempt::FirstAttempt,
     pending_delete::PendingDelete,
+    presence::Presence,
     trees::{LeaseAround, TreeInTheWay, Trees},
 };
 use crate::core::{
-    lease::{Lease, LeaseSet, LeaseState},
+    lease::{Lease, LeaseSet, LeaseState, TargetName},
     tags::{bare_tags::BareTags, recent_tags::RecentTags, told_dates::FirstDate, validators::Representation},
     time::StoreTime,
 };
@@ -76,6 +77,11 @@ impl Mark {
         self.owner == other.owner && self.nonce == other.nonce
     }
 
+    /// The time from which nothing of the write can arrive any more, if its owner has died and nobody has noticed.
+    pub fn over_from(&self) -> StoreTime {
+        self.deadline.plus(self.late_write_window)
+    }
+
     /// Whether this write, if it ended now, would take this lease from its last holder.
     pub fn takes(&self, lease: &Lease, now: StoreTime) -> bool {
         !self.leaves_lease && !lease.state(now).is_held()
@@ -122,6 +128,8 @@ pub struct Record {
     pub touched: Stamp,
     /// The validators that the last settled write revealed; `None` if they are unknown.
     pub known: Option<Known>,
+    /// What the last settled write has left of its target; `None` if that is unknown.
+    pub presence: Option<Presence>,
     /// The backend's tags that clients were given without a suffix.
     pub bare_tags: BareTags,
     /// The tags of the last states of a target whose tags are said to be unique.
@@ -179,6 +187,7 @@ impl Record {
             version: Stamp::At(floor.version),
             touched: Stamp::At(floor.revision),
             known: None,
+            presence: None,
             bare_tags: if floor.version.0 == 0 { BareTags::All } else { BareTags::None },
             recent_tags: None,
             first_date: if floor.version.0 == 0 { FirstDate::ANY } else { FirstDate::NONE },
@@ -234,17 +243,20 @@ impl Record {
 
     /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
     /// waits, and no retry is told from another write by it. What is listed of trees is never forgotten.
+    ///
+    /// The mark of a dead owner counts until nothing of its write can arrive any more. Perhaps nobody writes there again,
+    /// and nobody takes it over. The floor then names another state than the version before the mark.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }
 
     /// The time from which the record may be forgotten if it stays unchanged; `None` if time alone does not suffice.
     pub fn idle_from(&self) -> Option<StoreTime> {
-        if !self.has_no_marks() || self.pending_delete.is_some() || self.trees.is_some() {
+        if self.pending_delete.is_some() || self.trees.is_some() {
             return None;
         }
-        let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
-        let from = self.attempt.as_ref().map_or(from, |attempt| attempt.until.max(from));
+        let ends = self.marks().map(Mark::over_from).chain(self.doubt.map(|doubt| doubt.until));
+        let from = ends.chain(self.attempt.as_ref().map(|attempt| attempt.until)).max().unwrap_or_default();
         self.leases.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
@@ -350,6 +362,12 @@ impl Snapshot {
     /// What the record holds of the resource, while it can be trusted.
     pub fn known(&self) -> Option<&Known> {
         self.record.known.as_ref().filter(|_| self.has_no_pending_writes())
+    }
+
+    /// What the last write has left of this target, while that can be trusted: `None` if it is unknown.
+    pub fn presence_of(&self, target: impl FnOnce() -> TargetName) -> Option<Presence> {
+        let presence = self.record.presence.filter(|_| self.has_no_pending_writes())?;
+        (presence.target == target()).then_some(presence)
     }
 
     /// What a write of another resource finds that changes this one too. It is judged by nothing of this resource, so it

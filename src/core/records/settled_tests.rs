@@ -46,7 +46,7 @@ fn ended(claimed: &Snapshot, outcome: Outcome) -> Snapshot {
         mark: mark(&free()),
         marked_at: claimed.revision,
         outcome,
-        removes: None,
+        leaves: None,
         learned: None,
         shown: None,
         end: None,

@@ -7,6 +7,7 @@ use http::StatusCode;
 
 use super::{
     pending_delete::PendingDelete,
+    presence::Presence,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     trees::TreeEffect,
     waiting::served,
@@ -85,9 +86,10 @@ pub struct Settlement {
     pub marked_at: Revision,
     /// The outcome of the write.
     pub outcome: Outcome,
-    /// The target that the write removes, if any: a lease that was acquired by that very target ends with it, unless it
-    /// does not guard deletion. Otherwise any client could end it by a DELETE that needs no lease.
-    pub removes: Option<TargetName>,
+    /// What the write leaves of its target if it is applied; `None` if that is unknown. A lease that was acquired by the
+    /// very target that the write removes ends with it, unless it does not guard deletion. Otherwise any client could end
+    /// it by a DELETE that needs no lease.
+    pub leaves: Option<Presence>,
     /// The validators of the new state that were read under the claim.
     pub learned: Option<Known>,
     /// What was seen of the tags of the write's target.
@@ -100,6 +102,11 @@ impl Settlement {
     /// Whether no other write began or ended since the mark: only then is the state learned under it the current one.
     pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
         snapshot.touched() == self.marked_at
+    }
+
+    /// The target that the write removes, if any.
+    fn removed(&self) -> Option<TargetName> {
+        self.leaves.filter(|left| !left.is_present).map(|left| left.target)
     }
 
     /// Whether settling this record depends on the time.
@@ -131,7 +138,8 @@ pub fn add_touch(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 
 /// Records that a write on another resource, with this end, has changed this one: what was known of it no longer holds.
 pub fn touch(snapshot: &Snapshot, end: Option<WriteEnd>) -> Record {
-    let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
+    let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
+    forget_state(&mut record);
     record.leases.retain(|lease| lease.state(snapshot.now).is_held());
     withdraw_if_conditional(&mut record, None);
     change_state(&mut record, None, end);
@@ -143,7 +151,7 @@ pub fn touch(snapshot: &Snapshot, end: Option<WriteEnd>) -> Record {
 pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     let is_ours = |mark: &Mark| mark.is_same_write(&settlement.mark);
     let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
-    let undisturbed = settlement.is_undisturbed(snapshot);
+    let (undisturbed, removed) = (settlement.is_undisturbed(snapshot), settlement.removed());
     let mark = if record.claim.as_ref().is_some_and(is_ours) {
         record.claim.take()?
     } else {
@@ -164,23 +172,24 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     }
     match settlement.outcome {
         Outcome::NotApplied => {}
-        Outcome::NotAppliedAsKnown => record.known = None,
+        Outcome::NotAppliedAsKnown => forget_state(&mut record),
         Outcome::Applied => {
             // The tags of states in between are in no list.
             change_state(&mut record, settlement.shown.filter(|_| undisturbed), settlement.end);
             record.known = settlement.learned.filter(|_| undisturbed);
-            let ends = |lease: &Lease| settlement.removes == Some(lease.target) && lease.guards.covers(Usage::Delete);
+            record.presence = settlement.leaves.filter(|_| undisturbed);
+            let ends = |lease: &Lease| removed == Some(lease.target) && lease.guards.covers(Usage::Delete);
             record.leases.retain(|lease| !ends(lease));
-            record.pending_delete = record.pending_delete.filter(|delete| settlement.removes != Some(delete.name));
+            record.pending_delete = record.pending_delete.filter(|delete| removed != Some(delete.name));
             withdraw_if_conditional(&mut record, None);
         }
         Outcome::Unclear => {
-            withdraw_if_conditional(&mut record, settlement.removes);
+            withdraw_if_conditional(&mut record, removed);
             change_state(&mut record, None, None);
-            record.known = None;
+            forget_state(&mut record);
         }
         Outcome::Doubt => {
-            withdraw_if_conditional(&mut record, settlement.removes);
+            withdraw_if_conditional(&mut record, removed);
             doubt(&mut record, snapshot.now.plus(mark.late_write_window));
         }
     }
@@ -234,7 +243,13 @@ fn doubt(record: &mut Record, until: StoreTime) {
     record.doubt = Some(Doubt { until, version: Stamp::Itself });
     record.bare_tags = std::mem::take(&mut record.bare_tags).changed(None);
     record.first_date = FirstDate::NONE;
+    forget_state(record);
+}
+
+/// Forgets what the last write has revealed of the state.
+pub(super) fn forget_state(record: &mut Record) {
     record.known = None;
+    record.presence = None;
 }
 
 /// Forgets the leases that have ended, if a client other than their holders has written, or may have. From then on a
@@ -248,7 +263,7 @@ fn without_past(snapshot: &Snapshot) -> Record {
     let mut record = snapshot.draft();
     if let Some(doubt) = record.doubt.take_if(|doubt| doubt.until <= snapshot.now) {
         record.version = Stamp::At(snapshot.version());
-        record.known = None;
+        forget_state(&mut record);
         if let Some(trees) = &mut record.trees {
             trees.end(doubt.version, TreeEffect::Changed);
         }

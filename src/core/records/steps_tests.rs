@@ -58,7 +58,7 @@ impl Resource {
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
         let settlement =
-            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: None, learned, shown: None, end: None };
+            Settlement { mark: self.mark(nonce), marked_at, outcome, leaves: None, learned, shown: None, end: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -222,7 +222,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         Arc::make_mut(&mut resource.snapshot.record).doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+        let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
         let early = settle(&resource.snapshot, settlement.clone());
         assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
         resource.pass(60_000);
@@ -243,7 +243,7 @@ fn a_second_doubt_never_shortens_the_first() {
         mark,
         marked_at: post,
         outcome: Outcome::Doubt,
-        removes: None,
+        leaves: None,
         learned: None,
         shown: None,
         end: None,
@@ -267,7 +267,7 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
         mark: resource.mark(1),
         marked_at,
         outcome: Outcome::Applied,
-        removes: None,
+        leaves: None,
         learned: None,
         shown: None,
         end: None,
@@ -357,6 +357,17 @@ fn only_a_record_without_marks_and_doubts_is_idle() {
     assert!(resource.snapshot.has_no_pending_writes());
     resource.append(2);
     assert!(!resource.snapshot.has_no_pending_writes());
+}
+
+/// Rule 8: what may still arrive pins its record, and a dead owner does not do so for ever.
+#[test]
+fn the_mark_of_a_dead_owner_pins_its_record_until_its_write_is_over() {
+    for make in [Resource::claim, Resource::append] {
+        let mut resource = Resource::new();
+        make(&mut resource, 1);
+        let over = resource.mark(1).deadline.plus(LATE_WRITE_WINDOW);
+        assert_eq!(resource.snapshot.record.idle_from(), Some(over));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{
     availability::Availability,
     revision::{Revision, Stamp},
 };
-use crate::core::{lease::Lease, resource::ResourceKey};
+use crate::core::{lease::Lease, resource::ResourceKey, time::StoreTime};
 
 /// The maximum number of changes that are told apart. Each is compared with each resource that is read. The ones before
 /// count for all resources.
@@ -100,6 +100,8 @@ pub struct TreeInTheWay {
     pub availability: Availability,
     /// The revision of the record of trees.
     pub seen: Revision,
+    /// The time from which nothing of the write can arrive any more, while its mark stands; `None` if it changes nothing here.
+    pub mark_over_from: Option<StoreTime>,
 }
 
 impl TreeRoot {

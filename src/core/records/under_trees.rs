@@ -20,7 +20,7 @@
 
 use super::{
     record::{Availability, Mark, Record, Revision, Snapshot, Stamp},
-    steps::{claim, withdraw_if_conditional},
+    steps::{claim, forget_state, withdraw_if_conditional},
     trees::{TreeEffect, TreeInTheWay, TreeRoot},
 };
 use crate::core::{tags::told_dates::FirstDate, time::StoreTime};
@@ -34,6 +34,8 @@ pub struct Cover {
     pub last: Revision,
     /// What a write of the resource finds, as far as trees are concerned.
     pub availability: Availability,
+    /// The time from which nothing of the write that changes such a tree can arrive any more, while its mark stands.
+    pub mark_over_from: Option<StoreTime>,
 }
 
 /// Claims the record of trees for a write of these.
@@ -45,7 +47,7 @@ pub fn claim_trees(snapshot: &Snapshot, mark: Mark, roots: &[TreeRoot]) -> Optio
 
 /// Returns what the record of trees tells of the resource with this key.
 pub fn cover(trees: &Snapshot, key: &str) -> Cover {
-    let free = Cover { change: Revision(0), last: Revision(0), availability: Availability::Free };
+    let free = Cover { change: Revision(0), last: Revision(0), availability: Availability::Free, mark_over_from: None };
     let Some(kept) = &trees.record.trees else { return free };
     let last = |effect| kept.ended(key, effect).map(|at| at.resolve(trees.revision)).max().unwrap_or_default();
     // A write whose doubt is over counts as one that has ended then.
@@ -56,6 +58,7 @@ pub fn cover(trees: &Snapshot, key: &str) -> Cover {
         change,
         last: last(TreeEffect::Forgotten).max(change),
         availability: if kept.covers(key) { trees.availability() } else { Availability::Free },
+        mark_over_from: trees.record.marks().map(Mark::over_from).max().filter(|_| kept.changes_below(key)),
     }
 }
 
@@ -63,8 +66,8 @@ pub fn cover(trees: &Snapshot, key: &str) -> Cover {
 /// and as unknown since the last end of one.
 #[must_use]
 pub fn under_trees(own: Snapshot, key: &str, trees: &Snapshot) -> Snapshot {
-    let Cover { change, last, availability } = cover(trees, key);
-    let in_the_way = TreeInTheWay { availability, seen: trees.revision };
+    let Cover { change, last, availability, mark_over_from } = cover(trees, key);
+    let in_the_way = TreeInTheWay { availability, seen: trees.revision, mark_over_from };
     let above = Some(in_the_way).filter(|above| above.availability != Availability::Free);
     let accounted_for = own.record.tree_change;
     if last <= accounted_for {
@@ -75,7 +78,7 @@ pub fn under_trees(own: Snapshot, key: &str, trees: &Snapshot) -> Snapshot {
         take_change(&mut record, change, own.now);
     }
     record.tree_change = last;
-    record.known = None;
+    forget_state(&mut record);
     record.touched = Stamp::At(record.touched.resolve(own.revision).max(last));
     Snapshot { record: record.into(), above, ..own }
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::core::{
+    lease::testing::TARGET,
     records::{
+        presence::Presence,
         record::{Known, VariantName},
         steps::{Outcome, Settlement, settle, take_over},
         trees::{CHANGES_BYTES_MAX, CHANGES_MAX, is_below},
@@ -51,7 +53,7 @@ impl Around {
 
     fn end(&mut self, mark: Mark, outcome: Outcome) {
         let marked_at = self.0.revision;
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+        let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
         self.swap(settle(&self.0, settlement).expect("the mark is there"));
     }
 
@@ -199,6 +201,7 @@ fn member(tree_change: u64) -> Snapshot {
     let known = Known { variant: VariantName([1; 16]), representation: Representation::Unknown };
     let record = Record {
         known: Some(known),
+        presence: Some(Presence::present(TARGET)),
         bare_tags: BareTags::All,
         first_date: FirstDate::ANY,
         tree_change: Revision(tree_change),
@@ -214,7 +217,7 @@ fn a_member_counts_as_changed_by_the_tree_around_it() {
     let change = around.change("u:/a");
     let shown = under_trees(member(0), "u:/a/b", &around.0);
     assert_eq!((shown.version(), shown.touched(), shown.revision), (change, change, Revision(8)));
-    assert_eq!((shown.known(), &shown.record.bare_tags), (None, &BareTags::None));
+    assert_eq!((shown.known(), shown.record.presence, &shown.record.bare_tags), (None, None, &BareTags::None));
     assert_eq!((shown.record.first_date, shown.record.tree_change), (FirstDate::NONE, change));
     assert_eq!(under_trees(shown.clone(), "u:/a/b", &around.0), shown, "once is enough");
     let other = under_trees(member(0), "u:/b", &around.0);
@@ -287,6 +290,16 @@ fn a_version_never_falls() {
     let newer = Record { version: Stamp::At(Revision(90)), ..member(0).draft() };
     let shown = under_trees(Snapshot::new(Revision(91), newer, at(1_000)), "u:/a/b", &around.0);
     assert_eq!(shown.version(), Revision(90));
+}
+
+/// Rule 3: the write of a tree whose proxy has died may be applied until its time is over.
+#[test]
+fn a_member_knows_when_the_write_of_its_tree_is_over() {
+    let mut around = Around::new();
+    let mark = around.begin(&["u:/a!", "u:/c"]);
+    let over = |key| under_trees(member(0), key, &around.0).above.map(|above| above.mark_over_from);
+    let expected = [Some(Some(mark.deadline.plus(WINDOW))), Some(None), None];
+    assert_eq!(["u:/a/b", "u:/c/b", "u:/d"].map(over), expected, "a COPY changes nothing at its source");
 }
 
 /// Rules 1 and 2: nothing is answered from memory, and nothing begins, while the tree is written.

@@ -239,7 +239,7 @@ impl World {
         // Meanwhile readers see the old state, and then the new one under the old version.
         self.read();
         change(self);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown, end: None };
+        let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown, end: None };
         self.swap(steps::settle(&self.snapshot, settlement).unwrap());
         if outcome == Outcome::Doubt {
             self.read();
@@ -323,7 +323,7 @@ fn a_write_beside_another_one_lists_none_of_its_tags() {
     for (snapshot, is_listed) in [(claimed, true), (beside, false)] {
         let shown = Some(seen(Before::Absent, Some("\"new\"")));
         let (marked_at, outcome) = (Revision(1), Outcome::Applied);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown, end: None };
+        let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown, end: None };
         let record = steps::settle(&snapshot, settlement).expect("the mark is there");
         assert_eq!(record.bare_tags != BareTags::None, is_listed);
     }

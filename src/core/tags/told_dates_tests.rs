@@ -158,7 +158,7 @@ fn after(snapshot: &Snapshot, record: Record) -> Snapshot {
 fn settled(snapshot: &Snapshot, nonce: u64, outcome: Outcome) -> Snapshot {
     let end = Some(WriteEnd { answered: at(100), before: None });
     let (mark, marked_at) = (mark(nonce), snapshot.revision);
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end };
+    let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end };
     after(snapshot, steps::settle(snapshot, settlement).expect("the mark is there"))
 }
 

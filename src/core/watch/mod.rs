@@ -24,7 +24,7 @@ mod text;
 use std::time::Duration;
 
 use crate::core::{
-    records::record::{Revision, Snapshot},
+    records::record::{Mark, Revision, Snapshot},
     tags::{entity_tag::EntityTag, parts_hash::PartsHasher},
     time::StoreTime,
 };
@@ -175,9 +175,11 @@ fn lost_writes(snapshot: &Snapshot) -> usize {
     ends_of_marks(snapshot).filter(|end| *end <= snapshot.now).count()
 }
 
-/// The moments from which nothing of a write in flight can arrive any more, although its mark is still there.
+/// The moments from which nothing of a write in flight can arrive any more, although its mark is still there: in the record
+/// of the resource, or in that of the trees around it.
 fn ends_of_marks(snapshot: &Snapshot) -> impl Iterator<Item = StoreTime> + '_ {
-    snapshot.record.marks().map(|mark| mark.deadline.plus(mark.late_write_window))
+    let of_tree = snapshot.above.and_then(|above| above.mark_over_from);
+    snapshot.record.marks().map(Mark::over_from).chain(of_tree)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::core::{
         Action, Standing, break_leases,
         testing::{Resource, acquire, fixed, id, share},
     },
-    records::steps::Outcome,
+    records::{availability::Availability, steps::Outcome, trees::TreeInTheWay},
 };
 
 fn tagged(tag: &str) -> SeenContent {
@@ -169,6 +169,26 @@ fn the_holders_of_a_shared_lease_come_and_go_one_by_one() {
     scene.sees(false, &[Released]);
     scene.resource.pass_seconds(30);
     scene.sees(false, &[Expired]);
+}
+
+/// Rule 3: the same of a write of a tree around the resource, whose mark is in another record.
+#[test]
+fn the_write_of_a_tree_whose_proxy_has_died_is_told_when_it_is_over() {
+    let mut scene = Scene::new();
+    let (deadline, over) =
+        ([5, 10].map(|seconds| scene.resource.snapshot.now.plus(Duration::from_secs(seconds)))).into();
+    scene.resource.snapshot.above = Some(TreeInTheWay {
+        availability: Availability::Busy { deadline },
+        seen: Revision(1),
+        mark_over_from: Some(over),
+    });
+    scene.sees(false, &[]);
+    assert_eq!(next_change(&scene.resource.snapshot), Some(Duration::from_secs(10)));
+    let before = scene.resource.snapshot.clone();
+    scene.resource.pass_seconds(10);
+    assert!(!looks_same(&before, &scene.resource.snapshot));
+    scene.sees(true, &[]);
+    scene.sees(false, &[]);
 }
 
 /// A look at a record that is older than the last one.

@@ -100,6 +100,11 @@ impl Held {
         self.own.mark()
     }
 
+    /// Notes that the upstream shows something else than what the write should have left.
+    pub(crate) const fn leaves_unknown(&mut self) {
+        self.own.leaves_unknown();
+    }
+
     /// Gives the write no more time than this other mark of the same write has.
     pub(crate) fn bounded_by(&mut self, other: &Claim) {
         self.own.bounded_by(other);

@@ -10,11 +10,11 @@ use tokio::{runtime::Handle, time::Instant};
 use super::pending_mark::{PendingMark, Tried};
 use crate::{
     core::{
-        lease::TargetName,
         records::{
             attempt_end::AttemptEnd,
             attempt_steps,
             first_attempt::SentWrite,
+            presence::Presence,
             record::{Availability, Known, Mark, Snapshot},
             steps::{Outcome, Settlement, add_touch, add_unclaimed, claim, settle},
             trees::TreeRoot,
@@ -62,8 +62,8 @@ pub(crate) struct MarkIntent<'a> {
     pub(crate) deadline: StoreTime,
     /// Whether the write leaves an ended lease in place ([`Mark::leaves_lease`]).
     pub(crate) leaves_lease: bool,
-    /// The target that the write removes, if any.
-    pub(crate) removes: Option<TargetName>,
+    /// What the write leaves of its target if it is applied; `None` if that is unknown.
+    pub(crate) leaves: Option<Presence>,
     /// How long the upstream may still apply the write after it was abandoned.
     pub(crate) late_write_window: Duration,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Claim {
     deadline: Deadline,
     /// The record with the mark.
     marked: Box<Snapshot>,
-    removes: Option<TargetName>,
+    leaves: Option<Presence>,
     is_settled: bool,
     /// Whether this is the claim of an attempt of which no byte can have been sent.
     is_unsent_attempt: bool,
@@ -123,7 +123,7 @@ impl Marker {
         snapshot: &Snapshot,
         intent: MarkIntent<'_>,
     ) -> Result<Marked, StoreError> {
-        let MarkIntent { kind, since, deadline, leaves_lease, removes, late_write_window } = intent;
+        let MarkIntent { kind, since, deadline, leaves_lease, leaves, late_write_window } = intent;
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
         let mark = Mark { owner: self.owner, nonce, deadline, late_write_window, leaves_lease };
         let next = match kind {
@@ -157,7 +157,7 @@ impl Marker {
                     mark,
                     deadline: Deadline { of_store: deadline, of_process: since + snapshot.now.until(deadline) },
                     marked: Box::new(marked),
-                    removes,
+                    leaves,
                     is_settled: false,
                     is_unsent_attempt: matches!(kind, MarkKind::Attempt(..)),
                 })
@@ -191,6 +191,11 @@ impl Claim {
     /// Returns the mark as it stands in the record.
     pub(crate) const fn mark(&self) -> Mark {
         self.mark
+    }
+
+    /// Notes that the upstream shows something else than what the write should have left.
+    pub(super) const fn leaves_unknown(&mut self) {
+        self.leaves = None;
     }
 
     /// Gives the write no more time than this other mark of the same write has.
@@ -253,7 +258,7 @@ impl Claim {
             mark: self.mark,
             marked_at: self.marked.revision,
             outcome,
-            removes: self.removes,
+            leaves: self.leaves,
             learned,
             shown,
             end,

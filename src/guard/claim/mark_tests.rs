@@ -38,7 +38,7 @@ impl Fixture {
             since,
             deadline,
             leaves_lease: false,
-            removes: None,
+            leaves: None,
             late_write_window: LATE_WRITE_WINDOW,
         };
         self.marker.mark(&key(), &snapshot, intent).await.unwrap()

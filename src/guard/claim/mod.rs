@@ -17,6 +17,7 @@ use crate::{
         policy::GuardRules,
         records::{
             first_attempt::SentWrite,
+            presence::Presence,
             record::{Availability, Snapshot},
             steps::take_over,
         },
@@ -113,7 +114,7 @@ impl Claims {
     ) -> Result<Marked, StoreError> {
         let intent = MarkIntent {
             leaves_lease: standing.leaves_lease(),
-            removes: request.removes_target().then(|| request.target()),
+            leaves: request.left_presence(),
             ..intent(request, kind, seen)
         };
         self.marker.mark(&request.key, &seen.snapshot, intent).await
@@ -129,7 +130,11 @@ impl Claims {
     ) -> Result<Option<Claim>, StoreError> {
         let (Some(destination), Some(standing)) = (request.destination(), standing) else { return Ok(None) };
         // The write goes the way of its source.
-        let intent = MarkIntent { leaves_lease: standing.leaves_lease(), ..intent(request, MarkKind::Claim, seen) };
+        let intent = MarkIntent {
+            leaves_lease: standing.leaves_lease(),
+            leaves: Some(Presence::present(destination.target())),
+            ..intent(request, MarkKind::Claim, seen)
+        };
         match self.marker.mark(&destination.key, &seen.snapshot, intent).await? {
             Marked::Done(claim) => Ok(Some(claim)),
             Marked::Conflict(_) | Marked::Full => Ok(None),
@@ -220,7 +225,7 @@ fn intent<'a>(request: &Request, kind: MarkKind<'a>, seen: &Sighting) -> MarkInt
     // The writes below its trees.
     let members = if request.may_change_tree() { request.rules().claim.max_wait } else { Duration::ZERO };
     let deadline = deadline.plus(members);
-    MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, removes: None, late_write_window }
+    MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, leaves: None, late_write_window }
 }
 
 /// Returns the time by which the owner of a mark made now must be dead: after all that it may wait for.

@@ -69,7 +69,7 @@ impl Tried {
                 let (marked_at, outcome) = (current.revision, Outcome::NotApplied);
                 settle(
                     current,
-                    Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None },
+                    Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None },
                 )
             }
             Self::Grant(grant, _) => take_back(grant, before, current),

@@ -93,8 +93,11 @@ pub(crate) fn evidence(
         pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected: true });
     }
     // A tag of the current version was issued for a representation that existed, and any write since would have made
-    // another version. So the tag alone decides, whether or not anything else is known of the resource.
-    if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match) {
+    // another version. So the tag alone decides, whether or not anything else is known of the resource. The version of a
+    // deletion is issued to nobody, but may be guessed.
+    if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match)
+        && snapshot.presence_of(|| request.target()).is_none_or(|presence| presence.is_present)
+    {
         // A body that was too large to hash got a version tag. A list of only version tags is judged by versions
         // alone.
         let selected =

@@ -24,9 +24,18 @@ pub(crate) struct EventClient {
 impl Fixture {
     /// Opens a stream by a lease operation on a resource.
     pub(crate) async fn hold(self: &Arc<Self>, resource: &str, fields: &str) -> EventClient {
+        self.open((resource, LEASE), &Method::POST, fields).await
+    }
+
+    /// Opens a stream that watches a resource.
+    pub(crate) async fn watch(self: &Arc<Self>, resource: &str) -> EventClient {
+        self.open((resource, "/.watch/doc"), &Method::GET, "").await
+    }
+
+    async fn open(self: &Arc<Self>, (resource, path): (&str, &str), method: &Method, fields: &str) -> EventClient {
         let fields = format!("Accept: text/event-stream\r\n{fields}");
-        let (session, connection) = testing::arrived(&head(LEASE, &Method::POST, &fields, 0)).await;
-        let (fixture, request) = (Arc::clone(self), self.request((resource, LEASE), &Method::POST));
+        let (session, connection) = testing::arrived(&head(path, method, &fields, 0)).await;
+        let (fixture, request) = (Arc::clone(self), self.request((resource, path), method));
         let served = tokio::spawn(async move { testing::answer(&fixture.guards, session, &request).await });
         EventClient { connection, served, received: String::new() }
     }
@@ -56,7 +65,8 @@ impl EventClient {
             if let Some((before, rest)) = self.received.split_once("\ndata: ")
                 && let Some((data, rest)) = rest.split_once("\n\n")
             {
-                let name = before.rsplit("event: ").next().expect("a name").to_owned();
+                let name =
+                    before.rsplit("event: ").next().and_then(|event| event.lines().next()).expect("a name").to_owned();
                 let event = (name, serde_json::from_str(data).expect("JSON"));
                 self.received = rest.to_owned();
                 return event;

@@ -85,7 +85,7 @@ pub(in crate::guard) async fn end_elsewhere(
     outcome: Outcome,
 ) {
     let snapshot = fixture.store.look(key).await;
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+    let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
     fixture.store.put(key, settle(&snapshot, settlement).expect("the mark is there")).await;
 }
 

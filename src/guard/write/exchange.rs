@@ -141,7 +141,7 @@ impl Writes {
     pub(super) async fn settle(
         &self,
         request: &Request,
-        (claim, basis): (Held, &Basis),
+        (mut claim, basis): (Held, &Basis),
         (outcome, end): (Outcome, Option<WriteEnd>),
         learned: Option<&NewState>,
     ) -> Option<Settled> {
@@ -153,6 +153,9 @@ impl Writes {
             after: learned.and_then(NewState::tag),
             purpose,
         });
+        if learned.is_some_and(NewState::is_absent) {
+            claim.leaves_unknown();
+        }
         let settled = claim.settle_shown(outcome, kept, shown, end).await;
         if outcome == Outcome::Applied {
             if self.knowledge.backend_judges(request) && names_stale_tags(request, &basis.spelling) {

@@ -58,6 +58,11 @@ impl NewState {
         }
     }
 
+    /// Whether the target has no representation.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.representation == Representation::Absent
+    }
+
     /// The tag that the write's target has now, as the backend spells it, if it was learned.
     pub(crate) fn entity_tag(&self) -> Option<&EntityTag> {
         match &self.representation {
@@ -81,8 +86,7 @@ impl NewState {
             other => other.clone(),
         };
         let known = || Known { variant: request.variant(), representation: representation() };
-        let is_present = self.representation != Representation::Absent;
-        (self.may_keep && is_present && !request.rules().other_writers).then(known)
+        (self.may_keep && !self.is_absent() && !request.rules().other_writers).then(known)
     }
 }
 
@@ -235,7 +239,7 @@ impl Writes {
         let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
         if request.rules().etag == TagSource::Version {
-            let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
+            let is_present = !learned.as_ref().is_some_and(NewState::is_absent);
             let is_wanted = may_answer || request.rules().tag_after_write == TagAfterWrite::Always;
             let tag = self.knowledge.version_tag(request, &settled.snapshot, &[]);
             return tag.filter(|_| is_wanted && is_present);

@@ -1,14 +1,19 @@
 //! Watches over a guard with a store and a clock under the test's control.
 
+use std::sync::Arc;
+
 use http::Method;
 use serde_json::Value;
 
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, LeaseGuards, LeaseRules, TagSource},
+        policy::{GuardRules, LeaseGuards, LeaseRules, Require, TagSource},
+        resource::ResourceKey,
+        tags::issued_tag::version_tag,
     },
-    guard::testing::{Fault, Fixture, Response, When},
+    guard::testing::{EventClient, Fault, Fixture, Response, When},
+    store::Store as _,
     testing::guard,
 };
 
@@ -37,6 +42,53 @@ async fn no_tag_is_told_while_a_lease_keeps_readers_away() {
         assert_eq!((told["etag"] == tag, told["etag"].is_null()), (is_told, !is_told), "{guards:?}: {told}");
         assert_eq!(told["lease"]["state"], "leased");
     }
+}
+
+/// Returns what the stream tells of a write by its last event.
+async fn told_of(stream: &mut EventClient, fixture: &Fixture, target: &str, method: Method) -> Value {
+    assert_eq!(fixture.send_for(target, method, "", "two").await.status, 204);
+    fixture.pass_seconds(2).await;
+    let (name, told) = stream.event().await;
+    assert_eq!(name, "changed");
+    told
+}
+
+/// Rule 2: a version is the tag of content, unless a deletion has made it. Of other targets with the same key, it tells
+/// nothing.
+#[tokio::test(start_paused = true)]
+async fn a_version_is_told_as_a_tag_if_the_write_has_left_content() {
+    let fixture = Arc::new(Fixture::with(GuardRules { require: Require::Never, ..watched(rules()) }).await);
+    let mut stream = fixture.watch("doc").await;
+    assert_eq!(stream.event().await.0, "state");
+    let written = told_of(&mut stream, &fixture, "/doc", Method::PUT).await;
+    assert_eq!(written["etag"], Value::from(fixture.tag().await));
+    for (target, method, is_deleted) in [
+        ("/doc", Method::DELETE, Value::from(true)),
+        ("/doc?part", Method::PUT, Value::Null),
+        ("/doc?part", Method::DELETE, Value::Null),
+        ("/doc", Method::POST, Value::Null),
+    ] {
+        let told = told_of(&mut stream, &fixture, target, method.clone()).await;
+        assert_eq!((&told["deleted"], &told["etag"]), (&is_deleted, &Value::Null), "{method} {target}");
+    }
+}
+
+/// Rule 2: the version of a deletion is the tag of nothing, so it creates nothing. If the backend shows content all the
+/// same, its readers can write.
+#[tokio::test]
+async fn the_version_of_a_deletion_matches_only_what_is_there() {
+    let fixture = Fixture::with(GuardRules { require: Require::Never, ..watched(rules()) }).await;
+    assert_eq!(fixture.send(Method::DELETE, "", "").await.status, 204);
+    let shown = fixture.tag().await;
+    assert_eq!(fixture.put(&shown, "again").await.status, 204);
+
+    assert_eq!(fixture.send(Method::DELETE, "", "").await.status, 204);
+    fixture.answer_reads(|_| "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
+    let (writes, record) = (fixture.writes(), fixture.store.look(&ResourceKey::from_text("doc")).await);
+    let guessed = version_tag(fixture.store.incarnation().0, record.version(), 7).expect("a tag");
+    let guessed = String::from_utf8_lossy(guessed.to_header_value().as_bytes()).into_owned();
+    assert_eq!(fixture.put(&guessed, "created").await.status, 412);
+    assert_eq!(fixture.writes(), writes, "not one byte of it was sent");
 }
 
 /// Rule 12: without the store, nothing is told.

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use super::entry::MemoryEntry;
 use crate::core::{
-    records::record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
+    records::{
+        presence::Presence,
+        record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
+    },
     tags::{
         bare_tags::BareTags,
         http_date::HttpDate,
@@ -34,18 +37,26 @@ pub(super) struct PlainEntry {
     version: Revision,
     touched: Revision,
     fence: Revision,
-    known: PlainKnown,
+    revealed: PlainRevealed,
     first_date: FirstDate,
     /// Whether all tags went out bare, or none.
     all_are_bare: bool,
 }
 
 /// The part of a record that the last write has revealed.
-enum PlainKnown {
-    Nothing,
-    /// A representation without a tag of the backend. Routes whose tag is the version know no other.
+enum PlainRevealed {
+    /// What is left of a target, if that is known. Most routes whose tag is the version know nothing else.
+    Left(Option<Presence>),
+    /// A representation without a tag of the backend.
     Untagged(VariantName, Option<PlainDate>),
-    Other(Box<Known>),
+    Other(Box<Revealed>),
+}
+
+/// The same in its usual form.
+#[derive(Clone)]
+pub(super) struct Revealed {
+    known: Option<Known>,
+    presence: Option<Presence>,
 }
 
 /// A modification date that the last write has revealed.
@@ -101,18 +112,20 @@ impl PlainEntry {
             version: record.version.resolve(entry.revision),
             touched: record.touched.resolve(entry.revision),
             fence: record.fence.resolve(entry.revision),
-            known: PlainKnown::of(record.known.as_ref()),
+            revealed: PlainRevealed::of(record),
             first_date: record.first_date,
             all_are_bare: record.bare_tags == BareTags::All,
         })
     }
 
     fn record(&self) -> Record {
+        let Revealed { known, presence } = self.revealed.whole();
         Record {
             version: Stamp::At(self.version),
             touched: Stamp::At(self.touched),
             fence: Stamp::At(self.fence),
-            known: self.known.whole(),
+            known,
+            presence,
             bare_tags: if self.all_are_bare { BareTags::All } else { BareTags::None },
             first_date: self.first_date,
             ..Record::absent(self.version)
@@ -120,27 +133,28 @@ impl PlainEntry {
     }
 }
 
-impl PlainKnown {
-    fn of(known: Option<&Known>) -> Self {
-        match known {
-            None => Self::Nothing,
-            Some(Known { variant, representation: Representation::Present(Validators { tag: None, modified }) }) => {
-                Self::Untagged(*variant, modified.map(|Modified { date, strong, .. }| PlainDate { date, strong }))
-            }
-            Some(known) => Self::Other(Box::new(known.clone())),
+impl PlainRevealed {
+    fn of(record: &Record) -> Self {
+        match (&record.known, record.presence) {
+            (None, presence) => Self::Left(presence),
+            (
+                Some(Known { variant, representation: Representation::Present(Validators { tag: None, modified }) }),
+                None,
+            ) => Self::Untagged(*variant, modified.map(|Modified { date, strong, .. }| PlainDate { date, strong })),
+            (known, presence) => Self::Other(Box::new(Revealed { known: known.clone(), presence })),
         }
     }
 
-    fn whole(&self) -> Option<Known> {
+    fn whole(&self) -> Revealed {
         match self {
-            Self::Nothing => None,
+            Self::Left(presence) => Revealed { known: None, presence: *presence },
             Self::Untagged(variant, modified) => {
                 let modified =
                     modified.map(|PlainDate { date, strong }| Modified { date, strong, first: FirstDate::NONE });
                 let representation = Representation::Present(Validators { tag: None, modified });
-                Some(Known { variant: *variant, representation })
+                Revealed { known: Some(Known { variant: *variant, representation }), presence: None }
             }
-            Self::Other(known) => Some(Known::clone(known)),
+            Self::Other(revealed) => Revealed::clone(revealed),
         }
     }
 }
@@ -153,6 +167,7 @@ pub(super) fn is_plain(record: &Record) -> bool {
         touched: _,
         fence: _,
         known: _,
+        presence: _,
         first_date: _,
         recent_tags,
         bare_tags,
@@ -174,16 +189,16 @@ pub(super) fn is_plain(record: &Record) -> bool {
 }
 
 /// Whether the small form keeps what the last write revealed in a place of its own.
-pub(super) fn has_other_known(record: &Record) -> bool {
+pub(super) fn has_place_of_revealed(record: &Record) -> bool {
     let is_untagged =
         |known: &Known| matches!(known.representation, Representation::Present(Validators { tag: None, .. }));
-    record.known.as_ref().is_some_and(|known| !is_untagged(known))
+    record.known.as_ref().is_some_and(|known| record.presence.is_some() || !is_untagged(known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{resource::ResourceKey, tags::entity_tag::EntityTag};
+    use crate::core::{lease::testing::TARGET, resource::ResourceKey, tags::entity_tag::EntityTag};
 
     fn known(representation: Representation) -> Known {
         Known { variant: VariantName([7; 16]), representation }
@@ -195,12 +210,15 @@ mod tests {
         let base = Record { version: stamp(1), touched: stamp(2), fence: stamp(3), ..Record::absent(Revision(0)) };
         let modified = Some(Modified { date: HttpDate::from_unix_seconds(5), strong: true, first: FirstDate::NONE });
         let tag = EntityTag::strong("a").ok();
+        let untagged = || Representation::Present(Validators { tag: None, modified });
         for record in [
             base.clone(),
             Record { bare_tags: BareTags::None, ..base.clone() },
             Record { first_date: FirstDate::of_number(7), ..base.clone() },
             Record { known: Some(known(Representation::Absent)), ..base.clone() },
-            Record { known: Some(known(Representation::Present(Validators { tag: None, modified }))), ..base.clone() },
+            Record { presence: Some(Presence::removed(TARGET)), ..base.clone() },
+            Record { presence: Some(Presence::present(TARGET)), known: Some(known(untagged())), ..base.clone() },
+            Record { known: Some(known(untagged())), ..base.clone() },
             Record { known: Some(known(Representation::Present(Validators { tag, modified }))), ..base.clone() },
             Record { exclusive_awaited_until: Some(StoreTime::from_milliseconds(9)), ..base },
         ] {

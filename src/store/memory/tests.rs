@@ -82,7 +82,7 @@ async fn write_ends(fixture: &Fixture, name: &str, outcome: Outcome) -> Snapshot
         panic!("nobody else writes");
     };
     let (mark, marked_at) = (mark(), marked.revision);
-    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None, end: None };
+    let settlement = Settlement { mark, marked_at, outcome, leaves: None, learned: None, shown: None, end: None };
     let settled = settle(&marked, settlement).unwrap();
     assert!(matches!(fixture.write(name, settled).await, Ok(Swapped::Done(_))));
     before
@@ -133,6 +133,26 @@ async fn a_forgotten_record_raises_the_version_of_a_floor_that_had_only_a_revisi
     assert_eq!((forgotten.version(), forgotten.revision), (applied.revision, applied.revision));
     fixture.store.raise_floors().await.unwrap();
     assert!(fixture.read("a").await.version() > forgotten.version());
+}
+
+/// Rules 2 and 8: the write of a dead process may have been applied, so the version from before it names nothing. Late
+/// swaps of that process fail.
+#[tokio::test]
+async fn a_record_with_a_dead_mark_is_forgotten_with_another_version() {
+    let fixture = Fixture::new(1);
+    write_ends(&fixture, "a", Outcome::Applied).await;
+    let before = fixture.read("a").await;
+    let dead =
+        Mark { deadline: StoreTime::from_milliseconds(70), late_write_window: Duration::from_millis(30), ..mark() };
+    fixture.write("a", claim(&before, dead).unwrap()).await.unwrap();
+    let marked = fixture.read("a").await;
+    fixture.pass(Duration::from_millis(99));
+    assert!(matches!(fixture.write("b", idle()).await, Err(StoreError::Full)), "the write may still arrive");
+    fixture.pass(Duration::from_millis(1));
+    fixture.write("b", idle()).await.unwrap();
+    let forgotten = fixture.read("a").await;
+    assert!(forgotten.version() > before.version());
+    assert_eq!((forgotten.record.marks().count(), forgotten.revision), (0, marked.revision));
 }
 
 fn long(name: &str) -> String {
