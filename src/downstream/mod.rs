@@ -10,7 +10,7 @@ pub(crate) mod peer;
 pub(crate) mod relay;
 pub mod respond;
 pub(crate) mod session;
-mod stream;
+pub(crate) mod stream;
 pub(crate) mod unread;
 pub(crate) mod upload;
 

@@ -82,6 +82,20 @@ impl ClientSession {
         &mut self.request
     }
 
+    /// Gives back the room for the fields of a request that is answered for long.
+    pub(super) fn forget_fields(&mut self) {
+        // Some fields tell whether more of it comes.
+        let is_done = match &self.wire {
+            ClientWire::Http1(wire) => wire.body.is_done(),
+            ClientWire::Http2(wire) => wire.is_done(),
+        };
+        let bare = RequestHeader::build(self.request.method.clone(), self.request.raw_path(), None);
+        if let (true, Ok(mut bare)) = (is_done, bare) {
+            bare.set_version(self.request.version);
+            *self.request = bare;
+        }
+    }
+
     /// Whether the request came over HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         matches!(self.wire, ClientWire::Http2(_))

@@ -9,7 +9,7 @@ use crate::{guard::Pieces, upstream::fields::frame_response};
 
 /// Sends an answer until it ends, or its client goes. The next piece is made when the one before it is written, so a slow
 /// client holds one piece at most.
-pub(super) async fn stream(
+pub(crate) async fn stream(
     session: &mut ClientSession,
     mut head: Box<ResponseHeader>,
     mut pieces: Box<dyn Pieces>,
@@ -20,7 +20,9 @@ pub(super) async fn stream(
         session.end_connection();
     }
     session.begin(head, false)?;
-    session.flush().await?;
+    // What writes is boxed, so that a client that waits holds little memory.
+    Box::pin(session.flush()).await?;
+    session.forget_fields();
     loop {
         let piece = tokio::select! {
             biased;
@@ -28,7 +30,7 @@ pub(super) async fn stream(
             gone = session.gone() => return Err(gone),
         };
         let Some(piece) = piece else { break };
-        session.write_piece(piece, false).await?;
+        Box::pin(session.write_piece(piece, false)).await?;
     }
-    session.write_piece(Bytes::new(), true).await
+    Box::pin(session.write_piece(Bytes::new(), true)).await
 }

@@ -36,6 +36,10 @@ use crate::{
     upstream::{WantedPlace, fields::FieldsOfHead as _},
 };
 
+mod resting;
+
+pub(crate) use resting::RestingRequest;
+
 /// A guarded request with parsed preconditions.
 pub(crate) struct Request {
     /// The route of the request, and what the request does there.
@@ -66,6 +70,13 @@ pub(crate) struct AnnouncedContent {
     pub(crate) description: DescriptionUse,
 }
 
+impl AnnouncedContent {
+    /// No content.
+    const fn none() -> Self {
+        Self { follows: false, checksums: Vec::new(), description: DescriptionUse::None }
+    }
+}
+
 /// A route that enforces its guard, and what the request does there.
 pub(crate) struct GuardedRoute {
     route: Arc<Route>,
@@ -83,6 +94,7 @@ pub(crate) struct GuardedRoute {
 }
 
 /// The sender of a request.
+#[derive(Clone)]
 pub(crate) struct Sender {
     /// The identity of the sender.
     pub(crate) principal: Principal,
@@ -111,6 +123,19 @@ impl GuardedRoute {
             forwarded_target: guarded.forwarded_target.clone(),
             usages: guarded.methods.usages,
             removes_tree: false,
+            destination: None,
+        }
+    }
+
+    /// The same for a request without a destination.
+    fn without_destination(&self) -> Self {
+        Self {
+            route: Arc::clone(&self.route),
+            rules: Arc::clone(&self.rules),
+            gate: Arc::clone(&self.gate),
+            forwarded_target: self.forwarded_target.clone(),
+            usages: self.usages,
+            removes_tree: self.removes_tree,
             destination: None,
         }
     }
@@ -177,13 +202,12 @@ impl Request {
         head: RequestHeader,
         conditions: Preconditions,
     ) -> Self {
-        let content = AnnouncedContent { follows: false, checksums: Vec::new(), description: DescriptionUse::None };
         Self {
             place,
             key: guarded.key.clone(),
             method: guarded.methods.judged.clone(),
             head,
-            content,
+            content: AnnouncedContent::none(),
             conditions,
             sender,
             affinity: Affinity::default(),

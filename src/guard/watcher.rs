@@ -10,13 +10,14 @@ use super::{
     knowledge::Knowledge,
     looks::{SharedLook, SharedLooks},
     probe::Probes,
+    request::RestingRequest,
     watch_places::WatchPlaces,
 };
 use crate::{
     core::{
         http::client_address::ClientAddress,
         lease::Usage,
-        policy::TagSource,
+        policy::{GuardRules, TagSource},
         records::record::Snapshot,
         refusal::Refusal,
         tags::{entity_tag::EntityTag, head_answer::Aim, validators::Representation},
@@ -31,7 +32,7 @@ const RIGHT_LASTS_MIN: Duration = Duration::from_secs(1);
 
 /// A client that watches a resource.
 pub(crate) struct Watcher {
-    request: Request,
+    request: RestingRequest,
     follower: Follower,
     rooms: Arc<WatchRooms>,
     /// When the upstream is asked about the right of the client again.
@@ -73,10 +74,12 @@ impl Guard {
             Representation::Absent | Representation::Unknown => None,
         };
         let current = rooms.knowledge.record(&request).await?;
-        let is_current = current.touched() == before.touched() && rooms.may_tell_tag(&current);
+        // A doubt that ends meanwhile touches nothing, and brings another version.
+        let may_tell = rooms.may_tell_tag(&before) && rooms.may_tell_tag(&current);
+        let is_current = current.touched() == before.touched() && may_tell;
         let content = SeenContent::of(tag.filter(|_| is_current));
         let follower = rooms.knowledge.records.follow(&request.key, &current);
-        let right_until = asked + right_lasts(&request);
+        let right_until = asked + right_lasts(request.rules());
         let backend = BackendView::of(&rooms, &request, asked);
         let sight = match &backend {
             Some(backend) if is_current => backend.begin(&request, &current, content).await,
@@ -86,6 +89,7 @@ impl Guard {
         let held_back = rooms.claims.held_back(current.now);
         let held_until = (!held_back.is_zero()).then(|| Instant::now() + held_back);
         let sight = Sight { is_held_back: held_until.is_some(), ..sight };
+        let request = request.rest();
         Ok((Watcher { request, follower, rooms, right_until, held_until, backend }, current, sight))
     }
 
@@ -104,9 +108,8 @@ impl Watcher {
     /// Waits until the resource may look different than at the last [`look`](Self::look). May be dropped and called again.
     pub(crate) async fn changed(&self) {
         if let Some(held_until) = self.held_until {
-            // Boxed, so that a client that waits later holds little memory.
-            let looked = Box::pin(self.record_or_backend_changed());
-            let _ = timeout_at(held_until, looked).await;
+            // Boxed like the look at the backend, so that most clients that wait hold little memory.
+            let _ = Box::pin(timeout_at(held_until, self.record_or_backend_changed())).await;
             return;
         }
         self.record_or_backend_changed().await;
@@ -114,12 +117,15 @@ impl Watcher {
 
     async fn record_or_backend_changed(&self) {
         let Some(backend) = &self.backend else { return self.follower.changed().await };
-        tokio::select! {
-            biased;
-            () = self.follower.changed() => {}
-            () = backend.look.changes.other_than(backend.seen) => {}
-            () = sleep_until(backend.due) => {}
-        }
+        Box::pin(async {
+            tokio::select! {
+                biased;
+                () = self.follower.changed() => {}
+                () = backend.look.changes.other_than(backend.seen) => {}
+                () = sleep_until(backend.due) => {}
+            }
+        })
+        .await;
     }
 
     /// Looks at the resource: at its record, and where others write too, at the backend.
@@ -131,15 +137,14 @@ impl Watcher {
 
     async fn look_now(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
+        // What was a request is one.
+        let Ok(request) = self.request.wake() else { return (snapshot, SeenContent::Unknown.into()) };
         let Some(backend) = &mut self.backend else {
-            let content = self.rooms.content(&self.request, &snapshot);
+            let content = self.rooms.content(&request, &snapshot);
             return (snapshot, content.into());
         };
         let sight = if self.rooms.may_tell_tag(&snapshot) {
-            // Boxed, so that a client that waits holds little memory.
-            let look =
-                backend.look.look(&self.rooms.probes, (&self.request, &backend.looker), &snapshot, backend.interval);
-            Box::pin(look).await
+            backend.look.look(&self.rooms.probes, (&request, &backend.looker), &snapshot, backend.interval).await
         } else {
             Sight { changes: backend.look.changes.number(), ..SeenContent::Unknown.into() }
         };
@@ -155,11 +160,10 @@ impl Watcher {
 
     /// Asks the upstream whether the client may still read the resource. If not, fails with the upstream's own answer.
     pub(crate) async fn prove_right(&mut self) -> Result<(), Halt> {
-        let asked = Instant::now();
-        let snapshot = self.rooms.knowledge.record(&self.request).await?;
-        // Boxed, so that a client that waits holds little memory.
-        Box::pin(self.rooms.probes.show(&self.request, &snapshot, Aim::Right)).await?;
-        self.right_until = asked + right_lasts(&self.request);
+        let (asked, request) = (Instant::now(), self.request.wake()?);
+        let snapshot = self.rooms.knowledge.record(&request).await?;
+        self.rooms.probes.show(&request, &snapshot, Aim::Right).await?;
+        self.right_until = asked + right_lasts(request.rules());
         Ok(())
     }
 
@@ -221,6 +225,6 @@ impl WatchRooms {
     }
 }
 
-fn right_lasts(request: &Request) -> Duration {
-    request.rules().identity_ttl.max(RIGHT_LASTS_MIN)
+fn right_lasts(rules: &GuardRules) -> Duration {
+    rules.identity_ttl.max(RIGHT_LASTS_MIN)
 }

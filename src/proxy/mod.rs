@@ -34,6 +34,7 @@ mod unread;
 
 pub(crate) use entry::malformed_request;
 use observe::Observer;
+pub(crate) use serve::Served;
 
 /// The proxy. A clone is the same proxy.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use crate::{
         wire::request_line::fault_of_target,
     },
     downstream::session::ClientSession,
-    proxy::malformed_request,
+    proxy::{Served, malformed_request},
 };
 
 /// The advice to a client whose first bytes begin no request.
@@ -45,10 +45,15 @@ pub(super) async fn serve(connections: &Connections, mut stream: Stream, shutdow
                 return Box::pin(connections.gateway.refuse_unread(stream, &head, malformed_request())).await;
             }
         };
+        drop(head);
         // Boxed, so that a connection without a request need not make room for one.
-        let served = box_future(|| connections.gateway.serve(session, *shutdown.borrow())).await;
+        // The answer may take hours to send. By then, the room for finding it is given back.
+        let kept = match box_future(|| connections.gateway.serve(session, *shutdown.borrow())).await {
+            Served::Done(kept) => kept,
+            Served::Sending(sending) => sending.await,
+        };
         drop(held);
-        let Some(kept) = served else { return };
+        let Some(kept) = kept else { return };
         (stream, ahead) = kept;
     }
 }

@@ -51,3 +51,19 @@ async fn serve(
         Protocol::Http2 => Box::pin(http2::serve(connections, stream, place, shutdown)).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::size_of_future;
+
+    /// What a connection takes in its task, whatever it waits for.
+    #[test]
+    fn an_idle_connection_takes_little_memory() {
+        type Parts = (&'static Connections, Protocol, Stream, &'static ConnectionPlace, &'static ShutdownWatch);
+        let bytes = size_of_future(|(connections, protocol, stream, place, shutdown): Parts| {
+            serve(connections, protocol, stream, place, shutdown)
+        });
+        assert!(bytes <= 832, "{bytes}");
+    }
+}

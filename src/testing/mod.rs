@@ -18,3 +18,8 @@ pub(crate) use rules::{guard, wait_at_most};
 
 /// The longest time that a test waits for the other side.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The size in bytes of the future that a function makes, which need not be called.
+pub(crate) fn size_of_future<A, F: Future>(_make: impl FnOnce(A) -> F) -> usize {
+    size_of::<F>()
+}

@@ -32,7 +32,7 @@ pub async fn begin(to: SocketAddr, count: usize) -> Vec<TcpStream> {
 }
 
 /// A connection on which the system takes next to nothing for its reader.
-async fn connect(from: IpAddr, to: SocketAddr) -> TcpStream {
+pub async fn connect(from: IpAddr, to: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a size");
     socket.bind(SocketAddr::new(from, 0)).expect("an address of this machine");

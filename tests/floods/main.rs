@@ -55,3 +55,4 @@ mod sockets;
 mod support;
 mod tls;
 mod uploads;
+mod watches;

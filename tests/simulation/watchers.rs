@@ -208,7 +208,8 @@ impl Ledger {
                 continue;
             };
             let (oldest, newest) = (*serials.first()?, *serials.last()?);
-            if oldest > told.serial {
+            // A version may be older than the content that a read has shown with it.
+            if oldest > told.serial && !self.tags_are_versions {
                 return Some(format!("{told:?} tells a state that did not exist"));
             }
             let is_first = !heard[..place].iter().any(|other| other.watch == told.watch && other.content.is_some());

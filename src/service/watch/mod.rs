@@ -13,7 +13,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use futures_util::{StreamExt as _, stream::iter};
+use futures_util::{StreamExt as _, future::select_all, stream::iter};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
@@ -199,6 +199,15 @@ impl WatchWanted {
             Some(TagCondition::Any) => true,
             None => false,
         }
+    }
+}
+
+/// Waits until one of these resources may look different. May be dropped and called again.
+async fn any_changed(watched: &[Watched]) {
+    match watched {
+        // Most clients watch one, and need no list of futures.
+        [one] => one.watcher.changed().await,
+        several => drop(select_all(several.iter().map(|one| Box::pin(one.watcher.changed()))).await),
     }
 }
 

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::select_all;
 use http::StatusCode;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Watched, fields_of_state, state_id};
+use super::{Watched, any_changed, fields_of_state, state_id};
 use crate::{
     box_future::{BoxFuture, box_future},
     core::{
@@ -81,24 +80,24 @@ impl EventStream {
         Answer::lasting(fields, Box::new(self))
     }
 
-    async fn next_piece(&mut self) -> Option<Bytes> {
+    pub(super) async fn next_piece(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
         while !self.is_over {
             let right_until = self.watched.iter().map(|one| one.watcher.right_until()).min()?;
-            let end = self.end.clone();
             let wake = tokio::select! {
                 biased;
-                () = end.wait() => Wake::End,
+                () = self.end.wait() => Wake::End,
                 () = sleep_until(right_until) => Wake::Right,
-                _ = select_all(self.watched.iter().map(|one| Box::pin(one.watcher.changed()))) => Wake::Change,
+                () = any_changed(&self.watched) => Wake::Change,
                 () = self.silence.is_too_long() => Wake::Comment,
             };
             let text = match wake {
                 Wake::End => self.farewell(),
-                Wake::Right => self.prove_rights().await,
-                Wake::Change => self.events().await,
+                // Boxed, so that a client that waits holds little memory.
+                Wake::Right => Box::pin(self.prove_rights()).await,
+                Wake::Change => Box::pin(self.events()).await,
                 Wake::Comment => COMMENT.to_owned(),
             };
             if let Some(piece) = self.silence.broken_by(text) {

@@ -1,20 +1,22 @@
 //! Watches over a guard with a store and a clock under the test's control.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use serde_json::Value;
 
+use super::{Watched, stream::EventStream};
 use crate::{
     core::{
         lease::testing::rules,
         policy::{GuardRules, LeaseGuards, LeaseRules, Require, TagSource},
+        records::record::{Doubt, Record, Stamp},
         resource::ResourceKey,
         tags::issued_tag::version_tag,
     },
-    guard::testing::{EventClient, Fault, Fixture, Response, When},
+    guard::testing::{Asked, EventClient, Fault, Fixture, Response, When},
     store::Store as _,
-    testing::guard,
+    testing::{guard, size_of_future},
 };
 
 fn watched(lease: LeaseRules) -> GuardRules {
@@ -91,10 +93,40 @@ async fn the_version_of_a_deletion_matches_only_what_is_there() {
     assert_eq!(fixture.writes(), writes, "not one byte of it was sent");
 }
 
+/// Rule 3: a doubt that ends while the backend is asked brings another version than that of the tag.
+#[tokio::test]
+async fn a_tag_that_was_learned_during_a_doubt_is_not_told() {
+    let fixture = Fixture::with(watched(rules())).await;
+    let (key, tag) = (ResourceKey::from_text("doc"), fixture.tag().await);
+    let before = fixture.store.look(&key).await;
+    let doubt = Some(Doubt { until: before.now.plus(Duration::from_secs(1)), version: Stamp::Itself });
+    fixture.store.swap(&key, before.revision, Record { doubt, ..before.draft() }).await.expect("a store");
+    fixture.store.fail(Fault::Unavailable, When::Never);
+    let held = fixture.hold_writes().await;
+    let ends = async {
+        while fixture.store.asked() == Asked::default() {
+            tokio::task::yield_now().await;
+        }
+        fixture.store.pass(1_000);
+        drop(held);
+    };
+    let (told, ()) = tokio::join!(watch(&fixture, ""), ends);
+    assert!(state(&told)["etag"].is_null(), "{}", told.body);
+    assert_ne!(fixture.tag().await, tag);
+}
+
 /// Rule 12: without the store, nothing is told.
 #[tokio::test]
 async fn a_store_that_fails_is_a_503() {
     let fixture = Fixture::with(watched(rules())).await;
     fixture.store.fail(Fault::Unavailable, When::From(0));
     assert_eq!(watch(&fixture, "").await.status, 503);
+}
+
+/// A client that waits takes this much beside its connection, its path and its fields.
+#[test]
+fn a_client_that_watches_takes_little_memory() {
+    let waiting = size_of_future(|stream: &'static mut EventStream| stream.next_piece());
+    let sizes = [waiting, size_of::<EventStream>(), size_of::<Watched>()];
+    assert!(sizes.iter().sum::<usize>() <= 1_312, "{sizes:?}");
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use futures_util::future::select_all;
 use http::{HeaderMap, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
-use super::{WatchWanted, Watched, fields_of_state, state_id, states, told};
+use super::{WatchWanted, Watched, any_changed, fields_of_state, state_id, states, told};
 use crate::{
     body::Client,
     core::{records::record::Snapshot, watch::denied_json},
@@ -66,7 +65,7 @@ impl Wait {
 
     /// Waits until one of the resources may look different, and looks at all.
     async fn changed(&mut self) {
-        select_all(self.watched.iter().map(|one| Box::pin(one.watcher.changed()))).await;
+        any_changed(&self.watched).await;
         for (one, snapshot) in self.watched.iter_mut().zip(&mut self.snapshots) {
             let (latest, sight) = one.watcher.look().await;
             if latest.revision >= snapshot.revision {
