@@ -6,6 +6,7 @@ use crate::support::{
     engines::Engine,
     events::Events,
     leases::{acquire, leasing_versions, put_with, release},
+    raw::get,
 };
 
 const DOC: &str = "/doc";
