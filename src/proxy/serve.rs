@@ -23,14 +23,14 @@ use crate::{
 };
 
 /// The connection after a request, and what has arrived of its next one, if it may carry one.
-type Kept = Option<(Stream, BytesMut)>;
+type KeptConnection = Option<(Stream, BytesMut)>;
 
 /// How far a request of HTTP/1.1 has come when its answer is found.
 pub(crate) enum Served<'a> {
     /// The answer is written.
-    Done(Kept),
+    Done(KeptConnection),
     /// This writes the answer, for as long as that takes.
-    Sending(BoxFuture<'a, Kept>),
+    Sending(BoxFuture<'a, KeptConnection>),
 }
 
 impl Gateway {
@@ -70,7 +70,7 @@ impl Gateway {
         session: ClientSession,
         context: Context,
         outgoing: pingora::Result<Outgoing>,
-    ) -> BoxFuture<'_, Kept> {
+    ) -> BoxFuture<'_, KeptConnection> {
         match outgoing {
             Ok(Outgoing::Lasting(head, pieces)) => box_future(|| self.send_lasting(session, context, (head, pieces))),
             outgoing => box_future(|| self.send(session, context, outgoing)),
@@ -91,7 +91,12 @@ impl Gateway {
     }
 
     /// Sends an answer through a session, and ends the request.
-    async fn send(&self, mut session: ClientSession, context: Context, outgoing: pingora::Result<Outgoing>) -> Kept {
+    async fn send(
+        &self,
+        mut session: ClientSession,
+        context: Context,
+        outgoing: pingora::Result<Outgoing>,
+    ) -> KeptConnection {
         let sent = match outgoing {
             Ok(outgoing) => entry::send(&mut session, &context, outgoing).await,
             Err(error) => Err(error),
@@ -105,13 +110,13 @@ impl Gateway {
         mut session: ClientSession,
         context: Context,
         (head, pieces): (Box<ResponseHeader>, Box<dyn Pieces>),
-    ) -> Kept {
+    ) -> KeptConnection {
         let sent = stream_info::along(context.entry.info.as_ref(), stream(&mut session, head, pieces)).await;
         Box::pin(self.end(session, context, sent)).await
     }
 
     /// Ends a request whose answer was sent like this.
-    async fn end(&self, mut session: ClientSession, mut context: Context, sent: pingora::Result<()>) -> Kept {
+    async fn end(&self, mut session: ClientSession, mut context: Context, sent: pingora::Result<()>) -> KeptConnection {
         let error = sent.err();
         if let Some(error) = &error {
             Box::pin(entry::fail(&mut session, error, &mut context)).await;

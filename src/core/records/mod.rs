@@ -7,6 +7,7 @@ pub mod counts;
 pub mod delete_steps;
 pub mod first_attempt;
 pub mod idempotency;
+mod in_the_way;
 pub mod owed;
 pub mod pending_delete;
 pub mod presence;
