@@ -67,10 +67,8 @@ impl Http1 {
     pub(super) async fn next_piece(&mut self) -> pingora::Result<Option<Bytes>> {
         loop {
             let taken = self.body.take(&mut self.ahead);
-            if self.ahead.is_empty() && self.body.is_done() {
-                // The answer may take long, and needs no room for more.
-                self.ahead = BytesMut::new();
-            }
+            // The answer may take long, and needs no room for more.
+            self.give_back_room();
             let malformed = |Malformed| Error::explain(ErrorType::InvalidHTTPHeader, "a malformed body").into_down();
             if let Some(piece) = taken.map_err(malformed)? {
                 return Ok(Some(piece));
@@ -107,6 +105,14 @@ impl Http1 {
             }
         }
         std::future::pending().await
+    }
+
+    /// Gives back the room for what has arrived, if all of it was read. Returns whether the request was.
+    pub(super) fn give_back_room(&mut self) -> bool {
+        if self.ahead.is_empty() && self.body.is_done() {
+            self.ahead = BytesMut::new();
+        }
+        self.body.is_done()
     }
 
     /// Reads what has arrived behind a request while its answer was made.

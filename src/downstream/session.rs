@@ -82,14 +82,14 @@ impl ClientSession {
         &mut self.request
     }
 
-    /// Gives back the room for the fields of a request that is answered for long.
+    /// Gives back the room for the fields of a request that is answered for long, and for the bytes that they came in.
     pub(super) fn forget_fields(&mut self) {
         // Some fields tell whether more of it comes.
-        let is_done = match &self.wire {
-            ClientWire::Http1(wire) => wire.body.is_done(),
+        let is_done = match &mut self.wire {
+            ClientWire::Http1(wire) => wire.give_back_room(),
             ClientWire::Http2(wire) => wire.is_done(),
         };
-        let bare = RequestHeader::build(self.request.method.clone(), self.request.raw_path(), None);
+        let bare = RequestHeader::build_no_case(self.request.method.clone(), self.request.raw_path(), Some(0));
         if let (true, Ok(mut bare)) = (is_done, bare) {
             bare.set_version(self.request.version);
             *self.request = bare;

@@ -137,6 +137,6 @@ mod tests {
         type Parts = (&'static Gateway, ClientSession, Context, (Box<ResponseHeader>, Box<dyn Pieces>));
         let bytes =
             size_of_future(|(gateway, session, context, parts): Parts| gateway.send_lasting(session, context, parts));
-        assert!(bytes <= 2_456, "{bytes}");
+        assert!(bytes <= 1_792, "{bytes}");
     }
 }

@@ -86,7 +86,8 @@ impl Service<'_> {
         let sender = HeadAlone::of(client);
         let asking = named.into_iter().map(|named| self.begin(&sender, named));
         let begun: Vec<_> = iter(asking).buffered(ASKED_AT_ONCE).collect().await;
-        let (mut watched, mut first, mut denied) = (Vec::new(), Vec::new(), Vec::new());
+        let mut watched = Vec::with_capacity(begun.len());
+        let (mut first, mut denied) = (Vec::new(), Vec::new());
         let mut of_first_denied = None;
         for (name, begun) in begun {
             match begun {
