@@ -66,8 +66,11 @@ fuzz_target!(|input: &[u8]| {
         assert!(LeaseId::parse(id.reveal().as_bytes()) == Ok(id));
     }
     let _wait = native::wait(&headers);
-    for (containers, metadata_suffix) in [(false, None), (false, Some(".metadata")), (true, None)] {
-        let route = azure::BlobRoute { containers, metadata_suffix };
+    use azure::AzureResource::{Account, Blob, Container};
+    for (serves, metadata_suffix) in
+        [(Blob, None), (Blob, Some(".metadata")), (Container, None), (Container, Some(".metadata")), (Account, None)]
+    {
+        let route = azure::BlobRoute { serves, metadata_suffix };
         let _call = azure::read(Incoming { method, target: &target, headers: &headers }, route);
     }
 });

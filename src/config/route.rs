@@ -191,6 +191,8 @@ section! {
             quirks: &'static Quirks = dialect.quirks();
             /// The other resources that a write changes.
             also_changes: Vec<TouchTemplate> = Vec::new();
+            /// Whether the route is that of collections, whose members it names (`members`).
+            has_members: bool = false;
         }
     }
 }

@@ -330,6 +330,8 @@ pub struct GuardRules {
     pub idempotency: Idempotency,
     /// How long the answer of a write is replayed to its retries.
     pub idempotency_ttl: Duration,
+    /// Whether the route is that of collections, whose members it names (`members`).
+    pub has_members: bool,
     /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
     pub metadata_suffix: Option<Box<str>>,
     /// The form in which the backend lists the members of a collection (`index`).

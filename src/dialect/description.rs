@@ -18,6 +18,8 @@ pub enum DescriptionUse {
     None,
     /// It is shown with the answer.
     Shown,
+    /// It comes into being with the resource, even if it is empty: it dates the resource.
+    Created(ResourceDescription),
     /// It is replaced together with the content.
     ReplacedWithContent(ResourceDescription),
     /// A part of it is replaced and nothing else, and the resource must exist.
@@ -36,7 +38,7 @@ impl DescriptionUse {
 
     const fn new_metadata(&mut self) -> Option<&mut Metadata> {
         match self {
-            Self::ReplacedWithContent(description) => Some(&mut description.metadata),
+            Self::Created(description) | Self::ReplacedWithContent(description) => Some(&mut description.metadata),
             Self::ReplacedAlone(DescribedPart::Metadata(metadata)) => Some(metadata),
             Self::ReplacedAlone(DescribedPart::Properties(_)) | Self::None | Self::Shown | Self::Removed => None,
         }
@@ -69,6 +71,6 @@ pub trait DescriptionGrammar: Sync {
     /// Returns the field with the MD5 of the whole resource, whatever part of it an answer has.
     fn checksum_of_whole(&self) -> HeaderName;
 
-    /// Returns the refusal of metadata for a resource that does not exist.
-    fn nothing_to_describe(&self) -> Refusal;
+    /// Returns the refusal of metadata for a resource with this target that does not exist.
+    fn nothing_to_describe(&self, target: &[u8]) -> Refusal;
 }

@@ -7,4 +7,7 @@ use crate::core::objects::folders::Page;
 pub trait ListGrammar: Sync {
     /// Returns the document that shows a page, for a request with this target.
     fn page(&self, target: &[u8], page: &Page) -> ShownDocument;
+
+    /// Returns the part of the query by which a read of a folder says that it means the folder.
+    fn folder_query(&self) -> &'static [u8];
 }

@@ -8,7 +8,7 @@ use pingora::http::ResponseHeader;
 
 use super::{
     Service,
-    azure_blob::{blocks::JoinedBlocks, copies::Copied},
+    azure_blob::{blocks::JoinedBlocks, copies::Copied, listed::ListedReads},
     verb,
 };
 use crate::{
@@ -95,8 +95,9 @@ impl Service<'_> {
             // The collection is there, and the client may read it.
             (Intent::List, Some(listing), Some(grammar)) if head.status.is_success() => {
                 let mut page = self.page(request, listing).await?;
-                if listing.reads_files {
-                    self.read_listed(client, (guarded, request), &mut page).await?;
+                if listing.reads_items {
+                    let reads = ListedReads { guarded, request, listing, folder_query: grammar.folder_query() };
+                    self.read_listed(client, &reads, &mut page).await?;
                 }
                 // They describe the collection.
                 remove_validators(head);

@@ -22,6 +22,7 @@ pub(crate) fn guard() -> GuardRules {
         accept_weak_own: false,
         mirror_header: None,
         tag_member: None,
+        has_members: false,
         other_writers: true,
         compare: Compare::Strong,
         require: Require::Always,

@@ -121,13 +121,12 @@ refused("it cannot be deleted twice", 404, "BlobNotFound", blob.delete_blob, kin
 check("it is created anew without a lease", blob.upload_blob(b"new")["etag"])
 
 # Names.
-for name in ["ü ñ/日本.txt", "a+b&c=d'e(f).txt", "100%.txt", "a#b?c", "x:y@z!$*,~"]:
+for name in ["ü ñ/日本.txt", "a+b&c=d'e(f).txt", "100%.txt", "a#b?c", "x:y@z!$*,~;"]:
     named = container.get_blob_client(name)
     tag = named.upload_blob(name.encode())["etag"]
     check(f"{name} is kept", (named.download_blob().readall(), named.get_blob_properties().etag), (name.encode(), tag))
     check(f"{name} is leased", named.acquire_lease(lease_duration=15).break_lease(lease_break_period=0), 0)
-for name in ["a;b", "a\\b"]:
-    refused(f"{name} could be two blobs", 400, "InvalidUri", container.get_blob_client(name).upload_blob, b"")
+refused("a name that could be two blobs", 400, "InvalidUri", container.get_blob_client("a\\b").upload_blob, b"")
 
 # What has no counterpart in the plain server is refused, and the blob stays what it is.
 for what, code, call in [
@@ -137,7 +136,7 @@ for what, code, call in [
     ("a snapshot", "NotImplemented", blob.create_snapshot),
     ("a tier", "NotImplemented", lambda: blob.set_standard_blob_tier("Cool")),
     ("tags", "NotImplemented", lambda: blob.set_blob_tags({"name": "value"})),
-    ("metadata of a container", "NotImplemented", lambda: container.set_container_metadata({"name": "value"})),
+    ("an access policy", "NotImplemented", container.get_container_access_policy),
     ("tags in a list", "UnsupportedQueryParameter", lambda: list(container.list_blobs(include=["tags"]))),
 ]:
     refused(f"not served: {what}", 501 if code == "NotImplemented" else 400, code, call)

@@ -24,6 +24,39 @@ fn members_with_leases_that_a_read_takes_are_enough() {
     }
 }
 
+/// Routes of an account and of its containers, each with these lines.
+fn account(path: &str, account: &str, containers: &str) -> String {
+    let route = |name: &str, path: &str, lines: &str| {
+        format!(
+            "[[routes]]\nname = \"{name}\"\npath = \"{path}\"\nupstream = \"blobs\"\npolicy = \"pessimistic\"\n\
+             dialect = \"azure\"\n{lines}\n"
+        )
+    };
+    let account = route("account", path, account);
+    let containers = route("containers", &format!("{}/{{container}}", path.trim_end_matches('/')), containers);
+    format!("[upstreams.blobs]\nservers = [\"127.0.0.1:9000\"]\n{account}{containers}")
+}
+
+#[test]
+fn the_members_of_an_account_are_containers() {
+    const CONTAINERS: &str = "lease.guards = [\"delete\"]";
+    let (members, of_account) = ("members = \"/{container}\"", "members = \"/{account}/{container}\"");
+    for (path, members) in [("/", members), ("/{account}", of_account)] {
+        assert_eq!(problems(&account(path, members, CONTAINERS)), [""; 0], "{path}");
+    }
+    for (lines, containers, expected) in [
+        (members, "", "members names /{container}, which no route of containers matches"),
+        (
+            "members = \"/a/{container}\"",
+            CONTAINERS,
+            "members names no containers: they are directly below the path of their account",
+        ),
+        (&format!("{members}\nindex = \"s3\""), CONTAINERS, "index has no effect in this dialect"),
+    ] {
+        assert_eq!(problems(&account("/", lines, containers)), [expected], "{lines} {containers}");
+    }
+}
+
 #[test]
 fn members_that_nobody_could_take_are_problems() {
     let unleased = "members names resources of route \"jobs\", whose leases no read can take";

@@ -39,9 +39,9 @@ fn each_broken_rule_of_tags_is_one_problem() {
     }
 }
 
-/// The metadata of a blob are part of its state, and only its version counts them.
+/// The metadata of a blob or container are part of its state, and only its version counts them.
 #[test]
-fn metadata_need_version_tags_except_on_a_route_of_containers() {
+fn metadata_need_version_tags() {
     let azure = |lines: &str| {
         let base = BASE.replace("optimistic", "pessimistic");
         format!("{base}dialect = \"azure\"\nmetadata_suffix = \".meta\"\n{lines}\n")
@@ -54,7 +54,9 @@ fn metadata_need_version_tags_except_on_a_route_of_containers() {
     };
     let version = "etag = \"version\"\nother_writers = false";
     assert_eq!(suffix(&azure(version)).as_deref(), Some(".meta"));
-    assert_eq!(suffix(&azure("lease.guards = [\"delete\"]")).as_deref(), Some(".meta"));
+    let containers = format!("{version}\nlease.guards = [\"delete\"]");
+    assert_eq!(suffix(&azure(&containers)).as_deref(), Some(".meta"));
+    assert_eq!(problems(&azure("lease.guards = [\"delete\"]")), ["metadata_suffix needs etag = \"version\""]);
     assert_eq!(suffix(&azure(version).replace(".meta", "")), None);
     for wrong in ["meta", ".m%20", ".."] {
         let message = format!("metadata_suffix cannot be {wrong:?}");

@@ -1,4 +1,4 @@
-//! `members` and `index`: the collections whose next member a client can take.
+//! `members` and `index`: the collections whose next member a client can take, or whose members it can list.
 
 use toml::Spanned;
 
@@ -11,7 +11,7 @@ use crate::{
     config::{Route, Word as _},
     core::{
         members::index_form::IndexForm,
-        policy::GuardRules,
+        policy::{GuardRules, LeaseGuards},
         quirks::ServiceKind,
         route::{MembersTemplate, PathPattern, Relation, relation},
     },
@@ -40,6 +40,12 @@ pub(super) fn read(
         );
     }
     let text = text.filter(|_| guard.is_some())?;
+    check.refuse(
+        keys.own.index.as_ref(),
+        guard.is_some_and(lists_containers),
+        "index has no effect in this dialect",
+        "leave it out: lists are made of the JSON that nginx shows of a folder",
+    );
     let template = pattern(check, text, MembersTemplate::parse(text.get_ref(), path))?;
     Some(Spanned::new(text.span(), template))
 }
@@ -54,7 +60,7 @@ pub(super) fn check(check: &mut Check<'_>, routes: &[Placed]) {
             let message = format!("members leads from {} back to its own route", placed.path);
             Some((message, "give the collection and its members routes of their own"))
         } else {
-            of_own_rules(placed).or_else(|| of_members(placed, path, routes))
+            of_own_rules(placed, template.get_ref()).or_else(|| of_members(placed, path, routes))
         };
         if let Some((message, hint)) = problem {
             check.hinted(template.span(), message, hint);
@@ -63,10 +69,15 @@ pub(super) fn check(check: &mut Check<'_>, routes: &[Placed]) {
 }
 
 /// The problem of a collection whose own rules do not go with `members`.
-fn of_own_rules(placed: &Placed) -> Option<(String, &'static str)> {
+fn of_own_rules(placed: &Placed, template: &MembersTemplate) -> Option<(String, &'static str)> {
     let rules = placed.route.as_ref()?.guard.as_ref()?;
     if rules.observe {
         return Some(("members has no effect with observe = true".to_owned(), "leave out one of the two"));
+    }
+    if lists_containers(rules) {
+        let message = "members names no containers: they are directly below the path of their account".to_owned();
+        return (!template.is_directly_below(&placed.path))
+            .then_some((message, "write members = \"/{container}\" with path = \"/\""));
     }
     let hint = "leave it out, or write dialect = \"native\"";
     (!can_take(rules)).then(|| ("members has no effect in this dialect".to_owned(), hint))
@@ -85,6 +96,12 @@ fn of_members(placed: &Placed, path: &PathPattern, routes: &[Placed]) -> Option<
         let message = format!("members names resources of route {:?}, which has another upstream", route.name);
         return Some((message, "give both routes one upstream: it lists the members, and has them"));
     }
+    if placed.route.as_ref().and_then(Route::enforced).is_some_and(|rules| lists_containers(rules)) {
+        // The pattern of a route of blobs has the path of their container too.
+        let message = format!("members names {path}, which no route of containers matches");
+        let hint = "give the containers a route with dialect = \"azure\" and lease.guards = [\"delete\"]";
+        return (!read.iter().any(|route| has_containers(route))).then_some((message, hint));
+    }
     let route = read.iter().find(|route| !has_leases(route))?;
     let message = format!("members names resources of route {:?}, whose leases no read can take", route.name);
     Some((message, "write policy = \"pessimistic\" and lease.acquire_on_read = true there"))
@@ -94,6 +111,17 @@ fn of_members(placed: &Placed, path: &PathPattern, routes: &[Placed]) -> Option<
 fn has_leases(route: &Route) -> bool {
     let enforced = route.enforced().filter(|rules| can_take(rules));
     enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.acquire_on_read)
+}
+
+/// Whether the members of a collection with these rules are containers.
+fn lists_containers(rules: &GuardRules) -> bool {
+    rules.quirks.service == ServiceKind::Azure
+}
+
+/// Whether the resources of a route are containers.
+fn has_containers(route: &Route) -> bool {
+    let enforced = route.enforced().filter(|rules| lists_containers(rules));
+    enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.guards == LeaseGuards::Delete)
 }
 
 /// Whether the requests of clients make the proxy list folders, whatever members the route names.

@@ -3,7 +3,7 @@
 use super::{check::Check, keys::RouteLayers};
 use crate::{
     config::Word,
-    core::policy::{GuardRules, LeaseGuards, TagSource},
+    core::policy::{GuardRules, TagSource},
 };
 
 /// Reports a suffix that does not suit the other keys of its route.
@@ -14,11 +14,10 @@ pub(super) fn suits_route(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &
         format!("metadata_suffix has no effect with dialect = {:?}", guard.dialect.word()),
         "leave it out: only clients of dialect = \"azure\" send metadata",
     );
-    // Other tags stay the same if metadata change. A route of containers writes no metadata.
-    let has_containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
+    // Other tags stay the same if metadata change.
     check.refuse(
         keys.get(|raw| &raw.metadata_suffix),
-        guard.metadata_suffix.is_some() && guard.etag != TagSource::Version && !has_containers,
+        guard.metadata_suffix.is_some() && guard.etag != TagSource::Version,
         "metadata_suffix needs etag = \"version\"",
         "a change of the metadata alone must change the tag, and only the version counts it; etag = \"version\" needs \
          other_writers = false",

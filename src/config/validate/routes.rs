@@ -143,6 +143,7 @@ fn route(
     let guard = guard.map(|guard| GuardRules { also_changes: templates(), ..guard });
     let named = writes_to::read(check, keys.own.writes_to.as_ref().filter(|_| guard.is_some()), &path);
     let collection = members::read(check, keys, guard.as_ref(), &path);
+    let guard = guard.map(|guard| GuardRules { has_members: collection.is_some(), ..guard });
     if let (Some(upstream), Some(guard)) = (&upstream, &guard) {
         prefixes::refuse_unsignable(check, keys, upstream, guard);
     }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::metadata::{BYTES_MAX, Metadata, MetadataFault, is_field_value};
+use crate::core::{http::request_target::names_collection, tags::validators::Modified};
 
 /// The largest document that is read, in bytes. Metadata and properties of [`BYTES_MAX`] each need less, with quotes,
 /// commas and escapes.
@@ -139,6 +140,19 @@ pub enum KeptDocument {
     Readable(ResourceDescription),
 }
 
+/// Whether the date of a resource with this target and this date of its own depends on its document.
+pub fn is_dated_by_document(target: &[u8], own: Option<Modified>) -> bool {
+    own.is_some() || names_collection(target)
+}
+
+/// The date of the last change of a resource with this target, by its own date and that of its document.
+///
+/// A collection has the date of its document: a server dates it by its members, or not at all. Anything else has the
+/// later of both, and none if it has none of its own.
+pub fn last_change(target: &[u8], own: Option<Modified>, document: Option<Modified>) -> Option<Modified> {
+    if names_collection(target) { document.or(own) } else { Some(own?.later(document)) }
+}
+
 /// A change of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentChange {
@@ -180,6 +194,7 @@ mod tests {
     use proptest::{collection::btree_map, prelude::*};
 
     use super::*;
+    use crate::core::tags::{http_date::HttpDate, told_dates::FirstDate};
 
     fn of(pairs: &[(&str, &str)]) -> ResourceDescription {
         let mut description = ResourceDescription::default();
@@ -188,6 +203,27 @@ mod tests {
             if name.contains('-') { properties.insert(name, value) } else { metadata.insert(name, value) }.unwrap();
         }
         description
+    }
+
+    #[test]
+    fn a_file_has_the_later_date_and_a_collection_that_of_its_document() {
+        let date = |seconds| {
+            Some(Modified { date: HttpDate::from_unix_seconds(seconds), strong: true, first: FirstDate::NONE })
+        };
+        for (own, document, of_file, of_collection) in [
+            (Some(1), Some(2), Some(2), Some(2)),
+            (Some(3), Some(2), Some(3), Some(2)),
+            (Some(3), None, Some(3), Some(3)),
+            (None, Some(2), None, Some(2)),
+            (None, None, None, None),
+        ] {
+            let [own, document, of_file, of_collection] =
+                [own, document, of_file, of_collection].map(|at| at.and_then(date));
+            assert_eq!(last_change(b"/c/b?sig=/", own, document), of_file, "{own:?} {document:?}");
+            assert_eq!(last_change(b"/c/?sig=x", own, document), of_collection, "{own:?} {document:?}");
+            assert!(is_dated_by_document(b"/c/b", own) || of_file == own, "{own:?} {document:?}");
+            assert!(is_dated_by_document(b"/c/", own));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::core::tags::http_date::HttpDate;
 /// The largest number of folders that one page is made of. A page that needs more ends early.
 pub const FOLDERS_MAX: usize = 100;
 
-/// The files that a client wants to see.
+/// The files, or the folders, that a client wants to see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The beginning of each name.
@@ -29,8 +29,10 @@ pub struct Listing {
     pub from: String,
     /// The largest number of items on the page.
     pub max_items: usize,
-    /// Whether each file is read too: an index shows neither its tag nor its lease and metadata.
-    pub reads_files: bool,
+    /// Whether the items are the folders alone.
+    pub has_only_folders: bool,
+    /// Whether each item is read too: an index shows neither its tag nor its lease and metadata.
+    pub reads_items: bool,
 }
 
 /// A file or a folder.
@@ -146,7 +148,10 @@ impl Walk {
 
     /// Whether an item, or a file in it, belongs on this page or a later one.
     fn is_wanted(&self, item: &Item) -> bool {
-        let Listing { prefix, shows_folders, from, .. } = &self.listing;
+        let Listing { prefix, shows_folders, from, has_only_folders, .. } = &self.listing;
+        if *has_only_folders && !item.is_folder() {
+            return false;
+        }
         let holds_start = item.is_folder() && !shows_folders && from.starts_with(&item.name);
         item.name.starts_with(prefix) && (item.name >= *from || holds_start)
     }
@@ -272,6 +277,8 @@ mod tests {
         assert_eq!(all(&files, of("", true, 10)), ["a-b", "a/", "a0", "b"]);
         assert_eq!(all(&files, of("a/", true, 10)), ["a/c", "a/d/"]);
         assert_eq!(all(&files, of("a", true, 10)), ["a-b", "a/", "a0"]);
+        let folders = Listing { has_only_folders: true, ..of("", true, 1) };
+        assert_eq!(all(&files, folders), ["a/"]);
     }
 
     #[test]

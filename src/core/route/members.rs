@@ -50,6 +50,12 @@ impl MembersTemplate {
         &self.pattern
     }
 
+    /// Whether each member of a collection with this path is a segment below it, and nothing else is required of it.
+    pub fn is_directly_below(&self, collection: &PathPattern) -> bool {
+        let folder = self.pattern.segments().split_last().map(|(_, folder)| folder);
+        self.suffix.is_empty() && folder == Some(collection.segments())
+    }
+
     /// The members of a collection whose path has these captures.
     pub fn folder(&self, captures: &Captures<'_>) -> Option<MembersFolder> {
         let stand_in =
@@ -147,6 +153,16 @@ mod tests {
         }
         assert_eq!(jobs.file_at(b"/jobs/./%31.json").as_deref(), Some("1.json"), "one resource has one name");
         assert_eq!(jobs.file_of("1"), "1.json");
+    }
+
+    #[test]
+    fn a_member_may_be_directly_below() {
+        let is_below = |collection: &str, template: &str| {
+            let collection = PathPattern::parse(collection).expect("a pattern");
+            MembersTemplate::parse(template, &collection).expect("a template").is_directly_below(&collection)
+        };
+        assert!(is_below("/", "/{id}") && is_below("/{account}", "/{account}/{id}"));
+        assert!(!is_below("/", "/a/{id}") && !is_below("/a", "/{id}") && !is_below("/", "/{id}.json"));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl AskedOperation {
         Self {
             container,
             lease: headers.get(LEASE_ACTION).filter(|_| is_lease).and_then(|word| LeaseVerb::of(word.as_bytes())),
-            creates: *method == Method::PUT && !is_lease && (container || any),
+            creates: *method == Method::PUT && !is_lease && (container && !says(b"comp=metadata") || any),
         }
     }
 }

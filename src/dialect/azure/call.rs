@@ -3,8 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::{
-    AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
-    RANGE, blocks, checksums, conditions, container_name, copy,
+    AzureOperation, AzureResource, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION,
+    LEASE_ID, LeaseVerb, RANGE, blocks, checksums, conditions, container_name, containers, copy,
     fields::{single, standing_for},
     list, metadata,
     query::Query,
@@ -31,16 +31,11 @@ use crate::{
     },
 };
 
-/// The refusal of an operation on a container by a route of blobs.
-const NO_CONTAINER: &str = "This path is that of a blob here, not of a container. If the URL begins with an account, \
-                            the path of the route of containers must too: path = \"/{account}/{container}\", with \
-                            lease.guards = [\"delete\"].";
-
 /// The settings of a route that decide which operations it serves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobRoute<'a> {
-    /// Whether it serves containers instead of blobs.
-    pub containers: bool,
+    /// What it serves.
+    pub serves: AzureResource,
     /// The end of the names of documents with metadata, if it keeps metadata.
     pub metadata_suffix: Option<&'a str>,
 }
@@ -52,14 +47,12 @@ pub struct BlobRoute<'a> {
 /// The request is none of the operations, or part of it has no meaning or would be lost.
 pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal> {
     let Incoming { method, target, headers, .. } = request;
-    let BlobRoute { containers, metadata_suffix } = route;
+    let BlobRoute { serves, metadata_suffix } = route;
     let (path, query) = split_query(target);
     let query = Query::read(query.unwrap_or_default())?;
     let operation = AzureOperation::of(method, &query, headers)?;
-    match (operation.is_of_container(), containers) {
-        (true, false) => return Err(not_served(NO_CONTAINER)),
-        (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
-        _ => {}
+    if operation.resource() != serves {
+        return Err(not_served(elsewhere(operation.resource(), serves)));
     }
     if query.parameters.iter().any(|(name, _)| !operation.takes(name)) {
         return Err(unknown_query());
@@ -72,14 +65,16 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
     }
     check_fields(operation, headers, metadata_suffix.is_some())?;
     let conditions = conditions::read(operation, headers)?;
-    let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
-    if matches!(target.rsplit(|&octet| octet == b'/').next(), None | Some(b"" | b"." | b"..")) {
+    let is_collection = serves != AzureResource::Blob;
+    let mut target = path.strip_suffix(b"/").filter(|_| is_collection).unwrap_or(path).to_vec();
+    let name = target.rsplit(|&octet| octet == b'/').next();
+    if matches!(name, Some(b"." | b"..")) || name.is_none_or(<[u8]>::is_empty) && serves != AzureResource::Account {
         return Err(bad_path());
     }
     if operation == AzureOperation::CreateContainer {
         container_name::check(target.rsplit(|&octet| octet == b'/').next().unwrap_or_default())?;
     }
-    if containers {
+    if is_collection {
         // A collection (RFC 4918 section 5.2).
         target.push(b'/');
     }
@@ -98,6 +93,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
         content,
         listing: match operation {
             AzureOperation::ListBlobs => Some(list::read(&query, metadata_suffix.is_some())?),
+            AzureOperation::ListContainers => Some(containers::read(&query, metadata_suffix.is_some())?),
             _ => None,
         },
         description: match metadata_suffix {
@@ -111,6 +107,26 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
             _ => None,
         },
     })
+}
+
+/// Tells a client, or the operator, why an operation is not served by a route.
+const fn elsewhere(asked: AzureResource, serves: AzureResource) -> &'static str {
+    match (asked, serves) {
+        (AzureResource::Container, _) => {
+            "This path is not that of a container here. If the URL begins with an account, the path of the route of \
+             containers must too: path = \"/{account}/{container}\", with lease.guards = [\"delete\"]."
+        }
+        (AzureResource::Account, _) => {
+            "List Containers is served where a route has members = \"/{container}\": its path is \"/\", or that of the \
+             account."
+        }
+        (AzureResource::Blob, AzureResource::Container) => {
+            "only containers are served on this route: add restype=container"
+        }
+        (AzureResource::Blob, _) => {
+            "This path is that of an account, which has only List Containers here: add comp=list."
+        }
+    }
 }
 
 /// Returns the fields for the backend: HTTP fields replace the Azure fields that stand for them, and all other
@@ -161,8 +177,11 @@ fn content(
 ) -> Result<(Vec<Checksum>, SentContent), Refusal> {
     match operation {
         AzureOperation::PutBlob => {
-            let checksums = [checksums::of_body(headers)?, checksums::of_blob(headers)?].concat();
-            Ok((checksums, SentContent::Representation))
+            let (of_body, of_blob) = (checksums::of_body(headers)?, checksums::of_blob(headers)?);
+            // Its own MD5 takes precedence over that of the body (Put Blob of Azure's documentation).
+            let is_checked = |checksum: &Checksum| of_blob.is_empty() || !matches!(checksum, Checksum::Md5(_));
+            let of_body: Vec<_> = of_body.into_iter().filter(is_checked).collect();
+            Ok(([of_body, of_blob].concat(), SentContent::Representation))
         }
         AzureOperation::CopyBlob => Ok((Vec::new(), SentContent::CopyOf(copy::source(headers)?))),
         AzureOperation::PutBlock => Ok((checksums::of_body(headers)?, SentContent::Block(blocks::id(query)?))),
@@ -184,7 +203,9 @@ fn sent(operation: AzureOperation, method: &Method) -> Method {
         // These octets are a token, so the conversion cannot fail.
         AzureOperation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
         AzureOperation::ReadContainer
+        | AzureOperation::ReadContainerMetadata
         | AzureOperation::ListBlobs
+        | AzureOperation::ListContainers
         | AzureOperation::GetBlockList
         | AzureOperation::ReadMetadata => Method::HEAD,
         _ => method.clone(),

@@ -11,8 +11,8 @@ fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     fields.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
 }
 
-fn route(containers: bool) -> BlobRoute<'static> {
-    BlobRoute { containers, metadata_suffix: None }
+fn route(serves: AzureResource) -> BlobRoute<'static> {
+    BlobRoute { serves, metadata_suffix: None }
 }
 
 fn read_on(
@@ -26,7 +26,8 @@ fn read_on(
 }
 
 fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<Call, Refusal> {
-    read_on(method, target, fields, route(target.contains("container")))
+    let is_of_container = target.contains("container");
+    read_on(method, target, fields, route(if is_of_container { AzureResource::Container } else { AzureResource::Blob }))
 }
 
 fn operation(call: &Call) -> AzureOperation {
@@ -157,7 +158,7 @@ fn metadata_are_served_on_routes_that_keep_them() {
     assert_eq!(refused("PUT", "/c/b?comp=properties", &[]), (501, "NotImplemented"));
     assert_eq!(refused("GET", "/container?restype=container&comp=metadata", &[]), (501, "NotImplemented"));
     let keeping = |method: &str, target: &str, fields: &[(&'static str, &'static str)]| {
-        let route = BlobRoute { containers: false, metadata_suffix: Some(".meta") };
+        let route = BlobRoute { serves: AzureResource::Blob, metadata_suffix: Some(".meta") };
         read_on(method, target, fields, route)
             .map_err(|refusal| refusal.service.map(|service| (service.status, service.code)))
     };
@@ -186,12 +187,12 @@ fn metadata_are_served_on_routes_that_keep_them() {
 
 #[test]
 fn a_route_serves_blobs_or_containers() {
-    let call = |target: &str, containers| {
-        let refusal = read_on("DELETE", target, &[], route(containers)).err()?;
+    let call = |target: &str, serves| {
+        let refusal = read_on("DELETE", target, &[], route(serves)).err()?;
         refusal.service.map(|service| service.code)
     };
-    assert_eq!(call("/c?restype=container", false), Some("NotImplemented"));
-    assert_eq!(call("/c", true), Some("NotImplemented"));
+    assert_eq!(call("/c?restype=container", AzureResource::Blob), Some("NotImplemented"));
+    assert_eq!(call("/c", AzureResource::Container), Some("NotImplemented"));
 }
 
 #[test]
@@ -317,7 +318,7 @@ proptest! {
         names in vec(select(WORDS[14..].to_vec()), 0..4),
         value in select(vec!["BlockBlob", "acquire", "*", "bytes=0-1", "11111111-1111-4111-8111-111111111111", ""]),
         is_block_blob in any::<bool>(),
-        containers in any::<bool>(),
+        serves in select(vec![AzureResource::Account, AzureResource::Container, AzureResource::Blob]),
     ) {
         let mut headers: HeaderMap = names.iter().map(|name| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect();
         if is_block_blob {
@@ -326,14 +327,14 @@ proptest! {
         let target = format!("{path}?{}", pairs.join("&"));
         let method: Method = method.parse().unwrap();
         let request = Incoming { method: &method, other_methods: &[], target: target.as_bytes(), headers: &headers };
-        if let Ok(call) = super::read(request, route(containers)) {
+        if let Ok(call) = super::read(request, route(serves)) {
             let ForwardedHead { method, target, fields } = call.forwarded.as_ref().unwrap();
             prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&method.as_str()));
             let (sent, query) = split_query(target);
             let said = String::from_utf8_lossy(query.unwrap_or_default()).to_lowercase();
             prop_assert!(["comp", "restype", "timeout", "snapshot"].iter().all(|word| !said.contains(word)), "{said}");
-            prop_assert_eq!(sent.ends_with(b"/"), containers, "a collection and nothing else");
-            prop_assert_eq!(operation(&call).is_of_container(), containers);
+            prop_assert_eq!(sent.ends_with(b"/"), serves != AzureResource::Blob, "a collection and nothing else");
+            prop_assert_eq!(operation(&call).resource(), serves);
             let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
             prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
             let writes_blob = matches!(operation(&call), AzureOperation::PutBlob | AzureOperation::CopyBlob);

@@ -6,7 +6,7 @@ use http::{
 };
 
 use super::{
-    AzureOperation,
+    AzureOperation, AzureResource,
     refusals::{bad_field, no_conditions, too_many_conditions, unknown_field, unsatisfiable},
 };
 use crate::core::{
@@ -26,7 +26,7 @@ use crate::core::{
 ///
 /// A value cannot be read, or the fields cannot be combined.
 pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Preconditions, Refusal> {
-    if operation.is_of_container() {
+    if operation.resource() != AzureResource::Blob {
         for name in [&IF_MATCH, &IF_NONE_MATCH] {
             if headers.contains_key(name) {
                 return Err(unknown_field(name.as_str()));
@@ -34,7 +34,8 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
         }
     }
     let none = [&IF_MATCH, &IF_NONE_MATCH, &IF_MODIFIED_SINCE, &IF_UNMODIFIED_SINCE];
-    let takes_none = matches!(operation, AzureOperation::PutBlock | AzureOperation::ListBlobs);
+    let takes_none =
+        matches!(operation, AzureOperation::PutBlock | AzureOperation::ListBlobs | AzureOperation::ListContainers);
     if takes_none && none.into_iter().any(|name| headers.contains_key(name)) {
         return Err(no_conditions());
     }

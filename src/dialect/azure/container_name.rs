@@ -16,15 +16,17 @@ pub(super) fn check(name: &[u8]) -> Result<(), Refusal> {
         return Ok(());
     }
     if !(3..=63).contains(&name.len()) {
-        return Err(bad_name("OutOfRangeInput", "The name of a container has 3 to 63 characters."));
+        let detail = "The specified resource name length is not within the permissible limits. The name of a container \
+                      has 3 to 63 characters.";
+        return Err(bad_name("OutOfRangeInput", detail));
     }
     let is_word =
         |word: &[u8]| !word.is_empty() && word.iter().all(|octet| octet.is_ascii_lowercase() || octet.is_ascii_digit());
     if name.split(|&octet| octet == b'-').all(is_word) {
         return Ok(());
     }
-    let detail = "The name of a container has lowercase letters, digits and hyphens. Each hyphen stands between a letter \
-                  or digit and another.";
+    let detail = "The specified resource name contains invalid characters. The name of a container has lowercase letters, \
+                  digits and hyphens. Each hyphen stands between a letter or digit and another.";
     Err(bad_name("InvalidResourceName", detail))
 }
 

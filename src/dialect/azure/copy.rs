@@ -63,7 +63,8 @@ pub(super) fn knows(name: &HeaderName) -> bool {
 pub(super) fn source(headers: &HeaderMap) -> Result<CopySource, Refusal> {
     metadata::check_empty(headers, "a copy has the content of its source")?;
     let url = single(headers, &COPY_SOURCE)?.ok_or_else(|| missing_field(COPY_SOURCE.as_str()))?;
-    let url = url.to_str().map_err(|_error| bad_field(COPY_SOURCE.as_str(), "a URL"))?.to_owned();
+    let url = url.to_str().ok().filter(|url| url.contains("://"));
+    let url = url.ok_or_else(|| bad_field(COPY_SOURCE.as_str(), "a URL with a host"))?.to_owned();
     // Each copy has ended when it is answered, whether or not its client asks for that.
     let waits = single(headers, &REQUIRES_SYNC)?.map(HeaderValue::as_bytes);
     if waits.is_some_and(|waits| !waits.eq_ignore_ascii_case(b"true") && !waits.eq_ignore_ascii_case(b"false")) {
@@ -171,7 +172,12 @@ mod tests {
         let value = HeaderValue::from_static;
         assert_eq!(url, "http://h/c/a");
         assert_eq!(fields, [(IF_MATCH, value("\"a\"")), (LEASE_ID, value("1"))]);
-        for field in [("content-length", "1"), ("transfer-encoding", "chunked"), ("x-ms-requires-sync", "1")] {
+        for field in [
+            ("content-length", "1"),
+            ("transfer-encoding", "chunked"),
+            ("x-ms-requires-sync", "1"),
+            ("x-ms-copy-source", "/c/a"),
+        ] {
             let mut copy = copy.clone();
             copy.insert(field.0, value(field.1));
             assert!(source(&copy).is_err(), "{field:?}");

@@ -6,9 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use uuid::Builder;
 
 use super::{
-    AskedOperation, AzureOperation, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action, blocks::AzureBlocks, checksums,
-    common_fields, copy::AzureCopies, done, error_of, lease_fields, list::AzureLists, metadata::AzureMetadata, outcome,
-    read, refuse, refuse_use,
+    AskedOperation, AzureOperation, AzureResource, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action,
+    blocks::AzureBlocks, checksums, common_fields, copy::AzureCopies, done, error_of, lease_fields, list::AzureLists,
+    metadata::AzureMetadata, outcome, read, refuse, refuse_use,
 };
 use crate::{
     core::{
@@ -93,8 +93,12 @@ impl Grammar for Azure {
     }
 
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {
-        let containers = rules.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
-        let route = BlobRoute { containers, metadata_suffix: rules.metadata_suffix.as_deref() };
+        let serves = match rules.lease.as_ref().map(|rules| rules.guards) {
+            _ if rules.has_members => AzureResource::Account,
+            Some(LeaseGuards::Delete) => AzureResource::Container,
+            _ => AzureResource::Blob,
+        };
+        let route = BlobRoute { serves, metadata_suffix: rules.metadata_suffix.as_deref() };
         read(request, route)
     }
 

@@ -5,7 +5,7 @@ use http::{HeaderName, header};
 use percent_encoding::percent_decode;
 
 use super::{
-    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS,
+    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, containers,
     query::Query,
     refusals::{bad_query, invalid, unknown_query},
 };
@@ -24,52 +24,77 @@ use crate::{
 /// The largest number of items on a page, which is also the default.
 const ITEMS_MAX: usize = 5_000;
 
-/// The largest number of items on a page with metadata. Each of them costs requests to the backend.
-const READ_ITEMS_MAX: usize = 100;
+/// The largest number of items on a page whose items are read. Each of them costs requests to the backend.
+pub(super) const READ_ITEMS_MAX: usize = 100;
 
 /// A name that begins with it comes after all others.
 const LAST_CHARACTER: &str = "\u{10ffff}";
 
-/// The parameters of the query that a list takes.
+/// The parameters of the query that a list of blobs takes.
 pub(super) const PARAMETERS: [&str; 5] = ["prefix", "delimiter", "marker", "maxresults", "include"];
 
 /// Lists of Azure Blob Storage.
 #[derive(Debug)]
 pub(super) struct AzureLists;
 
-/// Reads the parameters of a page. `has_metadata`: whether its route keeps metadata.
+/// Reads the parameters of a page of blobs. `has_metadata`: whether its route keeps metadata.
 ///
 /// # Errors
 ///
 /// A value is invalid, or the backend cannot serve it.
 pub(super) fn read(query: &Query, has_metadata: bool) -> Result<Listing, Refusal> {
-    let reads_files = query.value("include").is_some_and(|parts| !parts.is_empty());
-    if reads_files && (!has_metadata || query.value("include") != Some("metadata")) {
-        return Err(unknown_query());
-    }
-    // The backend knows folders. Groups by another delimiter are made of the names on the page.
-    let shows_folders = query.value("delimiter") == Some("/");
     let prefix = query.value("prefix").unwrap_or_default();
     if !is_beginning_of_name(prefix) {
         return Err(bad_query("prefix"));
     }
-    let from = match query.value("marker") {
-        Some(marker) => name_of(marker).ok_or_else(|| bad_query("marker"))?,
-        None => String::new(),
-    };
-    let max_items = match query.value("maxresults") {
-        Some(number) => number.parse::<usize>().map_err(|_error| bad_query("maxresults"))?,
-        None => ITEMS_MAX,
-    };
-    if max_items == 0 {
-        return Err(invalid("OutOfRangeQueryParameterValue", "The value of maxresults is at least 1."));
+    let reads_items = includes_metadata(query, has_metadata)?;
+    // The backend knows folders. Groups by another delimiter are made of the names on the page.
+    let shows_folders = query.value("delimiter") == Some("/");
+    let max_items = max_items(query, if reads_items { READ_ITEMS_MAX } else { ITEMS_MAX })?;
+    Ok(Listing {
+        prefix: prefix.to_owned(),
+        shows_folders,
+        from: from(query)?,
+        max_items,
+        has_only_folders: false,
+        reads_items,
+    })
+}
+
+/// Whether a list shows metadata. Nothing is kept of what was deleted, and there are no snapshots: a list that includes
+/// them is the same one.
+pub(super) fn includes_metadata(query: &Query, has_metadata: bool) -> Result<bool, Refusal> {
+    let mut is_included = false;
+    for part in query.value("include").unwrap_or_default().split(',') {
+        match part {
+            "" | "deleted" | "snapshots" => {}
+            "metadata" if has_metadata => is_included = true,
+            _ => return Err(unknown_query()),
+        }
     }
-    let most = if reads_files { READ_ITEMS_MAX } else { ITEMS_MAX };
-    Ok(Listing { prefix: prefix.to_owned(), shows_folders, from, max_items: max_items.min(most), reads_files })
+    Ok(is_included)
+}
+
+/// The name that a page begins with.
+pub(super) fn from(query: &Query) -> Result<String, Refusal> {
+    match query.value("marker") {
+        Some(marker) => name_of(marker).ok_or_else(|| bad_query("marker")),
+        None => Ok(String::new()),
+    }
+}
+
+/// The largest number of items on a page: what the client wants, but at most this number.
+pub(super) fn max_items(query: &Query, most: usize) -> Result<usize, Refusal> {
+    let wanted =
+        query.value("maxresults").map(|number| number.parse::<usize>().map_err(|_error| bad_query("maxresults")));
+    match wanted.transpose()?.unwrap_or(most) {
+        0 => Err(invalid("OutOfRangeQueryParameterValue", "The value of maxresults is at least 1.")),
+        wanted => Ok(wanted.min(most)),
+    }
 }
 
 /// Whether a name of a blob can begin like this. A path to the backend is made of it.
-fn is_beginning_of_name(prefix: &str) -> bool {
+pub(super) fn is_beginning_of_name(prefix: &str) -> bool {
     let folders = prefix.rsplit_once('/').map_or("", |(folders, _)| folders);
     let is_folder = |name: &str| !matches!(name, "" | "." | "..");
     let has_folders = prefix.contains('/');
@@ -84,44 +109,62 @@ fn name_of(marker: &str) -> Option<String> {
 impl ListGrammar for AzureLists {
     fn page(&self, target: &[u8], page: &Page) -> ShownDocument {
         let (path, query) = split_query(target);
-        let path = path.strip_suffix(b"/").unwrap_or(path);
-        let (account, container) =
-            path.split_at(path.iter().rposition(|&octet| octet == b'/').map_or(0, |end| end + 1));
-        let [account, container] = [account, container].map(|part| percent_decode(part).decode_utf8_lossy());
         let query = Query::read(query.unwrap_or_default()).unwrap_or_default();
-        let mut body = xml::Writer::begin_with(
-            "EnumerationResults",
-            &[("ServiceEndpoint", &account), ("ContainerName", &container)],
-        );
-        for (name, element) in
-            [("prefix", "Prefix"), ("marker", "Marker"), ("maxresults", "MaxResults"), ("delimiter", "Delimiter")]
-        {
-            if let Some(value) = query.value(name).filter(|value| !value.is_empty()) {
-                body.text(element, value);
-            }
-        }
-        let group = |name| group_of(name, &query);
-        let mut last_group = None;
-        body.element("Blobs", |body| {
-            for item in &page.items {
-                match group(&item.name).or(Some(&*item.name).filter(|_| item.is_folder())) {
-                    None => body.element("Blob", |body| show_blob(body, item)),
-                    shown if shown == last_group => {}
-                    shown => {
-                        body.element("BlobPrefix", |body| body.text("Name", shown.unwrap_or_default()));
-                        last_group = shown;
-                    }
+        let body =
+            if query.container { page_of_blobs(path, &query, page) } else { containers::page(path, &query, page) };
+        ShownDocument { content_type: xml::CONTENT_TYPE, body }
+    }
+
+    fn folder_query(&self) -> &'static [u8] {
+        b"restype=container"
+    }
+}
+
+/// The document with a page of blobs.
+fn page_of_blobs(path: &[u8], query: &Query, page: &Page) -> String {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let (account, container) = path.split_at(path.iter().rposition(|&octet| octet == b'/').map_or(0, |end| end + 1));
+    let [account, container] = [account, container].map(|part| percent_decode(part).decode_utf8_lossy());
+    let mut body =
+        xml::Writer::begin_with("EnumerationResults", &[("ServiceEndpoint", &account), ("ContainerName", &container)]);
+    show_parameters(&mut body, query);
+    let group = |name| group_of(name, query);
+    let mut last_group = None;
+    body.element("Blobs", |body| {
+        for item in &page.items {
+            match group(&item.name).or(Some(&*item.name).filter(|_| item.is_folder())) {
+                None => body.element("Blob", |body| show_blob(body, item)),
+                shown if shown == last_group => {}
+                shown => {
+                    body.element("BlobPrefix", |body| body.text("Name", shown.unwrap_or_default()));
+                    last_group = shown;
                 }
             }
-        });
-        // The rest of a group that was shown is left out.
-        let next = page.next.as_deref().map(|next| match group(next) {
-            shown @ Some(group) if shown == last_group => [group, LAST_CHARACTER].concat(),
-            _ => next.to_owned(),
-        });
-        body.text("NextMarker", &next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name)).unwrap_or_default());
-        ShownDocument { content_type: xml::CONTENT_TYPE, body: body.end("EnumerationResults") }
+        }
+    });
+    // The rest of a group that was shown is left out.
+    let next = page.next.as_deref().map(|next| match group(next) {
+        shown @ Some(group) if shown == last_group => [group, LAST_CHARACTER].concat(),
+        _ => next.to_owned(),
+    });
+    body.text("NextMarker", &marker(next.as_deref()));
+    body.end("EnumerationResults")
+}
+
+/// Repeats the parameters of a list.
+pub(super) fn show_parameters(body: &mut xml::Writer, query: &Query) {
+    for (name, element) in
+        [("prefix", "Prefix"), ("marker", "Marker"), ("maxresults", "MaxResults"), ("delimiter", "Delimiter")]
+    {
+        if let Some(value) = query.value(name).filter(|value| !value.is_empty()) {
+            body.text(element, value);
+        }
     }
+}
+
+/// The marker by which the next page begins, or nothing.
+pub(super) fn marker(next: Option<&str>) -> String {
+    next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name)).unwrap_or_default()
 }
 
 /// Returns the beginning of a name that stands for all names with it: up to the first delimiter behind the prefix. A
@@ -191,7 +234,7 @@ mod tests {
         };
         assert_eq!(wanted, Ok(expected));
         assert_eq!(listing("maxresults=6000&delimiter=&include="), Ok(all.clone()));
-        let read = Listing { max_items: READ_ITEMS_MAX, reads_files: true, ..all };
+        let read = Listing { max_items: READ_ITEMS_MAX, reads_items: true, ..all };
         assert_eq!(listing("include=metadata"), Ok(read.clone()));
         assert_eq!(listing("include=metadata&maxresults=2"), Ok(Listing { max_items: 2, ..read }));
     }
@@ -210,7 +253,9 @@ mod tests {
         }
         assert_eq!(listing("maxresults=0"), Err("OutOfRangeQueryParameterValue"));
         assert_eq!(listing("delimiter=-"), Ok(Listing { max_items: ITEMS_MAX, ..Listing::default() }));
-        assert_eq!(listing("include=metadata,snapshots"), Err("UnsupportedQueryParameter"));
+        let both = Listing { max_items: READ_ITEMS_MAX, reads_items: true, ..Listing::default() };
+        assert_eq!(listing("include=deleted,metadata,snapshots"), Ok(both));
+        assert_eq!(listing("include=metadata,tags"), Err("UnsupportedQueryParameter"));
         let query = Query::read(b"include=metadata").unwrap();
         assert!(super::read(&query, false).is_err(), "the route keeps no metadata");
     }
@@ -238,7 +283,7 @@ mod tests {
         let item =
             |name: &&str| Item { name: (*name).to_owned(), len: 0, modified: None, fields: None, metadata: Vec::new() };
         let page = Page { items: names.iter().map(item).collect(), next: next.map(str::to_owned) };
-        let shown = AzureLists.page(format!("/docs?comp=list&{query}").as_bytes(), &page).body;
+        let shown = AzureLists.page(format!("/docs?restype=container&comp=list&{query}").as_bytes(), &page).body;
         let (blobs, marker) = shown.split_once("</Blobs><NextMarker>").expect("a list");
         let name = |part: &str| {
             let (before, name) = part.split_once("<Name>")?;
@@ -286,7 +331,7 @@ mod tests {
         let fields = Some(fields.into_iter().map(field).collect());
         let metadata = vec![("Owner".to_owned(), "<a>".to_owned())];
         let item = Item { name: "a".to_owned(), len: 3, modified: None, fields, metadata };
-        let shown = AzureLists.page(b"/docs", &Page { items: vec![item], next: None }).body;
+        let shown = AzureLists.page(b"/docs?restype=container&comp=list", &Page { items: vec![item], next: None }).body;
         let expected = "<Blob><Name>a</Name><Properties><Last-Modified>Sun, 06 Nov 1994 08:49:38 GMT</Last-Modified>\
                         <Etag>1-2</Etag><Content-Length>4</Content-Length><Content-Type>text/x</Content-Type>\
                         <Content-MD5>kAFQmDzST7DWlj99KOF/cg==</Content-MD5><BlobType>BlockBlob</BlobType>\

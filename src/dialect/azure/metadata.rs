@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     core::{
+        http::request_target::names_collection,
         objects::{
             description::{CONTENT_MD5, DescribedPart, Properties, ResourceDescription},
             metadata::{Metadata, MetadataFault},
@@ -32,12 +33,19 @@ const IN_FIELDS: &str = "metadata and properties are in fields of their own";
 /// The description in its fields cannot be kept, or it has content that would be dropped.
 pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<DescriptionUse, Refusal> {
     Ok(match operation {
-        AzureOperation::ReadBlob | AzureOperation::ReadMetadata => DescriptionUse::Shown,
+        AzureOperation::ReadBlob
+        | AzureOperation::ReadMetadata
+        | AzureOperation::ReadContainer
+        | AzureOperation::ReadContainerMetadata => DescriptionUse::Shown,
+        AzureOperation::CreateContainer => {
+            let metadata = read(headers)?;
+            DescriptionUse::Created(ResourceDescription { metadata, ..ResourceDescription::default() })
+        }
         AzureOperation::PutBlob | AzureOperation::PutBlockList | AzureOperation::CopyBlob => {
             let properties = properties(operation, headers)?;
             DescriptionUse::ReplacedWithContent(ResourceDescription { metadata: read(headers)?, properties })
         }
-        AzureOperation::SetMetadata => {
+        AzureOperation::SetMetadata | AzureOperation::SetContainerMetadata => {
             check_empty(headers, IN_FIELDS)?;
             DescriptionUse::ReplacedAlone(DescribedPart::Metadata(read(headers)?))
         }
@@ -134,8 +142,13 @@ impl DescriptionGrammar for AzureMetadata {
         BLOB_MD5
     }
 
-    fn nothing_to_describe(&self) -> Refusal {
-        Refusal::new(Code::PreconditionFailed, "The specified blob does not exist.").called(404, "BlobNotFound")
+    fn nothing_to_describe(&self, target: &[u8]) -> Refusal {
+        let (detail, code) = if names_collection(target) {
+            ("The specified container does not exist.", "ContainerNotFound")
+        } else {
+            ("The specified blob does not exist.", "BlobNotFound")
+        };
+        Refusal::new(Code::PreconditionFailed, detail).called(404, code)
     }
 }
 
@@ -242,7 +255,7 @@ mod tests {
 
     #[test]
     fn only_operations_on_whole_blobs_use_metadata() {
-        for operation in [AzureOperation::PutBlock, AzureOperation::LeaseBlob, AzureOperation::CreateContainer] {
+        for operation in [AzureOperation::PutBlock, AzureOperation::LeaseBlob, AzureOperation::DeleteContainer] {
             assert_eq!(of(operation, &[]), Ok(DescriptionUse::None), "{operation:?}");
         }
         assert_eq!(of(AzureOperation::DeleteBlob, &[]), Ok(DescriptionUse::Removed));

@@ -11,6 +11,9 @@ mod call;
 mod checksums;
 mod conditions;
 mod container_name;
+#[cfg(test)]
+mod container_tests;
+mod containers;
 mod copy;
 mod error;
 mod fields;
@@ -32,7 +35,7 @@ pub use fields::{common_fields, lease_fields};
 pub use grammar::Azure;
 pub use lease::{action, done};
 pub(super) use metadata::read as read_metadata;
-pub use operation::AzureOperation;
+pub use operation::{AzureOperation, AzureResource};
 pub(super) use query::is_of_signature;
 pub(super) use refusals::{bad_method, bad_query, invalid, not_served, unknown_query};
 pub use refusals::{refuse, refuse_use};

@@ -5,11 +5,12 @@ use http::{HeaderMap, HeaderName, Method};
 use super::{
     BLOB_MD5, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION,
     LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, RANGE_CRC64, RANGE_MD5, VERSION,
+    containers,
     copy::{self, COPY_SOURCE, no_pending_copy},
     fields::standing_for,
     list, metadata,
     query::{Component, Query},
-    refusals::{bad_method, not_served},
+    refusals::bad_method,
 };
 use crate::{core::refusal::Refusal, dialect::Intent};
 
@@ -40,6 +41,10 @@ pub enum AzureOperation {
     LeaseBlob,
     /// Get Container Properties.
     ReadContainer,
+    /// Get Container Metadata.
+    ReadContainerMetadata,
+    /// Set Container Metadata.
+    SetContainerMetadata,
     /// List Blobs.
     ListBlobs,
     /// Create Container.
@@ -48,6 +53,20 @@ pub enum AzureOperation {
     DeleteContainer,
     /// Lease Container.
     LeaseContainer,
+    /// List Containers.
+    ListContainers,
+}
+
+/// What an operation, or a route, is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AzureResource {
+    /// The collection of all containers.
+    Account,
+    /// A container.
+    Container,
+    /// A blob.
+    #[default]
+    Blob,
 }
 
 impl AzureOperation {
@@ -62,12 +81,9 @@ impl AzureOperation {
             (false, Some(Component::Metadata), &Method::GET | &Method::HEAD) => Ok(Self::ReadMetadata),
             (false, Some(Component::Metadata), &Method::PUT) => Ok(Self::SetMetadata),
             (false, Some(Component::Properties), &Method::PUT) => Ok(Self::SetProperties),
-            (true, Some(Component::Metadata), _) => {
-                Err(not_served("Metadata of containers are not served here: the backend has no place for them."))
-            }
-            (false, Some(Component::List), _) => {
-                Err(not_served("List Containers is not served here: a route of containers is that of one container."))
-            }
+            (true, Some(Component::Metadata), &Method::GET | &Method::HEAD) => Ok(Self::ReadContainerMetadata),
+            (true, Some(Component::Metadata), &Method::PUT) => Ok(Self::SetContainerMetadata),
+            (false, Some(Component::List), &Method::GET) => Ok(Self::ListContainers),
             (true, Some(Component::Lease), &Method::PUT) => Ok(Self::LeaseContainer),
             (true, Some(Component::List), &Method::GET) => Ok(Self::ListBlobs),
             (false, None, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
@@ -83,7 +99,7 @@ impl AzureOperation {
     }
 
     /// All operations, with their names in Azure's documentation.
-    pub(super) const ALL: [(Self, &'static str); 16] = [
+    pub(super) const ALL: [(Self, &'static str); 19] = [
         (Self::ReadBlob, "Get Blob"),
         (Self::PutBlob, "Put Blob"),
         (Self::CopyBlob, "Copy Blob"),
@@ -96,10 +112,13 @@ impl AzureOperation {
         (Self::DeleteBlob, "Delete Blob"),
         (Self::LeaseBlob, "Lease Blob"),
         (Self::ReadContainer, "Get Container Properties"),
+        (Self::ReadContainerMetadata, "Get Container Metadata"),
+        (Self::SetContainerMetadata, "Set Container Metadata"),
         (Self::ListBlobs, "List Blobs"),
         (Self::CreateContainer, "Create Container"),
         (Self::DeleteContainer, "Delete Container"),
         (Self::LeaseContainer, "Lease Container"),
+        (Self::ListContainers, "List Containers"),
     ];
 
     /// Returns the operation with this name.
@@ -115,37 +134,51 @@ impl AzureOperation {
     /// Returns the purpose of the operation.
     pub(super) const fn intent(self) -> Intent {
         match self {
-            Self::ReadBlob | Self::ReadMetadata | Self::ReadContainer => Intent::Read,
+            Self::ReadBlob | Self::ReadMetadata | Self::ReadContainer | Self::ReadContainerMetadata => Intent::Read,
             Self::PutBlob
             | Self::CopyBlob
             | Self::PutBlockList
             | Self::SetMetadata
             | Self::SetProperties
             | Self::DeleteBlob
-            | Self::CreateContainer => Intent::Write,
+            | Self::CreateContainer
+            | Self::SetContainerMetadata => Intent::Write,
             Self::PutBlock => Intent::StageBlock,
             Self::GetBlockList => Intent::ReadBlocks,
-            Self::ListBlobs => Intent::List,
+            Self::ListBlobs | Self::ListContainers => Intent::List,
             Self::DeleteContainer => Intent::RemoveTree,
             Self::LeaseBlob | Self::LeaseContainer => Intent::Lease,
         }
     }
 
-    /// Whether the operation acts on a container.
-    pub const fn is_of_container(self) -> bool {
-        matches!(
-            self,
+    /// What the operation is about.
+    pub const fn resource(self) -> AzureResource {
+        match self {
+            Self::ListContainers => AzureResource::Account,
             Self::ReadContainer
-                | Self::ListBlobs
-                | Self::CreateContainer
-                | Self::DeleteContainer
-                | Self::LeaseContainer
-        )
+            | Self::ReadContainerMetadata
+            | Self::SetContainerMetadata
+            | Self::ListBlobs
+            | Self::CreateContainer
+            | Self::DeleteContainer
+            | Self::LeaseContainer => AzureResource::Container,
+            Self::ReadBlob
+            | Self::PutBlob
+            | Self::CopyBlob
+            | Self::PutBlock
+            | Self::PutBlockList
+            | Self::GetBlockList
+            | Self::ReadMetadata
+            | Self::SetMetadata
+            | Self::SetProperties
+            | Self::DeleteBlob
+            | Self::LeaseBlob => AzureResource::Blob,
+        }
     }
 
-    /// Whether the operation reads a blob or a container.
+    /// Whether the operation changes nothing.
     pub const fn is_read(self) -> bool {
-        matches!(self, Self::ReadBlob | Self::ReadMetadata | Self::GetBlockList | Self::ReadContainer | Self::ListBlobs)
+        matches!(self.intent(), Intent::Read | Intent::ReadBlocks | Intent::List)
     }
 
     /// Whether the operation gives the blob a new content.
@@ -160,7 +193,14 @@ impl AzureOperation {
 
     /// Whether the operation reads or sets metadata or properties, and nothing else.
     pub const fn is_of_description(self) -> bool {
-        matches!(self, Self::ReadMetadata | Self::SetMetadata | Self::SetProperties)
+        matches!(
+            self,
+            Self::ReadMetadata
+                | Self::SetMetadata
+                | Self::SetProperties
+                | Self::ReadContainerMetadata
+                | Self::SetContainerMetadata
+        )
     }
 
     /// Whether the operation acts on a lease.
@@ -180,16 +220,17 @@ impl AzureOperation {
                 // The SDKs send the metadata of the blob with each block of it, and with the list again.
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
                 Self::PutBlockList => describes_upload(name),
-                Self::SetMetadata => metadata::is_value(name),
+                Self::SetMetadata | Self::CreateContainer | Self::SetContainerMetadata => metadata::is_value(name),
                 Self::SetProperties => *name == BLOB_MD5 || standing_for(name).is_some(),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
                 Self::GetBlockList
                 | Self::ReadMetadata
                 | Self::ReadContainer
+                | Self::ReadContainerMetadata
                 | Self::ListBlobs
-                | Self::CreateContainer
-                | Self::DeleteContainer => false,
+                | Self::DeleteContainer
+                | Self::ListContainers => false,
             }
     }
 
@@ -199,6 +240,7 @@ impl AzureOperation {
             Self::PutBlock => parameter == "blockid",
             Self::GetBlockList => parameter == "blocklisttype",
             Self::ListBlobs => list::PARAMETERS.contains(&parameter),
+            Self::ListContainers => containers::PARAMETERS.contains(&parameter),
             _ => false,
         }
     }

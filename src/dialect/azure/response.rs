@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode, header};
 
-use super::{AzureError, AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_TYPE_PERMANENT};
+use super::{AzureError, AzureOperation, AzureResource, BLOB_TYPE, BLOCK_BLOB, DELETE_TYPE_PERMANENT};
 use crate::dialect::CallOutcome;
 
 /// Returns the meaning of the backend's status for an operation. `matches`: whether the request had `If-Match`, which
@@ -31,6 +31,9 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
             | AzureOperation::SetMetadata
             | AzureOperation::SetProperties
             | AzureOperation::ReadContainer
+            | AzureOperation::ReadContainerMetadata
+            | AzureOperation::SetContainerMetadata
+            | AzureOperation::ListContainers
             | AzureOperation::ListBlobs
             | AzureOperation::LeaseBlob
             | AzureOperation::LeaseContainer => dropped(StatusCode::OK),
@@ -65,10 +68,13 @@ fn dropped(status: StatusCode) -> CallOutcome {
 fn failure(operation: AzureOperation, status: u16, matches: bool) -> (u16, &'static str) {
     match status {
         404 | 410 if matches => (412, "ConditionNotMet"),
-        404 | 410 if operation.is_of_container() => (404, "ContainerNotFound"),
-        404 | 410 => (404, "BlobNotFound"),
+        404 | 410 => match operation.resource() {
+            AzureResource::Account => (404, "ResourceNotFound"),
+            AzureResource::Container => (404, "ContainerNotFound"),
+            AzureResource::Blob => (404, "BlobNotFound"),
+        },
         // A directory is not a blob, and a file server redirects to it.
-        300..=399 if operation.is_read() && !operation.is_of_container() => (404, "BlobNotFound"),
+        300..=399 if operation.is_read() && operation.resource() == AzureResource::Blob => (404, "BlobNotFound"),
         // The backend does not support MKCOL (RFC 4918 section 9.3.1). The proxy has already checked that no container
         // exists.
         405 if operation == AzureOperation::CreateContainer => (501, "NotImplemented"),
@@ -126,6 +132,9 @@ mod tests {
             (AzureOperation::DeleteContainer, "202 Dropped"),
             (AzureOperation::ReadBlob, "200 Relayed"),
             (AzureOperation::ReadContainer, "200 Dropped"),
+            (AzureOperation::ReadContainerMetadata, "200 Dropped"),
+            (AzureOperation::SetContainerMetadata, "200 Dropped"),
+            (AzureOperation::ListContainers, "200 Dropped"),
             (AzureOperation::ReadMetadata, "200 Dropped"),
             (AzureOperation::SetMetadata, "200 Dropped"),
             (AzureOperation::SetProperties, "200 Dropped"),

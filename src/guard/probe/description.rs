@@ -8,7 +8,9 @@ use super::{Probes, head::probe_head, unreadable::timed_out};
 use crate::{
     body::{Body, MemoryUse},
     core::{
-        objects::description::{DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription},
+        objects::description::{
+            DOCUMENT_BYTES_MAX, KeptDocument, ResourceDescription, is_dated_by_document, last_change,
+        },
         refusal::{Code, Refusal},
         tags::validators::{Modified, tells_absence},
     },
@@ -52,21 +54,22 @@ impl Probes {
         Ok(self.read_document(request, head, Instant::now() + request.rules().probe.timeout).await?.kept)
     }
 
-    /// Returns the date of the last change of a resource whose content has this date. If the route keeps descriptions, it
-    /// is the later of two.
+    /// Returns the date of the last change of a resource whose content has this date. If the route keeps descriptions,
+    /// it depends on that of the document too.
     pub(crate) async fn last_change(
         &self,
         request: &Request,
         of_content: Option<Modified>,
         end: Instant,
     ) -> Result<Option<Modified>, Refusal> {
-        let Some(of_content) = of_content.filter(|_| request.rules().keeps_descriptions()) else {
+        let target = request.head.raw_path();
+        if !request.rules().keeps_descriptions() || !is_dated_by_document(target, of_content) {
             return Ok(of_content);
-        };
+        }
         let mut head = document_head(request, Method::GET)?;
         self.set_credentials(request, &mut head)?;
         let described = self.read_document(request, head, end).await?;
-        Ok(Some(of_content.later(described.modified)))
+        Ok(last_change(target, of_content, described.modified))
     }
 
     async fn read_document(

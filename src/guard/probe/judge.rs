@@ -21,7 +21,6 @@ use crate::{
         },
         verdict::{Verdict, excluded, failed_read, judge_write},
     },
-    dialect::description::DescriptionGrammar,
     guard::{
         Halt,
         knowledge::{committed_states::CommittedState, evidence::match_rule},
@@ -190,7 +189,7 @@ fn before(tag: &EntityTag, spelling: &Spelling) -> Before {
 /// Returns the refusal of a description for a resource that does not exist, if the request has nothing else.
 fn nothing_to_describe(request: &Request) -> Option<Refusal> {
     let grammar = request.grammar().description().filter(|_| request.content.description.is_alone());
-    grammar.map(DescriptionGrammar::nothing_to_describe)
+    grammar.map(|grammar| grammar.nothing_to_describe(request.head.raw_path()))
 }
 
 impl Judged {

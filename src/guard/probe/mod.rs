@@ -313,7 +313,8 @@ impl Probes {
         let head = exchange.take_head();
         exchange.discard().await;
         let modified = match self.modified(request, modified, (aim, end)).await {
-            Ok(modified) => modified,
+            // The date of a document was told by the states of the same record.
+            Ok(modified) => modified.map(|modified| modified.by_record(first_date)),
             Err(refusal) => return Probed::Refused(refusal),
         };
         let validators = Validators { tag, modified };

@@ -16,6 +16,7 @@ use super::Reads;
 use crate::{
     body::Client,
     core::{
+        objects::description::last_change,
         records::{
             record::{Availability, Snapshot},
             settled::shows_settled_state,
@@ -80,16 +81,15 @@ impl Reads {
     }
 }
 
-/// Adds its description to a representation, which has the later of both dates.
+/// Adds its description to a representation, with the date of the last change of both.
 pub(super) fn describe(head: &mut ResponseHeader, request: &Request, described: &Described) -> pingora::Result<()> {
     let Some(grammar) = request.grammar().description() else { return Ok(()) };
     for (name, value) in grammar.fields(&described.kept.clone().into_description()) {
         head.insert_header(name, value)?;
     }
-    match Modified::from_headers(&head.headers) {
-        Some(modified) => {
-            head.insert_header(header::LAST_MODIFIED, modified.later(described.modified).date.to_string())
-        }
+    let own = Modified::from_headers(&head.headers);
+    match last_change(request.head.raw_path(), own, described.modified) {
+        Some(modified) => head.insert_header(header::LAST_MODIFIED, modified.date.to_string()),
         None => Ok(()),
     }
 }

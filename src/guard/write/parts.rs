@@ -38,11 +38,12 @@ pub(super) struct Part {
 impl Parts {
     /// Returns the parts of a write with this body, as far as they are known before the claim.
     pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Halt> {
-        let before = match &request.content.description {
-            DescriptionUse::Removed => Some(part(request, &DocumentChange::Removed)?),
-            _ => None,
+        let (before, after) = match &request.content.description {
+            DescriptionUse::Removed => (Some(part(request, &DocumentChange::Removed)?), None),
+            DescriptionUse::Created(description) => (None, Some(put(request, description)?)),
+            _ => (None, None),
         };
-        Ok(Self { before, main: head_of_write(request, body)?, document: None, after: None })
+        Ok(Self { before, main: head_of_write(request, body)?, document: None, after })
     }
 
     /// Adds the parts that depend on the document beside the resource.
@@ -57,7 +58,7 @@ impl Parts {
                 self.before = before.map(|change| part(request, &change)).transpose()?;
                 self.after = after.map(|change| part(request, &change)).transpose()?;
             }
-            DescriptionUse::Removed | DescriptionUse::None | DescriptionUse::Shown => {}
+            DescriptionUse::Created(_) | DescriptionUse::Removed | DescriptionUse::None | DescriptionUse::Shown => {}
         }
         Ok(())
     }

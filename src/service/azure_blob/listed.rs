@@ -14,7 +14,7 @@ use crate::{
     body::{Body, Client},
     core::{
         http::request_target::split_query,
-        objects::folders::{Item, Page},
+        objects::folders::{Item, Listing, Page},
         refusal::{Code, Refusal},
     },
     guard::{Answer, Halt, ReceivedClient, Request, incoming},
@@ -23,20 +23,30 @@ use crate::{
     upstream::fields::FieldsOfHead as _,
 };
 
+/// A list whose items are read.
+pub(crate) struct ListedReads<'a> {
+    pub(crate) guarded: &'a GuardedRequest,
+    pub(crate) request: &'a Request,
+    pub(crate) listing: &'a Listing,
+    /// The part of the query of a read that names a folder.
+    pub(crate) folder_query: &'static [u8],
+}
+
 impl Service<'_> {
-    /// Reads each file on a page, and adds what the reads show. A file that is gone by now is left out.
+    /// Reads each item on a page, and adds what the reads show. An item that is gone by now is left out. A folder that
+    /// stands for the files in it is no resource.
     pub(crate) async fn read_listed(
         &self,
         client: &mut dyn Client,
-        list: (&GuardedRequest, &Request),
+        list: &ListedReads<'_>,
         page: &mut Page,
     ) -> Result<(), Halt> {
         let mut items = Vec::with_capacity(page.items.len());
         for mut item in page.items.drain(..) {
-            if !item.is_folder() {
+            if item.is_folder() == list.listing.has_only_folders {
                 match self.read_item(client, list, &item).await? {
                     Read::Shown(head) => {
-                        item.metadata = metadata_in(list.1, &head);
+                        item.metadata = metadata_in(list.request, &head);
                         item.fields = Some(head.headers.clone());
                     }
                     Read::Hidden => {}
@@ -49,13 +59,8 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// Reads a file by HEAD. If that does not show it, GET decides (rule 19).
-    async fn read_item(
-        &self,
-        client: &mut dyn Client,
-        list: (&GuardedRequest, &Request),
-        item: &Item,
-    ) -> Result<Read, Halt> {
+    /// Reads an item by HEAD. If that does not show it, GET decides (rule 19).
+    async fn read_item(&self, client: &mut dyn Client, list: &ListedReads<'_>, item: &Item) -> Result<Read, Halt> {
         match self.read_item_by(Method::HEAD, client, list, item).await {
             Ok(Read::Shown(head)) => Ok(Read::Shown(head)),
             Err(Halt::Broken(error)) => Err(Halt::Broken(error)),
@@ -67,15 +72,16 @@ impl Service<'_> {
         &self,
         method: Method,
         client: &mut dyn Client,
-        (list, request): (&GuardedRequest, &Request),
+        list: &ListedReads<'_>,
         item: &Item,
     ) -> Result<Read, Halt> {
-        let head = head_of_item(method, client.head(), request, item)?;
-        let Door::Guarded(guarded) = self.guard.door(&head.method, &head, list.client) else {
+        let head = head_of_item(method, client.head(), list, item)?;
+        let Door::Guarded(guarded) = self.guard.door(&head.method, &head, list.guarded.client) else {
             return Ok(Read::Hidden);
         };
         // A route with other rules may call another file by this name.
-        let Some(rules) = guarded.route.guard.as_ref().filter(|_| guarded.route.upstream == list.route.upstream) else {
+        let is_here = guarded.route.upstream == list.guarded.route.upstream;
+        let Some(rules) = guarded.route.guard.as_ref().filter(|_| is_here) else {
             return Ok(Read::Hidden);
         };
         let Ok(call) = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease()) else {
@@ -95,9 +101,9 @@ impl Service<'_> {
     }
 }
 
-/// The result of the read of a listed file.
+/// The result of the read of a listed item.
 enum Read {
-    /// The file, described by this head.
+    /// The item, described by this head.
     Shown(Box<ResponseHeader>),
     /// Nothing, because the client may not read it.
     Hidden,
@@ -114,20 +120,23 @@ fn metadata_in(request: &Request, head: &ResponseHeader) -> Vec<(String, String)
     head.spelled_fields().filter_map(value).collect()
 }
 
-/// Returns the head of a read of a file in the collection that a list names. It has the credentials of the list.
+/// Returns the head of a read of an item in the collection that a list names. It has the credentials of the list.
 fn head_of_item(
     method: Method,
-    list: &RequestHeader,
-    request: &Request,
+    received: &RequestHeader,
+    list: &ListedReads<'_>,
     item: &Item,
 ) -> pingora::Result<RequestHeader> {
     // What is left of the query is for the upstream.
-    let ((path, _), (_, query)) = (split_query(list.raw_path()), split_query(request.head.raw_path()));
-    let mut head = list.clone();
-    // A lease in the request of a list is not that of each file.
-    head.remove_header(request.grammar().lease_field());
+    let ((path, _), (_, query)) = (split_query(received.raw_path()), split_query(list.request.head.raw_path()));
+    let folder_query = Some(list.folder_query).filter(|_| item.is_folder());
+    let query: Vec<&[u8]> = folder_query.into_iter().chain(query).collect();
+    let query = Some(query.join(&b"&"[..])).filter(|query| !query.is_empty());
+    let mut head = received.clone();
+    // A lease in the request of a list is not that of each item.
+    head.remove_header(list.request.grammar().lease_field());
     head.set_method(method);
-    head.set_raw_path(&target_in(path, &item.name, query))?;
+    head.set_raw_path(&target_in(path, item.name.trim_end_matches('/'), query.as_deref()))?;
     Ok(head)
 }
 

@@ -20,6 +20,7 @@ use crate::{
     body::Client,
     core::{
         members::line::Need,
+        quirks::ServiceKind,
         refusal::{Code, Refusal},
     },
     dialect::{
@@ -45,6 +46,7 @@ const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-appli
 /// Whether a request takes a member of the collection that it names.
 pub(super) fn takes_member(head: &RequestHeader, guarded: &GuardedRequest) -> bool {
     guarded.route.members.is_some()
+        && guarded.route.guard.as_ref().is_some_and(|rules| rules.quirks.service == ServiceKind::Plain)
         && !guarded.is_lease()
         && guarded.methods.judged == Method::GET
         && head.headers.contains_key(&LEASE_DURATION)

@@ -118,6 +118,11 @@ async fn an_upload_has_the_checksums_that_it_names() {
         assert_eq!(backend.content("/blob").as_deref(), Some("abc"));
     }
     assert_error(&put_blob(addr, "/blob", &[("Content-MD5", "abc")], "abc").await, 400, "InvalidMd5");
+    let of_nothing = "1B2M2Y8AsgTpgAmY7PhCfg==";
+    for (of_body, of_blob, status) in [(of_nothing, md5, 201), (md5, of_nothing, 400)] {
+        let fields = [("Content-MD5", of_body), ("x-ms-blob-content-md5", of_blob)];
+        assert_eq!(put_blob(addr, "/blob", &fields, "abc").await.status, status, "that of the blob takes precedence");
+    }
 }
 
 /// No state has a tag that cannot be spelled: the condition is false of each.

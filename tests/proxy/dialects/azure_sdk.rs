@@ -43,7 +43,8 @@ pub fn python() -> Command {
     command
 }
 
-fn node() -> Command {
+/// The Node.js of the scripts.
+pub fn node() -> Command {
     let mut command = Command::new("node");
     let package = clients::node_package("@azure/storage-blob");
     let modules = package.ancestors().nth(2).expect("a package lies in a directory of a directory of packages");

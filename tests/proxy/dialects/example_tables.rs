@@ -3,11 +3,12 @@
 
 use crate::{
     dialects::azure_sdk::{passes, python},
-    operations::example_files::start_in_front_of,
+    operations::example_files::{start_changed, start_in_front_of},
     support::{
         azure::assert_common,
         backend::{Answer, Backend, Request},
         leases::{acquire, lease, release},
+        nginx::Nginx,
         raw::{get, put, put_if_match, send},
         response::Response,
         tables,
@@ -35,6 +36,33 @@ fn assert_done(response: &Response) {
     assert_eq!((response.status, response.text()), (204, ""), "{response:?}");
     assert_eq!(response.headers.all("content-length"), [""; 0], "{response:?}");
     assert_common(response);
+}
+
+/// A write is signed for its own method, so the read of an entity in its name is refused. A service that checks signatures
+/// judges the tags itself.
+#[tokio::test]
+async fn the_sdk_for_tables_signs_writes_to_a_service_that_checks_them() {
+    let backend = tables::start_checking().await;
+    let probing = start_in_front_of(backend.addr(), "azure-table.toml").await;
+    assert!(passes(python(), "tables_signed.py", probing.addr()).await.contains("the read for a write is refused"));
+    let delegating =
+        |text: String| text.replace("etag = \"upstream\"", "etag = \"delegate\"").replace("compare =", "# compare =");
+    let proxy = start_changed(backend.addr(), "azure-table.toml", delegating).await;
+    assert!(passes(python(), "tables_signed.py", proxy.addr()).await.contains("the service judges the tag"));
+}
+
+/// A blob beside the tables: its lease is that of the table with its name.
+#[tokio::test]
+async fn the_lease_of_a_blob_guards_a_table() {
+    let (backend, nginx) = (tables::start().await, Nginx::start().await);
+    let locks = nginx.root().join("locks");
+    std::fs::create_dir(&locks).expect("a container");
+    for table in ["people", "orders"] {
+        std::fs::write(locks.join(table), "").expect("a blob");
+    }
+    let beside = |text: String| text.replace("127.0.0.1:9001", &nginx.addr().to_string());
+    let proxy = start_changed(backend.addr(), "azure-designated-blob.toml", beside).await;
+    passes(python(), "designated_blob.py", proxy.addr()).await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod azure_block_owners;
 pub mod azure_blocks;
 mod azure_conditions;
+mod azure_containers;
 mod azure_copies;
 mod azure_files;
 mod azure_leases;

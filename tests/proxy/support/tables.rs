@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Mutex};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
+use sha2::Sha256;
 
 use super::backend::{Answer, Backend, Request};
 
@@ -20,6 +23,51 @@ pub async fn start() -> Backend {
     let tables = Mutex::new(Tables::default());
     backend.serve(move |request| tables.lock().unwrap().answer(request));
     backend
+}
+
+/// The account of a service that checks signatures, with its key in Base64.
+pub const ACCOUNT: (&str, &str) = ("account", "a2V5");
+
+/// Starts the service, which checks the signature and the tag of each request, as Azure's own does.
+pub async fn start_checking() -> Backend {
+    let backend = Backend::start().await;
+    let tables = Mutex::new(Tables::default());
+    backend.serve(move |request| {
+        let mut tables = tables.lock().unwrap();
+        if !is_signed(request) {
+            return error(403, "AuthenticationFailed");
+        }
+        match (request.header("if-match"), tables.tag_of(&decoded_path(request))) {
+            (None | Some("*"), Some(_)) | (None, None) => tables.answer(request),
+            (Some(named), Some(current)) if named == current => tables.answer(request),
+            (Some(_), Some(_)) => error(412, "UpdateConditionNotSatisfied"),
+            (Some(_), None) => error(404, "ResourceNotFound"),
+        }
+    });
+    backend
+}
+
+/// Whether a request has the `SharedKey` of the account. The client signs its method, and no condition.
+fn is_signed(request: &Request) -> bool {
+    let (account, key) = ACCOUNT;
+    let field = |name: &str| request.header(name).unwrap_or_default();
+    let path = request.target.split('?').next().unwrap_or_default();
+    let signed = [&request.method, field("content-md5"), field("content-type"), field("x-ms-date")].join("\n");
+    let key = BASE64_STANDARD.decode(key).expect("a key");
+    let mut code = Hmac::<Sha256>::new_from_slice(&key).expect("a key of any length");
+    code.update(format!("{signed}\n/{account}{path}").as_bytes());
+    let signature = BASE64_STANDARD.encode(code.finalize().into_bytes());
+    field("authorization") == format!("SharedKey {account}:{signature}")
+}
+
+fn error(status: u16, code: &str) -> Answer {
+    let error = json!({ "odata.error": { "code": code, "message": { "lang": "en-US", "value": "No." } } });
+    Answer::status(status).header("Content-Type", "application/json").body(error.to_string())
+}
+
+fn decoded_path(request: &Request) -> String {
+    let path = request.target.split('?').next().unwrap_or_default();
+    percent_decode_str(path).decode_utf8().expect("UTF-8").into_owned()
 }
 
 fn tag(write: u64) -> String {
@@ -40,8 +88,7 @@ fn content(request: &Request) -> Map<String, Value> {
 impl Tables {
     /// Never looks at a condition.
     fn answer(&mut self, request: &Request) -> Answer {
-        let path = request.target.split('?').next().unwrap_or_default();
-        let path = percent_decode_str(path).decode_utf8().expect("UTF-8").into_owned();
+        let path = decoded_path(request);
         let is_entity = path.ends_with("')") && !path.contains("Tables(");
         match request.header("x-http-method").unwrap_or(&request.method) {
             "GET" | "HEAD" if !is_entity => {
@@ -69,6 +116,10 @@ impl Tables {
                 self.write(path, merged)
             }
         }
+    }
+
+    fn tag_of(&self, path: &str) -> Option<String> {
+        self.entities.get(path).map(|(write, _)| tag(*write))
     }
 
     fn insert(&mut self, table: &str, entity: Map<String, Value>) -> Answer {

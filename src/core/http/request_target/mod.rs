@@ -169,6 +169,11 @@ pub fn split_query(raw_target: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// Whether a request target in origin-form is that of a collection: its path ends with a slash (RFC 4918 section 5.2).
+pub fn names_collection(raw_target: &[u8]) -> bool {
+    split_query(raw_target).0.ends_with(b"/")
+}
+
 /// A request target in origin-form, joined from its path and the query without the `?`: the reverse of [`split_query`].
 pub fn join_query(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
     let Some(query) = query else { return path.to_vec() };
