@@ -7,7 +7,7 @@ use uuid::Builder;
 
 use super::{
     AskedOperation, AzureOperation, AzureResource, BlobRoute, CLIENT_REQUEST_ID, ERROR_CODE, action,
-    blocks::AzureBlocks, checksums, common_fields, copy::AzureCopies, done, error_of, lease_fields, list::AzureLists,
+    blocks::AzureBlocks, checksums, common_fields, copy::AzureCopies, done, error_of, lease_fields, lists::AzureLists,
     metadata::AzureMetadata, outcome, read, refuse, refuse_use,
 };
 use crate::{

@@ -5,20 +5,19 @@ use http::{HeaderName, header};
 use percent_encoding::percent_decode;
 
 use super::{
-    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, containers,
+    BLOCK_BLOB, LEASE_DURATION, LEASE_STATE, LEASE_STATUS,
     query::Query,
     refusals::{bad_query, invalid, unknown_query},
 };
 use crate::{
     core::{
-        http::request_target::split_query,
         objects::{
             description::CONTENT_MD5,
             folders::{Item, Listing, Page},
         },
         refusal::Refusal,
     },
-    dialect::{ShownDocument, lists::ListGrammar, xml},
+    dialect::xml,
 };
 
 /// The largest number of items on a page, which is also the default.
@@ -32,10 +31,6 @@ const LAST_CHARACTER: &str = "\u{10ffff}";
 
 /// The parameters of the query that a list of blobs takes.
 pub(super) const PARAMETERS: [&str; 5] = ["prefix", "delimiter", "marker", "maxresults", "include"];
-
-/// Lists of Azure Blob Storage.
-#[derive(Debug)]
-pub(super) struct AzureLists;
 
 /// Reads the parameters of a page of blobs. `has_metadata`: whether its route keeps metadata.
 ///
@@ -106,22 +101,8 @@ fn name_of(marker: &str) -> Option<String> {
     String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(marker).ok()?).ok()
 }
 
-impl ListGrammar for AzureLists {
-    fn page(&self, target: &[u8], page: &Page) -> ShownDocument {
-        let (path, query) = split_query(target);
-        let query = Query::read(query.unwrap_or_default()).unwrap_or_default();
-        let body =
-            if query.container { page_of_blobs(path, &query, page) } else { containers::page(path, &query, page) };
-        ShownDocument { content_type: xml::CONTENT_TYPE, body }
-    }
-
-    fn folder_query(&self) -> &'static [u8] {
-        b"restype=container"
-    }
-}
-
-/// The document with a page of blobs.
-fn page_of_blobs(path: &[u8], query: &Query, page: &Page) -> String {
+/// Returns the document with a page of the blobs of the container with this path.
+pub(super) fn page(path: &[u8], query: &Query, page: &Page) -> String {
     let path = path.strip_suffix(b"/").unwrap_or(path);
     let (account, container) = path.split_at(path.iter().rposition(|&octet| octet == b'/').map_or(0, |end| end + 1));
     let [account, container] = [account, container].map(|part| percent_decode(part).decode_utf8_lossy());
@@ -212,7 +193,12 @@ fn show_blob(body: &mut xml::Writer, item: &Item) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::tags::http_date::HttpDate;
+    use crate::core::{http::request_target::split_query, tags::http_date::HttpDate};
+
+    fn shown_at(target: &[u8], page: &Page) -> String {
+        let (path, query) = split_query(target);
+        super::page(path, &Query::read(query.unwrap_or_default()).unwrap(), page)
+    }
 
     fn listing(query: &str) -> Result<Listing, &'static str> {
         let query = Query::read(query.as_bytes()).map_err(|refusal| refusal.service.unwrap().code)?;
@@ -275,7 +261,7 @@ mod tests {
                         <Last-Modified>Sun, 06 Nov 1994 08:49:37 GMT</Last-Modified><Content-Length>3</Content-Length>\
                         <BlobType>BlockBlob</BlobType></Properties></Blob><BlobPrefix><Name>folder/</Name></BlobPrefix>\
                         </Blobs><NextMarker>bmV4dA</NextMarker></EnumerationResults>";
-        assert_eq!(AzureLists.page(target, &page).body, expected);
+        assert_eq!(shown_at(target, &page), expected);
     }
 
     /// The names of a page, with those that stand for others in brackets, and the name that the next page begins with.
@@ -283,7 +269,7 @@ mod tests {
         let item =
             |name: &&str| Item { name: (*name).to_owned(), len: 0, modified: None, fields: None, metadata: Vec::new() };
         let page = Page { items: names.iter().map(item).collect(), next: next.map(str::to_owned) };
-        let shown = AzureLists.page(format!("/docs?restype=container&comp=list&{query}").as_bytes(), &page).body;
+        let shown = shown_at(format!("/docs?restype=container&comp=list&{query}").as_bytes(), &page);
         let (blobs, marker) = shown.split_once("</Blobs><NextMarker>").expect("a list");
         let name = |part: &str| {
             let (before, name) = part.split_once("<Name>")?;
@@ -331,7 +317,7 @@ mod tests {
         let fields = Some(fields.into_iter().map(field).collect());
         let metadata = vec![("Owner".to_owned(), "<a>".to_owned())];
         let item = Item { name: "a".to_owned(), len: 3, modified: None, fields, metadata };
-        let shown = AzureLists.page(b"/docs?restype=container&comp=list", &Page { items: vec![item], next: None }).body;
+        let shown = shown_at(b"/docs?restype=container&comp=list", &Page { items: vec![item], next: None });
         let expected = "<Blob><Name>a</Name><Properties><Last-Modified>Sun, 06 Nov 1994 08:49:38 GMT</Last-Modified>\
                         <Etag>1-2</Etag><Content-Length>4</Content-Length><Content-Type>text/x</Content-Type>\
                         <Content-MD5>kAFQmDzST7DWlj99KOF/cg==</Content-MD5><BlobType>BlockBlob</BlobType>\

@@ -22,6 +22,7 @@ mod lease;
 #[cfg(test)]
 mod lease_table_tests;
 mod list;
+mod lists;
 mod metadata;
 mod operation;
 mod query;

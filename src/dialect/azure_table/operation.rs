@@ -93,6 +93,8 @@ impl TableOperation {
                 "Table ACLs and properties of the service are not served here: the backend decides who may read and write.",
             ));
         }
+        // Some clients end the collection of tables with a slash, with which its key is the same.
+        let path = path.strip_suffix(b"/").filter(|path| path.ends_with(b"/Tables")).unwrap_or(path);
         let segment = path.rsplit(|&octet| octet == b'/').next().unwrap_or_default();
         let resource = Resource::of(&percent_decode(segment).decode_utf8_lossy())?;
         match (resource, method.as_str()) {
@@ -188,6 +190,7 @@ mod tests {
             ("GET", "/Tables", "Query Tables"),
             ("GET", "/Tables('people')", "Query Tables"),
             ("POST", "/hr/Tables", "Create Table"),
+            ("POST", "/hr/Tables/", "Create Table"),
             ("DELETE", "/Tables('people')", "Delete Table"),
             ("GET", "/people()?$filter=a", "Query Entities"),
             ("HEAD", "/people", "Query Entities"),
@@ -200,6 +203,13 @@ mod tests {
         ] {
             assert_eq!(read(method, target), Ok(operation), "{method} {target}");
             assert_eq!(TableOperation::named(operation).map(TableOperation::name), Some(operation));
+        }
+    }
+
+    #[test]
+    fn nothing_else_ends_with_a_slash() {
+        for (method, target) in [("POST", "/people/"), ("PUT", "/people(PartitionKey='a',RowKey='1')/")] {
+            assert_eq!(read(method, target), Err("InvalidUri"), "{target}");
         }
     }
 

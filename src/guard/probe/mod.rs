@@ -313,7 +313,6 @@ impl Probes {
         let head = exchange.take_head();
         exchange.discard().await;
         let modified = match self.modified(request, modified, (aim, end)).await {
-            // The date of a document was told by the states of the same record.
             Ok(modified) => modified.map(|modified| modified.by_record(first_date)),
             Err(refusal) => return Probed::Refused(refusal),
         };
