@@ -8,6 +8,7 @@ pub mod cause;
 pub mod digits;
 pub mod http;
 pub mod lease;
+pub mod lost_updates;
 pub mod members;
 pub mod objects;
 pub mod policy;

@@ -47,7 +47,7 @@ impl Serving {
         let guards = Arc::new(guard(Arc::clone(&table)));
         guards.upstreams().prepare(&config);
         if let Some(metrics) = metrics::get() {
-            metrics.begin_at_zero(config.routes.iter().map(|route| route.name.as_str()));
+            metrics.begin_at_zero(config.routes.iter().map(|route| &**route));
         }
         Self { config, table, guards, lingering: Vec::new() }
     }

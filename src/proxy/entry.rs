@@ -2,34 +2,36 @@
 
 use std::sync::Arc;
 
-use http::{StatusCode, header};
+use http::header;
 use pingora::{Error, ErrorSource, ErrorType};
 
 use super::{
     arrival::Arrival,
     context::Context,
     handshake::Handshake,
-    observe::{Observation, Observer},
+    observe::{self, Observation, Observer},
 };
 use crate::{
     body::Client as _,
     config::Route,
     core::{
-        http::{expectation::expects_continue, fields::nominates_upgrade, readings::method},
+        http::{
+            expectation::expects_continue, fields::nominates_upgrade, readings::method, request_target::split_query,
+        },
         policy::Dialect,
         refusal::{Code, Refusal},
     },
     downstream::{client, relay::Outgoing, respond, session::ClientSession},
     drain::{Pass, Retired},
     generation::{Live, Serving},
-    guard::Answer,
+    guard::{Answer, Presented, Principal},
     routing::{GuardedRequest, door::Door},
     service,
-    telemetry::{self, Decision, Seldom, access::ClientExchange, stream_info},
-    upstream::fields::{end_nominated, say_length_once},
+    telemetry::{self, Decision, OncePerRoute, access::ClientExchange, stream_info},
+    upstream::fields::{end_nominated, opens_websocket, say_length_once},
 };
 
-static UPGRADE_DEMANDED: Seldom = Seldom::usual();
+static UPGRADE_REMOVED: OncePerRoute = OncePerRoute::new();
 
 /// Sends the 100 to a client that expects it and has no content to send, whoever answers then. The expectation is met, and
 /// the upstream is not asked to meet it again.
@@ -128,7 +130,11 @@ pub(super) async fn guard(
     context: &mut Context,
     request: &GuardedRequest,
 ) -> pingora::Result<Outgoing> {
-    let wants_upgrade = session.request_mut().remove_header(&header::UPGRADE).is_some();
+    let takes_websocket = request.route.guard.as_ref().is_some_and(|rules| rules.websocket);
+    if opens_websocket(session.request()) && !takes_websocket {
+        tell_of_upgrade(&request.route);
+    }
+    session.request_mut().remove_header(&header::UPGRADE);
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let info = context.entry.info.clone();
@@ -139,11 +145,7 @@ pub(super) async fn guard(
     if serving.guards.gates().get(request.route_index).is_some_and(|gate| gate.has_cancelled_waiters()) {
         session.end_connection();
     }
-    let answer = answer?;
-    if wants_upgrade {
-        tell_of_upgrade(request, &answer);
-    }
-    let mut outgoing = answered(session, context, answer)?;
+    let mut outgoing = answered(session, context, answer?)?;
     if serving.config.server.server_timing
         && let Some(told) = info.and_then(|info| info.times().server_timing())
     {
@@ -152,15 +154,13 @@ pub(super) async fn guard(
     Ok(outgoing)
 }
 
-/// Logs that the backend demands the upgrade that was removed (RFC 9110 section 15.5.22).
-fn tell_of_upgrade(request: &GuardedRequest, answer: &Result<Answer, Refusal>) {
-    let is_demanded =
-        matches!(answer, Ok(Answer::Relayed(relayed)) if relayed.head.status == StatusCode::UPGRADE_REQUIRED);
-    if let Some(left_out) = is_demanded.then(|| UPGRADE_DEMANDED.due()).flatten() {
+/// Logs once for each route that a handshake is judged as a plain read.
+fn tell_of_upgrade(route: &Route) {
+    if UPGRADE_REMOVED.is_first(&route.name) {
         tracing::warn!(
-            route = %request.route.name, key = %request.key, left_out,
-            "the backend demands an upgrade of the protocol, which is removed on a guarded route: for WebSocket, set \
-             websocket = true on this route"
+            route = %route.name,
+            "a client asked for a WebSocket, and its request lost Upgrade, as on every guarded route: for WebSocket, set \
+             websocket = true on this route; this is logged once"
         );
     }
 }
@@ -213,10 +213,14 @@ fn observe(
     let (route, request) = (route?, session.request());
     match would {
         Ok(guarded) => {
-            Some(observer.begin(route, route.guard.as_ref()?, &guarded.key, &guarded.methods.judged, &request.headers))
+            let (guard, headers) = (route.guard.as_ref()?, &request.headers);
+            let (_, query) = split_query(request.raw_path());
+            let presented = Presented { headers, query, certificate: session.certificate() };
+            let client = observe::client_name(Principal::of(presented, guard), guarded.client, headers);
+            Some(observer.begin(guard, guarded, headers, client))
         }
         Err(code) => {
-            observer.record(route, &request.method, Decision::Refused(code));
+            observer.refused(route, &request.method, code);
             None
         }
     }

@@ -49,7 +49,7 @@ pub use end::{begin, end, keep_refusal, refused};
 pub use lines::flush;
 use otlp::Exporters;
 pub use otlp::OtlpError;
-pub use seldom::Seldom;
+pub use seldom::{OncePerRoute, Seldom};
 pub use step::Step;
 pub use stream_info::{TimedPart, timing};
 

@@ -9,6 +9,7 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
+    ops::RangeInclusive,
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
@@ -222,16 +223,14 @@ impl RefusalLog {
         groups
     }
 
-    /// Returns the last write of the resource whose outcome was unknown when its client was answered, not before `since`.
-    pub fn last_doubted(&self, key: &str, since: SystemTime) -> Option<RequestId> {
+    /// Returns the last write of the resource whose outcome was unknown when its client was answered, at one of these times.
+    pub fn last_doubted(&self, key: &str, at: RangeInclusive<SystemTime>) -> Option<KeptRefusal> {
         let key = limited(key.as_bytes());
         // A retry that meets the doubt is told of it too, but was not sent.
         let was_sent = |refusal: &KeptRefusal| matches!(refusal.code.status().as_u16(), 502 | 504);
         let kept = self.kept.lock();
-        let mut recent = kept.refusals.iter().rev().take_while(|refusal| refusal.at >= since);
-        let doubted =
-            recent.find(|refusal| refusal.in_doubt && was_sent(refusal) && refusal.key.as_ref() == Some(&key));
-        doubted.map(|refusal| refusal.id)
+        let mut recent = kept.refusals.iter().rev().filter(|refusal| at.contains(&refusal.at));
+        recent.find(|refusal| refusal.in_doubt && was_sent(refusal) && refusal.key.as_ref() == Some(&key)).cloned()
     }
 }
 

@@ -1,6 +1,9 @@
 //! Limits log lines that every request could cause, because a flood of requests would fill the disk with them.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 
@@ -47,6 +50,23 @@ impl Seldom {
     }
 }
 
+/// Decides which line about a route is the first one. There are as many names as the configuration has routes.
+#[derive(Debug)]
+pub struct OncePerRoute(Mutex<BTreeSet<String>>);
+
+impl OncePerRoute {
+    /// Creates a limit under which a line about each route is due.
+    pub const fn new() -> Self {
+        Self(Mutex::new(BTreeSet::new()))
+    }
+
+    /// Whether no line about this route was due before.
+    pub fn is_first(&self, route: &str) -> bool {
+        let mut told = self.0.lock();
+        !told.contains(route) && told.insert(route.to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +80,11 @@ mod tests {
         }
         assert_eq!(seldom.due_at(begun + PAUSE), Some(3));
         assert_eq!(seldom.due_at(begun + PAUSE * 2), Some(0));
+    }
+
+    #[test]
+    fn the_first_line_about_each_route_is_due() {
+        let once = OncePerRoute::new();
+        assert_eq!(["a", "b", "a", "b"].map(|route| once.is_first(route)), [true, true, false, false]);
     }
 }

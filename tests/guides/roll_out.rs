@@ -32,7 +32,7 @@ async fn each_stage_answers_as_its_row_says() {
     let blocks = blocks(&page.text);
     let of_kind = |kind: &'static str| blocks.iter().filter(move |block: &&Block| block.kind == kind);
     let stages = said(&page);
-    assert_eq!((stages.len(), of_kind("toml").count(), of_kind("log").count()), (4, 4, 1));
+    assert_eq!((stages.len(), of_kind("toml").count(), of_kind("log").count()), (4, 4, 2));
     for (number, (stage, file)) in stages.iter().zip(of_kind("toml")).enumerate() {
         let nginx = Nginx::start().await;
         let file = file.text.replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
@@ -47,6 +47,8 @@ async fn each_stage_answers_as_its_row_says() {
         assert_eq!(found, stage[..], "stage {}", number + 1);
         assert_eq!(put(proxy.addr(), "/login", &[], "not guarded").await.status, 201, "stage {}", number + 1);
         if number == 0 {
+            let by_another = [("User-Agent", "another program")];
+            assert_eq!(put(proxy.addr(), "/documents/old", &by_another, "unread").await.status, 204);
             let lines = of_kind("log").flat_map(|block| block.text.lines());
             for line in lines {
                 until(line, || proxy.log().contains(line)).await;

@@ -124,6 +124,12 @@ impl Knowledge {
         self.read_grants.was_let_read(&request.key, request.sender.principal, seen, identity_ttl);
     }
 
+    /// Remembers that the sender of a request was shown the resource.
+    pub(crate) fn was_shown_to_sender(&self, request: &Request, snapshot: &Snapshot) {
+        let (seen, identity_ttl) = ((snapshot.now, snapshot.version()), request.rules().identity_ttl);
+        self.read_grants.was_shown_to(&request.key, request.sender.principal, seen, identity_ttl);
+    }
+
     /// Notes that the resource of a request is removed.
     pub(crate) fn was_removed(&self, request: &Request) {
         self.read_grants.was_removed(&request.key);

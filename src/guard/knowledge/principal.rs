@@ -155,6 +155,11 @@ impl Principal {
         AttemptSender { owner: self.whole, credentials: identity(presented, &declared) }
     }
 
+    /// The name of a client that has credentials beside cookies that the route does not name.
+    pub(crate) fn declared(self) -> Option<PrincipalName> {
+        (self.holder != ANONYMOUS).then_some(self.holder)
+    }
+
     /// The name that leases are bound to.
     pub(crate) fn holder(self) -> PrincipalName {
         self.holder
@@ -229,7 +234,8 @@ fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &Head
 
 /// The resources that the upstream has let each principal read, and the time until which that counts.
 pub(crate) struct ReadGrants {
-    pairs: Cache<(Principal, KeyDigest), StoreTime>,
+    /// With the last version that the principal was shown: a probe shows it none.
+    pairs: Cache<(Principal, KeyDigest), (StoreTime, Option<Revision>)>,
     /// The resources that it has let any principal read, with their version then.
     shown: Cache<KeyDigest, (StoreTime, Revision)>,
 }
@@ -248,12 +254,33 @@ impl ReadGrants {
         (now, version): (StoreTime, Revision),
         identity_ttl: Duration,
     ) {
+        let last_read = self.last_read(key, principal);
+        self.grant((principal, key.digest()), last_read, (now, version), identity_ttl);
+    }
+
+    /// Notes that the upstream has let the principal read the resource, and that it was shown this version.
+    pub(crate) fn was_shown_to(
+        &self,
+        key: &ResourceKey,
+        principal: Principal,
+        (now, version): (StoreTime, Revision),
+        identity_ttl: Duration,
+    ) {
+        self.grant((principal, key.digest()), Some(version), (now, version), identity_ttl);
+    }
+
+    fn grant(
+        &self,
+        pair: (Principal, KeyDigest),
+        read: Option<Revision>,
+        (now, version): (StoreTime, Revision),
+        identity_ttl: Duration,
+    ) {
         let until = now.plus(identity_ttl);
-        let pair = (principal, key.digest());
         // Each insertion costs the cache some bookkeeping. One per quarter of `identity_ttl` is enough.
         let is_fresh = |known: StoreTime| known.until(until) < identity_ttl / 4;
-        if !self.pairs.get(&pair).is_some_and(is_fresh) {
-            self.pairs.insert(pair, until);
+        if !self.pairs.get(&pair).is_some_and(|(known, of)| of == read && is_fresh(known)) {
+            self.pairs.insert(pair, (until, read));
         }
         if !self.shown.get(&pair.1).is_some_and(|(known, of)| of == version && is_fresh(known)) {
             self.shown.insert(pair.1, (until, version));
@@ -283,7 +310,12 @@ impl ReadGrants {
 
     /// Whether the principal may know the state of the resource.
     pub(crate) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
-        self.pairs.get(&(principal, key.digest())).is_some_and(|until| now < until)
+        self.pairs.get(&(principal, key.digest())).is_some_and(|(until, _)| now < until)
+    }
+
+    /// The last version of the resource that the principal was shown, as far as it is remembered.
+    pub(crate) fn last_read(&self, key: &ResourceKey, principal: Principal) -> Option<Revision> {
+        self.pairs.get(&(principal, key.digest())).and_then(|(_, read)| read)
     }
 }
 

@@ -170,6 +170,22 @@ fn what_a_principal_may_know_it_may_know_for_a_time() {
     assert!(!read_grants.may_know(&key, alice, start.plus(ttl)));
 }
 
+/// A probe with the client's credentials shows the client nothing.
+#[test]
+fn the_last_version_that_a_principal_was_shown_is_remembered() {
+    let read_grants = ReadGrants::new();
+    let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
+    let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
+    read_grants.was_let_read(&key, alice, (start, VERSION), ttl);
+    assert_eq!(read_grants.last_read(&key, alice), None);
+    read_grants.was_shown_to(&key, alice, (start, VERSION), ttl);
+    read_grants.was_let_read(&key, alice, (start.plus(ttl), Revision(8)), ttl);
+    assert_eq!(read_grants.last_read(&key, alice), Some(VERSION));
+    assert_eq!(read_grants.last_read(&key, principal(&[])), None);
+    read_grants.was_shown_to(&key, alice, (start, Revision(9)), ttl);
+    assert_eq!(read_grants.last_read(&key, alice), Some(Revision(9)));
+}
+
 #[test]
 fn reading_again_renews_what_may_be_known() {
     let read_grants = ReadGrants::new();

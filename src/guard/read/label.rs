@@ -83,7 +83,7 @@ impl Reads {
             _ => {}
         }
         if let Some(snapshot) = snapshot {
-            self.knowledge.was_let_read(request, snapshot);
+            self.knowledge.was_shown_to_sender(request, snapshot);
         }
         if let Some(snapshot) = snapshot.filter(|_| !request.rules().other_writers) {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);

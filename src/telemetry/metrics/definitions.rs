@@ -126,6 +126,13 @@ pub const OBSERVED: Metric = counter(
     &[ROUTE, VERDICT],
     "What would have been decided of writes on routes that only watch",
 );
+/// The updates that were lost on routes with `observe`.
+pub const LOST_UPDATES: Metric = counter(
+    "ifmatch.observed.lost_updates",
+    "{update}",
+    &[ROUTE, REASON],
+    "A lower bound of the updates that other clients replaced unread on routes that only watch",
+);
 /// The time for which writes waited for their claims.
 pub const CLAIM_WAIT: Metric = seconds(
     "ifmatch.claim.wait",
@@ -245,6 +252,7 @@ pub const ALL: &[Metric] = &[
     UPSTREAM_WAITERS,
     VERDICTS,
     OBSERVED,
+    LOST_UPDATES,
     CLAIM_WAIT,
     WAITERS,
     PROBES,

@@ -34,7 +34,10 @@ pub mod store;
 use definitions as define;
 use definitions::{BOUNDARIES, Metric};
 
-use crate::core::refusal::Code;
+use crate::{
+    config::Route,
+    core::{lost_updates::LostUpdate, refusal::Code},
+};
 
 pub use gauges::{Gauged, LoadState, ServerState, watch};
 pub use store::StoreOperation;
@@ -52,6 +55,7 @@ pub struct Metrics {
     store_durations: [BoundHistogram<f64>; 3],
     verdicts: Counter<u64>,
     observed: Counter<u64>,
+    lost_updates: Counter<u64>,
     probes: Counter<u64>,
     doubts_made: Counter<u64>,
     doubts_resolved: Counter<u64>,
@@ -112,6 +116,7 @@ impl Metrics {
                 .map(|operation| store_duration.bind(&[KeyValue::new(define::STORE_OPERATION, operation.word())])),
             verdicts: counter(&meter, &define::VERDICTS),
             observed: counter(&meter, &define::OBSERVED),
+            lost_updates: counter(&meter, &define::LOST_UPDATES),
             probes: counter(&meter, &define::PROBES),
             doubts_made: counter(&meter, &define::DOUBTS_MADE),
             doubts_resolved: counter(&meter, &define::DOUBTS_RESOLVED),
@@ -133,7 +138,7 @@ impl Metrics {
 
     /// Initializes to zero the counters whose first increment matters: Prometheus sees no growth in a series that
     /// begins with one.
-    pub fn begin_at_zero<'a>(&self, routes: impl Iterator<Item = &'a str>) {
+    pub fn begin_at_zero<'a>(&self, routes: impl Iterator<Item = &'a Route>) {
         self.doubts_made.add(0, &[]);
         self.doubts_resolved.add(0, &[]);
         for reason in ["all", "client", "descriptors"] {
@@ -142,8 +147,13 @@ impl Metrics {
         for failure in store::failures() {
             self.store_errors.add(0, &failure);
         }
-        for route in routes.map(route_attribute) {
+        for route in routes {
+            let is_observed = route.guard.as_ref().is_some_and(|guard| guard.observe);
+            let route = route_attribute(&route.name);
             self.unstable_tags.add(0, std::slice::from_ref(&route));
+            for lost in LostUpdate::ALL.into_iter().filter(|_| is_observed) {
+                self.lost_updates.add(0, &[route.clone(), KeyValue::new(define::REASON, lost.word())]);
+            }
             self.lease_events.add(0, &[route.clone(), KeyValue::new(define::LEASE_EVENT, "lost")]);
             for limit in [Code::Overloaded, Code::StoreFull] {
                 self.verdicts.add(0, &[route.clone(), KeyValue::new(define::VERDICT, limit.as_str())]);
@@ -159,6 +169,11 @@ impl Metrics {
     /// Counts a write on a route with `observe`, and the verdict that it would have had.
     pub fn observed(&self, route: &str, verdict: Decision) {
         self.observed.add(1, &[route_attribute(route), KeyValue::new(define::VERDICT, verdict.word())]);
+    }
+
+    /// Counts an update that was lost on a route with `observe`.
+    pub fn lost_update(&self, route: &str, lost: LostUpdate) {
+        self.lost_updates.add(1, &[route_attribute(route), KeyValue::new(define::REASON, lost.word())]);
     }
 
     /// Counts an event in the life of a lease.

@@ -1,6 +1,7 @@
 //! Routes that only watch (DESIGN, section 5): everything passes unchanged, and the log says what would have been.
 
 use crate::support::{
+    admin::{look, start},
     backend::{Answer, Backend, Validators},
     proxy::Proxy,
     raw::{Connection, send},
@@ -66,4 +67,59 @@ async fn two_writes_at_once_are_noticed_and_neither_waits() {
     held.answer(Answer::stored()).await;
     slow.read_response().await;
     until("both verdicts", || verdicts(&proxy) == ["unknown", "write-in-flight"]).await;
+}
+
+/// The updates that the log says were lost, in order.
+fn lost(proxy: &Proxy) -> Vec<String> {
+    let words = |line: &str| Some(line.split("lost=\"").nth(1)?.split('"').next()?.to_owned());
+    proxy.log().lines().filter_map(words).collect()
+}
+
+/// Ann and Bob read one version, and each saves. Bob's save replaces Ann's.
+#[tokio::test]
+async fn an_update_that_another_client_replaces_unread_is_counted() {
+    let backend = Backend::with(Validators::Tags).await;
+    backend.put("/doc", "one");
+    let setup = Proxy::to(backend.addr()).route("observe = true");
+    let (proxy, admin) = start(&setup).await;
+    let addr = proxy.addr();
+    let [ann, bob] = ["ann", "bob"].map(|name| ("Authorization", name));
+    for client in [ann, bob] {
+        send(addr, "GET", "/doc", &[client], "").await;
+        assert!(send(addr, "PUT", "/doc", &[client], "first").await.status < 300);
+    }
+    assert_eq!(lost(&proxy), [""; 0], "Bob has read what Ann wrote");
+    send(addr, "PUT", "/doc", &[ann], "second").await;
+    until("the update of Bob", || lost(&proxy) == ["unread"]).await;
+
+    let tag = send(addr, "GET", "/doc", &[bob], "").await.etag();
+    let based = ("If-Match", tag.as_str());
+    backend.always("PUT", "/doc", |_| Answer::status(204));
+    send(addr, "PUT", "/doc", &[bob, based], "third").await;
+    send(addr, "PUT", "/doc", &[ann, based], "fourth").await;
+    until("the update that a stale tag replaced", || lost(&proxy) == ["unread", "stale-tag"]).await;
+
+    backend.always("PUT", "/doc", |_| Answer::status(412));
+    send(addr, "PUT", "/doc", &[bob, based], "fifth").await;
+    let metrics = look(admin, "/metrics").await;
+    for reason in ["stale-tag", "unread"] {
+        let line = format!("ifmatch_observed_lost_updates_total{{ifmatch_reason=\"{reason}\",ifmatch_route=\"all\"");
+        let value = metrics.text().lines().find(|told| told.starts_with(&line)).map(str::to_owned);
+        assert!(value.as_ref().is_some_and(|told| told.ends_with(" 1")), "{reason}: {value:?}");
+    }
+    assert_eq!(lost(&proxy).len(), 2, "what the backend refused replaced nothing");
+}
+
+/// Clients without credentials are told apart by their program and address.
+#[tokio::test]
+async fn programs_without_credentials_are_different_clients() {
+    let backend = Backend::start().await;
+    let proxy = observed(&backend).await;
+    let addr = proxy.addr();
+    let put = |program| async move { send(addr, "PUT", "/doc", &[("User-Agent", program)], "x").await };
+    for program in ["editor", "editor", "job"] {
+        assert!(put(program).await.status < 300);
+    }
+    until("the update of the editor", || lost(&proxy) == ["unread"]).await;
+    assert!(proxy.log().contains("key=backend:/doc"), "{}", proxy.log());
 }

@@ -59,7 +59,7 @@ async fn tunnels(backend: &Backend, addr: SocketAddr, fields: &[(&str, &str)]) -
 
 /// B3: a route that is guarded and says nothing of WebSocket.
 #[tokio::test]
-async fn a_backend_that_demands_the_upgrade_is_told_of_in_the_log() {
+async fn an_upgrade_that_is_removed_is_told_of_in_the_log_once() {
     let (backend, proxy) = start("").await;
     backend.always("GET", SOCKET, |_| Answer::status(426).header("Upgrade", "websocket"));
     assert_eq!(get(proxy.addr(), SOCKET).await.status, 426);
