@@ -76,6 +76,19 @@ impl Diagnosis {
         assert_eq!(self.code, Some(i32::from(is_ill)), "{}", self.text);
     }
 
+    /// Asserts that a problem of reads is the only one, that these checks were made beside it, and that it hides all others.
+    #[track_caller]
+    pub fn hides_all_but(&self, problem: &str, made: &[&str], of_writes: &[(&str, &str)]) {
+        let hidden = READS.into_iter().filter(|check| *check != problem && !made.contains(check));
+        let but: Vec<_> = hidden
+            .map(|check| (check, "not decided"))
+            .chain([(problem, "problem")])
+            .chain(of_writes.iter().copied())
+            .collect();
+        let writes = of_writes.iter().map(|(check, _)| *check);
+        self.checked(&READS.into_iter().chain(writes).collect::<Vec<_>>(), &but);
+    }
+
     /// Asserts that a check has a remedy with these words.
     #[track_caller]
     pub fn mends(&self, result: &str, check: &str, words: &str) {

@@ -14,7 +14,7 @@ use super::{
     tags::{CodedAnswers, PlainAnswers},
     writes::{RefusedAnswers, WriteAnswers},
 };
-use crate::core::tags::entity_tag::EntityTag;
+use crate::{core::tags::entity_tag::EntityTag, entropy::number_of_request};
 
 /// A tag that no state has.
 const WRONG_TAG: HeaderValue = HeaderValue::from_static("\"ifmatch-doctor\"");
@@ -47,7 +47,15 @@ pub(super) async fn plain(client: &DoctorClient, read: ReceivedAnswer) -> Result
         again: get(client, &[]).await?,
         head: client.send(Method::HEAD, &with_identity(&[]), Bytes::new()).await?,
         fresh: get(client, &[no_cache()]).await?,
+        unkept: [unkept(client).await?, unkept(client).await?],
+        last: get(client, &[no_cache()]).await?,
     })
+}
+
+/// Reads with a query that no client has sent before, so that no cache keeps an answer to it.
+async fn unkept(client: &DoctorClient) -> Result<ReceivedAnswer, DoctorFailure> {
+    let client = client.with_parameter(&format!("ifmatch-doctor={:016x}", number_of_request()))?;
+    get(&client, &[no_cache()]).await
 }
 
 /// Sends the reads with conditions.

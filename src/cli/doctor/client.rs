@@ -69,11 +69,21 @@ impl DoctorClient {
     /// Returns a client for another path of the server, with the same query.
     pub(super) fn at(&self, path: &str) -> Result<Self, DoctorFailure> {
         let query = self.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let target = format!("{path}{query}");
+        self.at_target(&format!("{path}{query}"))
+    }
+
+    fn at_target(&self, target: &str) -> Result<Self, DoctorFailure> {
+        let wrong = || DoctorFailure::Url(target.to_owned());
         let mut parts = self.uri.clone().into_parts();
-        parts.path_and_query = Some(target.parse().map_err(|_malformed| DoctorFailure::Url(target.clone()))?);
-        let uri = Uri::from_parts(parts).map_err(|_malformed| DoctorFailure::Url(target))?;
+        parts.path_and_query = Some(target.parse().map_err(|_malformed| wrong())?);
+        let uri = Uri::from_parts(parts).map_err(|_malformed| wrong())?;
         Ok(Self { uri, ..self.clone() })
+    }
+
+    /// Returns a client for the same path with one more parameter in its query.
+    pub(super) fn with_parameter(&self, parameter: &str) -> Result<Self, DoctorFailure> {
+        let query = self.uri.query().map_or_else(|| parameter.to_owned(), |query| format!("{query}&{parameter}"));
+        self.at_target(&format!("{}?{query}", self.path()))
     }
 
     /// Returns a client whose requests ask caches to pass them on.

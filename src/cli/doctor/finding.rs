@@ -6,6 +6,25 @@ use crate::cli::check::table;
 
 const HEADINGS: [&str; 3] = ["CHECK", "RESULT", "FOUND"];
 
+/// The checks of each resource with a tag, in the order of the table.
+const READS: [&str; 15] = [
+    "way",
+    "tag",
+    "stability",
+    "HEAD",
+    "If-Match",
+    "If-Match list",
+    "If-None-Match",
+    "If-Range",
+    "gzip",
+    "br",
+    "letter case",
+    "format",
+    "collections",
+    "cache",
+    "Last-Modified",
+];
+
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
@@ -15,6 +34,8 @@ pub(super) enum Severity {
     Note,
     /// An update can be lost, or a client that is right is refused.
     Problem,
+    /// Another problem hides it.
+    Undecided,
 }
 
 impl fmt::Display for Severity {
@@ -23,6 +44,7 @@ impl fmt::Display for Severity {
             Self::Ok => "ok",
             Self::Note => "note",
             Self::Problem => "problem",
+            Self::Undecided => "not decided",
         })
     }
 }
@@ -49,6 +71,22 @@ impl Finding {
     pub(super) fn problem(check: &'static str, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { check, severity: Severity::Problem, sentence: sentence.into(), remedy: Some(remedy.into()) }
     }
+}
+
+/// Puts findings in the order of the table. A check of reads that was not made is one that this problem hides.
+pub(super) fn hidden_by(cause: &str, findings: Vec<Finding>) -> Vec<Finding> {
+    let (mut of_reads, others): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|finding| READS.contains(&finding.check));
+    let mut take = |check| {
+        let place = of_reads.iter().position(|finding| finding.check == check);
+        place.map_or_else(|| undecided(check, cause), |place| of_reads.swap_remove(place))
+    };
+    READS.into_iter().map(&mut take).chain(others).collect()
+}
+
+fn undecided(check: &'static str, cause: &str) -> Finding {
+    let sentence = format!("It shows once the problem of {cause:?} is mended.");
+    Finding { check, severity: Severity::Undecided, sentence, remedy: None }
 }
 
 /// Returns a table of all findings, then the remedy of each that has one, problems first.
@@ -101,6 +139,10 @@ mod tests {
         ];
         assert_eq!(report(&findings), expected);
         assert!(has_problem(&findings));
+        assert_eq!(
+            summary(&hidden_by("cache", vec![Finding::ok("tag", ""), Finding::note("writes", "", "")]))[..3],
+            [("way", Severity::Undecided), ("tag", Severity::Ok), ("stability", Severity::Undecided)]
+        );
         assert!(!has_problem(&findings[..2]));
     }
 }

@@ -1,6 +1,6 @@
 //! Findings about caches and dates, from answers to reads without conditions.
 
-use http::header;
+use http::{StatusCode, header};
 
 use super::{finding::Finding, received::ReceivedAnswer, tags::PlainAnswers};
 
@@ -11,13 +11,32 @@ pub(super) enum Reach {
     Open,
     /// A cache answers, unless a request asks it to pass on.
     PastCache,
-    /// A cache gives every answer.
+    /// A cache gives every answer, or old ones.
     Cache,
+}
+
+/// What reads show that no cache keeps an answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unkept {
+    /// The state that all reads show.
+    Same,
+    /// Another state than all reads that a cache can have kept.
+    Newer,
+    /// Nothing: the query is part of what the backend answers, or the resource changes meanwhile.
+    Undecided,
+}
+
+fn unkept(answers: &PlainAnswers) -> Unkept {
+    let PlainAnswers { fresh, unkept: [one, other], last, .. } = answers;
+    if one.status != StatusCode::OK || !one.shows_the_same(other) || !fresh.shows_the_same(last) {
+        return Unkept::Undecided;
+    }
+    if one.shows_the_same(fresh) { Unkept::Same } else { Unkept::Newer }
 }
 
 /// Returns how far the requests reach that got these answers.
 pub(super) fn reach(answers: &PlainAnswers) -> Reach {
-    if answers.fresh.cached_by().is_some() {
+    if answers.fresh.cached_by().is_some() || unkept(answers) == Unkept::Newer {
         Reach::Cache
     } else if answers.cached_by().is_some() {
         Reach::PastCache
@@ -39,13 +58,27 @@ pub(super) fn cache(answers: &PlainAnswers) -> Finding {
              tags; in front of it, a client whose write was refused reads the old tag again.",
         );
     }
+    let unkept = unkept(answers);
+    if unkept == Unkept::Newer {
+        return Finding::problem(
+            CHECK,
+            "Two reads with an unknown parameter in the query show another state than those without: a cache gives old \
+             answers, and no field says so.",
+            "Let the cache pass these paths (nginx: proxy_cache off, or proxy_no_cache and proxy_cache_bypass). If no cache \
+             is on the way, the backend heeds the unknown parameter: give its URL with one.",
+        );
+    }
     match answers.cached_by() {
         Some(field) => Finding::note(
             CHECK,
             format!("A cache answers reads ({field}), but not those with Cache-Control: no-cache."),
             "Let a client whose write was refused read again with Cache-Control: no-cache.",
         ),
-        None => Finding::ok(CHECK, "No field says that a cache answered."),
+        None if unkept == Unkept::Same => Finding::ok(
+            CHECK,
+            "No field says that a cache answered, and a read that none can have kept shows the same.",
+        ),
+        None => Finding::ok(CHECK, "No field says that a cache answered. One that says nothing is not ruled out."),
     }
 }
 
@@ -84,7 +117,23 @@ mod tests {
 
     fn answers(read: &[(&str, &str)], again: &[(&str, &str)], fresh: &[(&str, &str)]) -> PlainAnswers {
         let of = |fields| received(200, fields, "x");
-        PlainAnswers { read: of(read), again: of(again), head: of(&[]), fresh: of(fresh) }
+        let unkept = [of(fresh), of(fresh)];
+        PlainAnswers { read: of(read), again: of(again), head: of(&[]), fresh: of(fresh), unkept, last: of(fresh) }
+    }
+
+    #[test]
+    fn a_cache_that_says_nothing_is_found_by_reads_that_it_has_not_kept() {
+        let of = |unkept: [(u16, &str); 2], last: &str| {
+            let unkept = unkept.map(|(status, body)| received(status, &[], body));
+            let answers = PlainAnswers { unkept, last: received(200, &[], last), ..answers(&[], &[], &[]) };
+            (cache(&answers).severity, reach(&answers))
+        };
+        let well = (Severity::Ok, Reach::Open);
+        assert_eq!(of([(200, "new"), (200, "new")], "x"), (Severity::Problem, Reach::Cache));
+        assert_eq!(of([(200, "x"), (200, "x")], "x"), well);
+        assert_eq!(of([(200, "new"), (200, "newer")], "x"), well, "each query has an answer of its own");
+        assert_eq!(of([(404, "new"), (404, "new")], "x"), well, "the query is part of the name");
+        assert_eq!(of([(200, "new"), (200, "new")], "new"), well, "the resource was written meanwhile");
     }
 
     #[test]

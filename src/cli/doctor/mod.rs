@@ -6,9 +6,9 @@
 //!
 //! # Design
 //!
-//! *Why are some checks left out?* One cause makes one problem. If a cache gives all answers, they say nothing of what is
-//! behind it. If the tag changes at each read, no condition with it can pass. So what follows from such a cause is not
-//! reported, neither as a problem of its own nor as good.
+//! *Why are some checks not decided?* One cause makes one problem. If a cache gives all answers, they say nothing of what
+//! is behind it. If the tag changes at each read, no condition with it can pass. So what follows from such a cause is
+//! neither a problem of its own nor good.
 
 mod aliases;
 mod ask;
@@ -37,6 +37,9 @@ use super::{Exit, print, run::fail};
 
 /// The content codings that gateways compress with.
 const CODINGS: [&str; 2] = ["gzip", "br"];
+
+/// The check that stands for all writes where none is tried.
+const WRITES: &str = "writes";
 
 /// The options of `ifmatch doctor`.
 #[derive(Debug, Args)]
@@ -94,8 +97,8 @@ async fn examine(client: &DoctorClient, write: bool) -> Result<Vec<Finding>, Doc
         Reach::Cache => {
             let mut findings = tags::of_answer(&plain.read);
             findings.push(cache);
-            findings.extend(obstacle(&plain.fresh).filter(|_| write));
-            Ok(findings)
+            findings.extend(write.then(kept));
+            Ok(finding::hidden_by("cache", findings))
         }
     }
 }
@@ -128,7 +131,11 @@ async fn examine_behind(
     if write {
         findings.extend(try_writes(client, plain).await?);
     }
-    Ok(findings)
+    Ok(match plain.again.tag() {
+        _ if !is_stable => finding::hidden_by("stability", findings),
+        None => finding::hidden_by("tag", findings),
+        Some(_) => findings,
+    })
 }
 
 async fn try_writes(client: &DoctorClient, plain: &PlainAnswers) -> Result<Vec<Finding>, DoctorFailure> {
@@ -153,19 +160,18 @@ fn unreadable(read: &ReceivedAnswer) -> Finding {
 
 /// Returns the reason why nothing may be written back.
 fn obstacle(fresh: &ReceivedAnswer) -> Option<Finding> {
-    const CHECK: &str = "writes";
-    let note = |sentence, remedy| Some(Finding::note(CHECK, sentence, remedy));
     if fresh.cached_by().is_some() {
-        let remedy = "Run doctor with fields that the cache lets pass, such as -H 'Authorization: ...'.";
-        return note("Not tried: a cache answers reads, and its bytes may be old.", remedy);
+        return Some(kept());
     }
-    if fresh.status != StatusCode::OK || fresh.is_coded() {
-        return note(
-            "Not tried: the bytes that are kept cannot be read.",
-            "Let a read without Accept-Encoding have them.",
-        );
-    }
-    None
+    (fresh.status != StatusCode::OK || fresh.is_coded()).then(|| {
+        let sentence = "Not tried: the bytes that are kept cannot be read.";
+        Finding::note(WRITES, sentence, "Let a read without Accept-Encoding have them.")
+    })
+}
+
+fn kept() -> Finding {
+    let remedy = "Run doctor with fields that the cache lets pass, such as -H 'Authorization: ...'.";
+    Finding::note(WRITES, "Not tried: a cache answers reads, and its bytes may be old.", remedy)
 }
 
 #[cfg(test)]

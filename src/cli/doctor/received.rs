@@ -36,6 +36,11 @@ impl ReceivedAnswer {
         others.into_iter().find_map(|(name, value)| Some((name, EntityTag::parse(value.as_bytes()).ok()?)))
     }
 
+    /// Whether two answers show one state. Their tags may differ: ifmatch names the query in some of them.
+    pub(super) fn shows_the_same(&self, other: &Self) -> bool {
+        (self.status, &self.body) == (other.status, &other.body)
+    }
+
     /// Whether the body has a content coding such as gzip.
     pub(super) fn is_coded(&self) -> bool {
         self.fields.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity")

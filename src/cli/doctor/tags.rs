@@ -19,6 +19,10 @@ pub(super) struct PlainAnswers {
     pub(super) head: ReceivedAnswer,
     /// To a GET with `Cache-Control: no-cache`.
     pub(super) fresh: ReceivedAnswer,
+    /// To two such requests, each with another parameter in the query that nobody has sent before.
+    pub(super) unkept: [ReceivedAnswer; 2],
+    /// To the same request as `fresh`, after those.
+    pub(super) last: ReceivedAnswer,
 }
 
 impl PlainAnswers {
@@ -235,7 +239,8 @@ mod tests {
     }
 
     fn answers(read: ReceivedAnswer, again: ReceivedAnswer, head: ReceivedAnswer) -> PlainAnswers {
-        PlainAnswers { fresh: again.clone(), read, again, head }
+        let unkept = [again.clone(), again.clone()];
+        PlainAnswers { fresh: again.clone(), last: again.clone(), unkept, read, again, head }
     }
 
     #[test]

@@ -39,11 +39,20 @@ impl Nginx {
 
     /// With these directives in its server block.
     pub async fn with(directives: &str) -> Self {
+        Self::configured(directives, "").await
+    }
+
+    /// With other servers beside its own.
+    pub async fn beside(servers: &str) -> Self {
+        Self::configured("", servers).await
+    }
+
+    async fn configured(directives: &str, others: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(directory.path().join("root")).expect("a directory");
         let (addr, child) = Child::on_free_port("nginx", &directory.path().join("log"), |addr| {
             let file = directory.path().join("nginx.conf");
-            std::fs::write(&file, configuration(directory.path(), addr, directives)).expect("a file");
+            std::fs::write(&file, configuration(directory.path(), addr, directives, others)).expect("a file");
             command(directory.path(), &file)
         })
         .await;
@@ -84,7 +93,7 @@ fn command(directory: &Path, file: &Path) -> Command {
     command
 }
 
-fn configuration(directory: &Path, addr: SocketAddr, directives: &str) -> String {
+fn configuration(directory: &Path, addr: SocketAddr, directives: &str, others: &str) -> String {
     let directory = directory.to_str().expect("UTF-8");
     // One process, so that to kill it is to kill all of it, and the access log has one order.
     format!(
@@ -98,6 +107,7 @@ http {{
   fastcgi_temp_path {directory}/fastcgi;
   uwsgi_temp_path {directory}/uwsgi;
   scgi_temp_path {directory}/scgi;
+  proxy_cache_path {directory}/cache keys_zone=answers:1m;
   client_max_body_size 0;
   keepalive_requests 100000;
   server {{
@@ -107,6 +117,7 @@ http {{
     create_full_put_path on;
     {directives}
   }}
+{others}
 }}
 "
     )
