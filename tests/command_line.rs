@@ -62,6 +62,29 @@ fn check_names_unguarded_routes_below_guarded_ones() {
     assert!(printed.lines().any(|line| line == expected), "{printed}");
 }
 
+/// One exclusive route for all paths has lists among them, whose items change them unseen.
+#[test]
+fn check_names_exclusive_routes_that_have_lists_and_their_items() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("lists.toml");
+    let told = |lines: &str| {
+        let written = format!(
+            "[upstreams.app]\nservers = [\"127.0.0.1:9000\"]\n[[routes]]\nname = \"all\"\nupstream = \"app\"\n\
+             policy = \"optimistic\"\n{lines}"
+        );
+        fs::write(&file, written).expect("the file can be written");
+        let output = ifmatch(&["check", &file.display().to_string()]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        text(&output.stdout).contains("answers lists from memory")
+    };
+    assert!(told("path = \"/notes/{*rest}\"\nother_writers = false"));
+    assert!(!told("path = \"/notes/{*rest}\""));
+    assert!(!told("path = \"/notes/{id}\"\nother_writers = false"));
+    assert!(!told("path = \"/{*rest}\"\nother_writers = false\nkey = \"all\""));
+    assert!(!told("path = \"/{*rest}\"\nother_writers = false\nalso_changes = [\"/notes\"]"));
+    assert!(!told("path = \"/{*rest}\"\nother_writers = false\nobserve = true"));
+}
+
 #[test]
 fn check_tells_what_a_lease_takes() {
     for (file, expected) in [

@@ -1,5 +1,5 @@
-//! What the table of `ifmatch check` does not show: which methods need a precondition, and which routes let writes reach
-//! targets below guarded ones.
+//! What the table of `ifmatch check` does not show: which methods need a precondition, which routes let writes reach
+//! targets below guarded ones, and which ones answer lists from memory whose items they change.
 
 use std::sync::Arc;
 
@@ -67,4 +67,22 @@ pub(super) fn unguarded_below(routes: &[Arc<Route>]) -> Vec<String> {
         Some(format!("{} ({}) is not guarded, and lies below {above}", inner.name, inner.path))
     };
     unguarded.filter_map(line).collect()
+}
+
+/// Returns a line for each route that takes both a list and its items, and answers the list from memory although a write of
+/// an item changes it.
+pub(super) fn remembered_lists(routes: &[Arc<Route>]) -> Vec<String> {
+    let takes_both = |route: &&Arc<Route>| {
+        let rules = route.enforced().filter(|rules| !rules.quirks.is_flat && !rules.quirks.is_closed_list);
+        let is_unnamed = rules.is_some_and(|rules| !rules.other_writers && rules.also_changes.is_empty());
+        is_unnamed && route.path.is_open() && route.key.is_path()
+    };
+    let line = |route: &Arc<Route>| {
+        format!(
+            "{} ({}) answers lists from memory, and a write of an item does not change the tag of its list: name the list \
+             in also_changes, or give it a route with other_writers = true",
+            route.name, route.path
+        )
+    };
+    routes.iter().filter(takes_both).map(line).collect()
 }
