@@ -3,6 +3,7 @@
 use std::{
     fs, iter,
     net::{Ipv4Addr, SocketAddr},
+    process::Command,
 };
 
 use serde_json::Value;
@@ -11,6 +12,7 @@ use tempfile::{TempDir, tempdir};
 use super::{
     file,
     image::{complete, image, run},
+    output,
     support::{
         child::Child,
         engines::Etcd,
@@ -27,17 +29,36 @@ fn the_composition_names_what_is_there() {
     let path = file("deploy/docker/compose.yaml");
     let composition = yaml(&path);
     let services = composition["services"].as_object().expect("services");
-    assert_eq!(services.keys().collect::<Vec<_>>(), ["backend", "etcd", "ifmatch", "second"]);
+    assert_eq!(services.keys().collect::<Vec<_>>(), ["backend", "etcd", "grafana", "ifmatch", "prometheus", "second"]);
     let directory = path.parent().expect("a directory");
     for service in services.values() {
         let mounts = service["volumes"].as_array().expect("each has some").iter().filter_map(|mount| mount.as_str());
-        for source in mounts.filter_map(|mount| mount.strip_prefix("./")?.split(':').next()) {
+        for source in mounts.filter_map(|mount| mount.split(':').next().filter(|source| source.starts_with('.'))) {
             assert!(directory.join(source).is_file(), "{source}");
         }
     }
     let build = &services["ifmatch"]["build"];
     let context = directory.join(build["context"].as_str().expect("a directory"));
     assert!(context.join(build["dockerfile"].as_str().expect("a file")).is_file());
+}
+
+/// Prometheus reads its configuration with the alerts beside it, and scrapes each proxy by a name that the proxy takes.
+#[test]
+fn prometheus_finds_no_fault_with_its_configuration() {
+    let directory = tempdir().expect("a directory");
+    for path in ["deploy/docker/prometheus.yaml", "deploy/prometheus/alerts.yaml"] {
+        let path = file(path);
+        fs::copy(&path, directory.path().join(path.file_name().expect("a name"))).expect("a copy");
+    }
+    let token = directory.path().join("token");
+    fs::write(&token, "").expect("a file");
+    let path = directory.path().join("prometheus.yaml");
+    let text = fs::read_to_string(&path).expect("the configuration");
+    let here = text.replace("/etc/prometheus/ifmatch-token", token.to_str().expect("UTF-8"));
+    fs::write(&path, here).expect("a file");
+    output(Command::new("promtool").args(["check", "config"]).arg(&path));
+    let scraped = &yaml(&path)["scrape_configs"][0]["static_configs"][0]["targets"];
+    assert_eq!(*scraped, serde_json::json!(["ifmatch:9901", "second:9901"]));
 }
 
 /// One of the composition's proxies: in its image, with its configuration and its environment. Names lead to this
@@ -105,4 +126,6 @@ async fn the_containers_start_and_a_lease_that_is_taken_at_one_is_kept_at_the_ot
     let fields = [("Host", "localhost"), ("Authorization", bearer.as_str())];
     assert_eq!(send(second.admin, "GET", "/leases", &fields, "").await.status, 200);
     assert_eq!(send(second.admin, "GET", "/leases", &fields[..1], "").await.status, 401);
+    let of_prometheus = [("Host", "second:9901"), ("Authorization", bearer.as_str())];
+    assert_eq!(send(second.admin, "GET", "/metrics", &of_prometheus, "").await.status, 200);
 }

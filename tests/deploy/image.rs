@@ -1,6 +1,6 @@
 //! The container image: its steps taken without the engine.
 
-use std::{fs, net::SocketAddr, process::Command};
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, process::Command};
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -45,6 +45,29 @@ fn the_linter_of_dockerfiles_finds_no_fault() {
     let linter = node_package("dockerfile-utils").join("bin/dockerfile-utils");
     let said = output(Command::new("node").arg(linter).arg("lint").arg(file("deploy/docker/Dockerfile")));
     assert_eq!(said, "");
+}
+
+/// The layer of the dependencies is built from two files. Cargo accepts them with what the script puts beside them, and the
+/// program is not taken for built.
+#[test]
+fn the_dependencies_are_built_before_the_sources_are_there() {
+    let source = tempfile::tempdir().expect("a directory");
+    let script = source.path().join("deploy/packages/profile-guided");
+    fs::create_dir_all(script.parent().expect("a directory")).expect("a directory");
+    for path in ["Cargo.toml", "Cargo.lock", "deploy/packages/profile-guided"] {
+        fs::copy(file(path), source.path().join(path)).expect("a copy");
+    }
+    let cargo = source.path().join("cargo");
+    let reads = "#!/bin/sh\nmkdir -p \"$PWD/built/counting/any/release/.fingerprint/ifmatch-1\"\n\
+                 exec cargo metadata --offline --locked --no-deps --format-version 1\n";
+    fs::write(&cargo, reads).expect("a file");
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let told = output(Command::new(&script).args(["--dependencies", "built"]).env("CARGO", &cargo));
+    for target in ["lease_load", "bare_pingora", "target"] {
+        assert!(told.contains(&format!("\"name\":\"{target}\"")), "{target}: {told}");
+    }
+    let fingerprints = source.path().join("built/counting/any/release/.fingerprint");
+    assert_eq!(fs::read_dir(fingerprints).expect("a directory").count(), 0);
 }
 
 #[test]

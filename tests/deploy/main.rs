@@ -15,6 +15,7 @@ use std::{
     process::Command,
 };
 
+mod balancers;
 mod compose;
 mod configurations;
 mod haproxy;

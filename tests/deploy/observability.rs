@@ -139,4 +139,9 @@ fn each_alert_is_explained() {
     let alerts = alerts();
     let names = alerts.iter().map(|alert| alert["alert"].as_str().expect("a name")).collect();
     assert_eq!(explained, names);
+    // The book names an anchor after its heading, in small letters.
+    for (alert, name) in alerts.iter().zip(alerts.iter().map(|alert| alert["alert"].as_str().expect("a name"))) {
+        let page = format!("{{{{ $externalLabels.ifmatch_book }}}}/operations.html#{}", name.to_lowercase());
+        assert_eq!(alert["annotations"]["runbook_url"], page);
+    }
 }
