@@ -39,6 +39,7 @@ mod answer;
 mod bind;
 mod clients;
 mod console;
+mod doubts;
 mod health;
 mod leases;
 mod overview;
@@ -144,7 +145,7 @@ fn router(admin: Arc<AdminListener>) -> Router {
         .route("/timeline", get(timeline::one))
         .route("/leases", get(leases::list))
         .route("/leases/break", post(leases::break_them))
-        .route("/doubts", get(records::doubts))
+        .route("/doubts", get(doubts::list))
         .route("/records", get(records::one))
         .route("/forget", post(records::forget))
         .route("/refusals", get(refusals::list))

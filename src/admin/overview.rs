@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::{
     AdminListener,
     answer::joined,
-    console,
+    console, doubts,
     health::StoreCheck,
     leases::{self, LeaseFilter},
     parts::StatePart,
-    records, refusals, timeline,
+    refusals, timeline,
 };
 use crate::core::resource::ResourceKey;
 
@@ -94,7 +94,7 @@ async fn leases(admin: &AdminListener, prefix: &str) -> Option<StatePart> {
 }
 
 async fn doubts(admin: &AdminListener) -> Option<StatePart> {
-    let swept = records::sweep_doubts(admin, None, DOUBTS_MAX).await.ok()?;
+    let swept = doubts::sweep_doubts(admin, None, DOUBTS_MAX).await.ok()?;
     let document = json!({ "doubts": swept.found, "has_more": swept.cursor.is_some() });
     Some(StatePart::new("doubts", &document, 0))
 }

@@ -1,6 +1,4 @@
-//! Records: what the proxy knows of a resource, which writes are in doubt, and how an operator makes it forget.
-
-use std::time::{Duration, SystemTime};
+//! Records: what the proxy knows of a resource, and how an operator makes it forget.
 
 use axum::{
     Extension, Json,
@@ -15,16 +13,16 @@ use serde_json::{Value, json};
 
 use super::{
     AdminAnswer, AdminListener, AdminState,
-    answer::{AdminProblem, joined},
-    key,
-    leases::{limit, views},
+    answer::AdminProblem,
+    doubts, key,
+    leases::views,
     milliseconds,
     serve::Caller,
-    sweep::{Cursor, Swept, sweep},
+    sweep::{Cursor, sweep},
 };
 use crate::{
     core::{
-        records::record::{Doubt, Snapshot},
+        records::record::Snapshot,
         resource::ResourceKey,
         tags::{
             issued_tag::version_tag,
@@ -33,14 +31,10 @@ use crate::{
     },
     guard::Guard,
     store::Incarnation,
-    telemetry::refusal_log,
 };
 
 /// The number of resources that one request forgets by prefix; the answer carries the cursor for the next request.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
-
-/// The most by which the clock of the store and that of this process may run apart within a doubt.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,7 +71,7 @@ pub(super) fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapsh
         "known": known,
         "write_in_flight": record.claim.as_ref().map(|mark| json!({ "deadline_ms": deadline(mark) })),
         "unclaimed_writes_in_flight": record.unclaimed.len(),
-        "doubt": record.doubt.filter(|doubt| snapshot.now < doubt.until).map(|doubt| shown(admin, key, snapshot, doubt)),
+        "doubt": doubts::of(admin, key, snapshot),
         "pending_delete": record.pending_delete.as_ref().map(|delete| {
             json!({ "target": String::from_utf8_lossy(&delete.target) })
         }),
@@ -95,54 +89,6 @@ fn present(validators: &Validators) -> Value {
 
 fn text(value: &http::HeaderValue) -> Option<String> {
     value.to_str().ok().map(str::to_owned)
-}
-
-/// Shows a doubt: how long it lasts, and how long ago it began. The latter is computed from the current configuration.
-fn shown(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, doubt: Doubt) -> Value {
-    let remaining = snapshot.now.until(doubt.until);
-    let config = admin.config();
-    let mut upstreams = config.routes.iter().map(|route| &route.upstream);
-    let is_its = |identity: &str| key.as_str().strip_prefix(identity).is_some_and(|rest| rest.starts_with(':'));
-    let late_write_window =
-        upstreams.find(|upstream| is_its(&upstream.identity)).map(|upstream| upstream.late_write_window);
-    let since = late_write_window.map(|late_write_window| milliseconds(late_write_window.saturating_sub(remaining)));
-    // The client was answered when the doubt began. The id of its request is not in the store.
-    let began = late_write_window.map(|window| SystemTime::now() - window.saturating_sub(remaining) - CLOCK_TOLERANCE);
-    let request = began.and_then(|began| refusal_log::get()?.last_doubted(key.as_str(), began));
-    json!({
-        "since_ms": since,
-        "remaining_ms": milliseconds(remaining),
-        "request_id": request.map(|request| request.to_string()),
-    })
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RecordPage {
-    cursor: Option<String>,
-    limit: Option<usize>,
-}
-
-/// Lists the resources that have a write in doubt.
-pub(super) async fn doubts(State(admin): AdminState, page: Result<Query<RecordPage>, QueryRejection>) -> AdminAnswer {
-    let Query(page) = page?;
-    let cursor = page.cursor.as_deref().map(Cursor::read).transpose()?;
-    let swept = sweep_doubts(&admin, cursor, limit(page.limit)?).await?;
-    let cursor = swept.cursor.as_ref().map(Cursor::shown);
-    Ok(Json(json!({ "doubts": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
-}
-
-/// Looks for doubts in one part of the records.
-pub(super) async fn sweep_doubts(
-    admin: &AdminListener,
-    from: Option<Cursor>,
-    limit: usize,
-) -> Result<Swept<Value>, AdminProblem> {
-    let row = |key: &ResourceKey, snapshot: &Snapshot| {
-        let doubt = snapshot.record.doubt.filter(|doubt| snapshot.now < doubt.until)?;
-        Some(joined(json!({ "key": key.as_str() }), shown(admin, key, snapshot, doubt)))
-    };
-    sweep(&admin.guards(), from, limit, row).await
 }
 
 #[derive(Debug, Deserialize)]

@@ -17,16 +17,15 @@ use serde_json::{Value, json};
 use super::{
     AdminAnswer, AdminListener, AdminState,
     answer::{AdminProblem, joined},
-    clients, key,
+    clients, doubts, key,
     leases::limit,
     milliseconds,
 };
 use crate::{
     core::{
-        cause::{Reason, RequestId, Untagged},
+        cause::{Reason, RequestId, Setting, Untagged},
         resource::ResourceKey,
     },
-    store::Incarnation,
     telemetry::refusal_log::{self, KeptRefusal, RefusalLog},
 };
 
@@ -49,9 +48,9 @@ pub(super) async fn list(
 
 /// Returns at most `limit` of the last refusals, the latest first.
 pub(super) fn last(admin: &AdminListener, key: Option<&ResourceKey>, limit: usize) -> Value {
-    let (incarnation, now) = (admin.guards().incarnation(), SystemTime::now());
+    let now = SystemTime::now();
     let last = refusal_log::get().map(|log| log.last(key.map(ResourceKey::as_str), limit)).unwrap_or_default();
-    let refusals: Vec<_> = last.iter().map(|refusal| view(refusal, incarnation, now)).collect();
+    let refusals: Vec<_> = last.iter().map(|refusal| view(admin, refusal, now)).collect();
     json!({ "refusals": refusals })
 }
 
@@ -79,11 +78,11 @@ pub(super) async fn one(State(admin): AdminState, id: Result<Path<String>, PathR
         let detail = "this process keeps no refusal with this id: it is too old, or another process made it";
         AdminProblem::new(StatusCode::NOT_FOUND, "refusal-not-present", detail)
     })?;
-    Ok(Json(view(&refusal, admin.guards().incarnation(), SystemTime::now())).into_response())
+    Ok(Json(view(&admin, &refusal, SystemTime::now())).into_response())
 }
 
 /// Returns a refusal as operators see it.
-fn view(refusal: &KeptRefusal, incarnation: Incarnation, now: SystemTime) -> Value {
+fn view(admin: &AdminListener, refusal: &KeptRefusal, now: SystemTime) -> Value {
     let cause = &refusal.cause;
     let document = json!({
         "id": refusal.id.to_string(),
@@ -104,13 +103,15 @@ fn view(refusal: &KeptRefusal, incarnation: Incarnation, now: SystemTime) -> Val
         "sent_tag": cause.sent_tag,
         "current_tag": cause.current_tag,
         "last_change": cause.last_change.as_ref().map(|change| {
-            json!({ "age_ms": milliseconds(change.age), "trace_id": change.trace_id })
+            json!({ "age_ms": milliseconds(change.age), "trace_id": change.trace_id, "is_unread": change.is_unread })
         }),
         "probe_status": cause.probe_status,
         "lease": cause.lease.as_ref().map(|lease| {
             json!({ "holder": lease.holder, "remaining_ms": lease.remaining.map(milliseconds) })
         }),
         "untagged": cause.untagged.map(Untagged::word),
+        "saved_by": cause.saved_by.map(Setting::word),
+        "doubt": doubts::behind(admin, refusal),
     });
-    joined(document, clients::view(refusal.client, incarnation))
+    joined(document, clients::view(refusal.client, admin.guards().incarnation()))
 }

@@ -25,7 +25,10 @@ use super::{Exit, exchange::exchange, print, run::fail};
 use crate::admin::ADMIN_FIELD;
 
 /// Where the commands look for the admin listener if they are told nothing else.
-pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9901";
+const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9901";
+
+/// The environment variable that names the listener if no option does.
+const ADDRESS_VARIABLE: &str = "IFMATCH_ADMIN";
 
 /// The environment variable that holds the token if no file is given.
 const TOKEN_VARIABLE: &str = "IFMATCH_ADMIN_TOKEN";
@@ -40,9 +43,10 @@ const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').ad
 /// The options of every command that asks an admin listener.
 #[derive(Debug, Args)]
 pub(super) struct AdminOptions {
-    /// The admin listener: `http://host:port` or `unix:/path`.
-    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:9901")]
-    admin: String,
+    /// The admin listener: `http://host:port` or `unix:/path`; without it, the variable `IFMATCH_ADMIN` names the listener,
+    /// else it is at `http://127.0.0.1:9901`.
+    #[arg(long, global = true, value_name = "URL")]
+    admin: Option<String>,
     /// The file of its token; without it, the variable `IFMATCH_ADMIN_TOKEN` holds the token, if there is one.
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -54,7 +58,7 @@ pub(super) struct AdminOptions {
 impl AdminOptions {
     /// Creates the client of the listener that the options name.
     pub(super) fn client(&self) -> Result<AdminClient, CommandFailure> {
-        AdminClient::new(&self.admin, self.token_file.as_deref())
+        AdminClient::new(self.admin.as_deref(), self.token_file.as_deref())
     }
 
     /// Prints a document as it is, or for people.
@@ -94,8 +98,11 @@ pub(super) enum CommandFailure {
 }
 
 impl AdminClient {
-    /// Creates the client of a listener, with the token from a file or from the environment, if there is one.
-    pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
+    /// Creates the client of a listener, whose address an option, the environment or the default names, with the token from
+    /// a file or from the environment, if there is one.
+    pub(super) fn new(address: Option<&str>, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
+        let of_environment = || env::var(ADDRESS_VARIABLE).ok().filter(|address| !address.is_empty());
+        let address = address.map(str::to_owned).or_else(of_environment).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
         let token = match token_file {
             Some(path) => {
                 let text = fs::read_to_string(path).map_err(|error| CommandFailure::Token(path.to_owned(), error))?;
@@ -103,7 +110,7 @@ impl AdminClient {
             }
             None => env::var(TOKEN_VARIABLE).ok(),
         };
-        Ok(Self { place: place(address).ok_or_else(|| CommandFailure::Address(address.to_owned()))?, token })
+        Ok(Self { place: place(&address).ok_or(CommandFailure::Address(address))?, token })
     }
 
     /// Sends a GET and returns the JSON of the answer.

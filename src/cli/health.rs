@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    admin_client::{AdminClient, CommandFailure, DEFAULT_ADDRESS, execute_on_runtime},
+    admin_client::{AdminClient, CommandFailure, execute_on_runtime},
     print,
 };
 
@@ -18,9 +18,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// The options of `ifmatch health`.
 #[derive(Debug, Args)]
 pub(super) struct HealthOptions {
-    /// The admin listener: `http://host:port` or `unix:/path`. No token is needed.
-    #[arg(long, value_name = "URL", default_value = DEFAULT_ADDRESS)]
-    admin: String,
+    /// The admin listener: `http://host:port` or `unix:/path`; without it, the variable `IFMATCH_ADMIN` names the listener,
+    /// else it is at `http://127.0.0.1:9901`. No token is needed.
+    #[arg(long, value_name = "URL")]
+    admin: Option<String>,
     /// Ask whether the process should get requests (`/readyz`), not only whether it lives (`/livez`).
     #[arg(long)]
     ready: bool,
@@ -35,7 +36,7 @@ pub(super) fn execute(options: &HealthOptions) -> ExitCode {
 }
 
 async fn ask(options: &HealthOptions) -> Result<(StatusCode, Value), CommandFailure> {
-    let client = AdminClient::new(&options.admin, None)?;
+    let client = AdminClient::new(options.admin.as_deref(), None)?;
     let target = if options.ready { "/readyz" } else { "/livez" };
     let answer = client.answer(Method::GET, target, None);
     timeout(ANSWER_MAX, answer).await.map_err(|_elapsed| CommandFailure::NoAnswer(None))?

@@ -12,6 +12,7 @@ pub(super) const RUN: &str = "\
 Examples:
   ifmatch run /etc/ifmatch/ifmatch.toml
   ifmatch run --upstream http://127.0.0.1:9000 --listen 127.0.0.1:8080
+  ifmatch run --upstream http://127.0.0.1:9000 --admin 127.0.0.1:9901
   ifmatch run --upstream http://127.0.0.1:9000 --webdav
 
 Read on: config/ifmatch.toml (every key), docs/operations.md";
@@ -108,6 +109,12 @@ Example:
   ifmatch doctor https://example.com/documents/1
 
 Read on: docs/how-to/doctor.md";
+
+pub(super) const DOUBTS: &str = "\
+Example:
+  ifmatch doubts
+
+Read on: docs/unknown-outcomes.md";
 
 pub(super) const WHY: &str = "\
 Examples: one refusal by the request_id of its access line, and the last ones of a resource

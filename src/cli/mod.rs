@@ -6,6 +6,7 @@ mod check;
 mod check_notes;
 mod demo;
 mod doctor;
+mod doubts;
 mod exchange;
 mod explain;
 mod health;
@@ -29,10 +30,11 @@ use std::{
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::{
-    doctor::DoctorOptions, health::HealthOptions, leases::LeasesOptions, openapi::OpenapiOptions, why::WhyOptions,
+    doctor::DoctorOptions, doubts::DoubtsOptions, health::HealthOptions, leases::LeasesOptions,
+    openapi::OpenapiOptions, why::WhyOptions,
 };
 use crate::{
-    config::{self, Loaded, Problems, Word},
+    config::{self, Guarded, Loaded, Problems, Word},
     core::policy::Policy,
 };
 
@@ -105,6 +107,9 @@ enum CliCommand {
     /// Tell why a request was refused, or list the last refusals, through the admin listener of a running ifmatch.
     #[command(after_help = help::WHY)]
     Why(WhyOptions),
+    /// List the resources that a write in doubt holds, through the admin listener of a running ifmatch.
+    #[command(after_help = help::DOUBTS)]
+    Doubts(DoubtsOptions),
     /// Ask a running ifmatch whether it lives: exit code 0 if it does, else 1.
     #[command(after_help = help::HEALTH)]
     Health(HealthOptions),
@@ -120,7 +125,7 @@ enum CliCommand {
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// The configuration; ifmatch.toml if neither a file nor an upstream is given.
-    #[arg(conflicts_with_all = ["upstream", "policy", "webdav", "listen"])]
+    #[arg(conflicts_with_all = ["upstream", "policy", "webdav", "listen", "admin"])]
     pub file: Option<PathBuf>,
     /// Run without a file, in front of the server at this URL.
     #[arg(long, value_name = "URL")]
@@ -134,6 +139,9 @@ pub struct RunOptions {
     /// An address to listen on, 127.0.0.1:8080 by default; may be given several times.
     #[arg(long, requires = "upstream", value_name = "ADDRESS")]
     pub listen: Vec<String>,
+    /// The address of an admin listener, such as 127.0.0.1:9901; without it, there is none.
+    #[arg(long, requires = "upstream", value_name = "ADDRESS")]
+    pub admin: Option<String>,
 }
 
 impl RunOptions {
@@ -145,8 +153,11 @@ impl RunOptions {
     /// Loads the configuration that the options name.
     pub fn load(&self) -> Result<Loaded, Problems> {
         match &self.upstream {
-            Some(url) if self.webdav => config::from_webdav_upstream(url, &self.listen),
-            Some(url) => config::from_upstream(url, self.policy.unwrap_or(Policy::Optimistic), &self.listen),
+            Some(url) => {
+                let by_policy = Guarded::By(self.policy.unwrap_or(Policy::Optimistic));
+                let guarded = if self.webdav { Guarded::Webdav } else { by_policy };
+                config::from_upstream(url, guarded, &self.listen, self.admin.as_deref())
+            }
             None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
         }
     }
@@ -211,6 +222,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>, commit: Option<&st
         Ok(CommandLine { command: CliCommand::Doctor(options) }) => doctor::execute(&options),
         Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
         Ok(CommandLine { command: CliCommand::Why(options) }) => why::execute(&options),
+        Ok(CommandLine { command: CliCommand::Doubts(options) }) => doubts::execute(&options),
         Ok(CommandLine { command: CliCommand::Health(options) }) => health::execute(&options),
         Ok(CommandLine { command: CliCommand::Manual { directory } }) => {
             manual::execute(CommandLine::command(), &directory)
@@ -281,6 +293,7 @@ mod tests {
         assert!(run(&["--upstream", "http://[::1]:1", "--webdav"]).expect("a kind of server").webdav);
         assert!(run(&["--upstream", "http://[::1]:1", "--webdav", "--policy", "optimistic"]).is_err());
         assert!(run(&["a.toml", "--webdav"]).is_err());
+        assert!(run(&["a.toml", "--admin", "127.0.0.1:9901"]).is_err());
         assert!(run(&["a.toml", "--upstream", "http://[::1]:1"]).is_err());
         assert!(run(&["--policy", "optimistic"]).is_err());
         assert!(run(&["--upstream", "http://[::1]:1", "--policy", "pesimistic"]).is_err());

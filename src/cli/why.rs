@@ -62,19 +62,23 @@ fn timeline(refusals: &[Value]) -> Vec<String> {
     table(&HEADINGS.map(str::to_owned), &refusals.iter().rev().map(row).collect::<Vec<_>>())
 }
 
-/// Tells a refusal in five lines: the answer, its place, the request's tags, the state of the resource, the remedy.
+/// Tells a refusal in five lines: the answer, its place, the request's tags, the state of the resource, the remedy. The
+/// last also names the setting with which the request would have passed.
 fn story(refusal: &Value) -> [String; 5] {
     let [code, at, detail] = ["code", "at", "detail"].map(|member| text(refusal, member).unwrap_or_default());
     let reason = text(refusal, "reason").map(|reason| format!(" ({reason})")).unwrap_or_default();
     let [status, age] = ["status", "age_ms"].map(|member| number(refusal, member).unwrap_or_default());
     let age = short(age);
+    let setting = text(refusal, "saved_by")
+        .map(|setting| format!("; with {setting} on the route it would have passed"))
+        .unwrap_or_default();
     let sent = text(refusal, "sent_tag").map_or_else(|| "no tag to judge".to_owned(), |tag| format!("tag {tag}"));
     [
         format!("asked:  {}; refused with {status} {code}{reason} at {at}, {age} ago", request(refusal)),
         format!("where:  {}", place(refusal)),
         format!("sent:   {sent}"),
         format!("found:  {}", found(refusal)),
-        format!("remedy: {detail}"),
+        format!("remedy: {detail}{setting}"),
     ]
 }
 
@@ -94,7 +98,15 @@ fn place(refusal: &Value) -> String {
 fn found(refusal: &Value) -> String {
     let change = refusal.get("last_change").filter(|change| change.is_object()).map(|change| {
         let trace = text(change, "trace_id").map(|id| format!(" (trace {id})")).unwrap_or_default();
-        format!("last changed through ifmatch {} before{trace}", short(number(change, "age_ms").unwrap_or_default()))
+        let is_unread = change.get("is_unread").and_then(Value::as_bool) == Some(true);
+        let unread = if is_unread { ", and this client has not read it through this process since" } else { "" };
+        let age = short(number(change, "age_ms").unwrap_or_default());
+        format!("last changed through ifmatch {age} before{trace}{unread}")
+    });
+    let doubt = refusal.get("doubt").filter(|doubt| doubt.is_object()).map(|doubt| {
+        let [method, id] = ["method", "request_id"].map(|member| text(doubt, member).unwrap_or_default());
+        let age = short(number(doubt, "age_ms").unwrap_or_default());
+        format!("a {method} {age} before is in doubt (ifmatch why {id})")
     });
     let lease = refusal.get("lease").filter(|lease| lease.is_object()).map(|lease| {
         let holder =
@@ -113,6 +125,7 @@ fn found(refusal: &Value) -> String {
             .get("in_doubt")
             .filter(|doubt| **doubt == true)
             .map(|_| "the outcome of the write is unknown".to_owned()),
+        doubt,
         number(refusal, "retry_after_ms").map(|after| format!("a retry may succeed {} later", short(after))),
     ];
     let facts = facts.into_iter().flatten().collect::<Vec<_>>();
@@ -132,8 +145,8 @@ mod tests {
             "method": "PUT", "path": "/docs/42", "route": "documents", "policy": "optimistic", "key": "docs:/docs/42",
             "trace_id": null, "status": 412, "code": "precondition-failed", "reason": "stale-tag",
             "detail": "read it again", "in_doubt": false, "retry_after_ms": null,
-            "sent_tag": "\"a\"", "current_tag": "\"b\"", "last_change": { "age_ms": 61_000, "trace_id": "77" },
-            "probe_status": 200, "lease": null, "untagged": null,
+            "sent_tag": "\"a\"", "current_tag": "\"b\"", "last_change": { "age_ms": 61_000, "trace_id": "77", "is_unread": false },
+            "probe_status": 200, "lease": null, "untagged": null, "saved_by": null, "doubt": null,
         });
         let told = [
             "asked:  PUT /docs/42; refused with 412 precondition-failed (stale-tag) at 2026-01-02T03:04:05.678Z, 12s \
@@ -158,6 +171,20 @@ mod tests {
         );
         assert_eq!(found(&json!({})), "the code says it all");
         assert_eq!(place(&json!({ "route": null })), "no route");
+    }
+
+    #[test]
+    fn what_the_client_has_not_read_and_what_would_have_saved_its_request_are_told() {
+        let unread = json!({ "last_change": { "age_ms": 2_000, "trace_id": null, "is_unread": true } });
+        let told = "last changed through ifmatch 2s before, and this client has not read it through this process since";
+        assert_eq!(found(&unread), told);
+        let weak = json!({ "detail": "send the tag as it was issued", "saved_by": "accept_weak_own = true" });
+        let [.., remedy] = story(&weak);
+        let told =
+            "remedy: send the tag as it was issued; with accept_weak_own = true on the route it would have passed";
+        assert_eq!(remedy, told);
+        let doubt = json!({ "doubt": { "method": "PUT", "request_id": "00000000000000a1", "age_ms": 3_000 } });
+        assert_eq!(found(&doubt), "a PUT 3s before is in doubt (ifmatch why 00000000000000a1)");
     }
 
     #[test]

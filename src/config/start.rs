@@ -12,28 +12,38 @@ const SOURCE: &str = "command line";
 /// The route of a `WebDAV` server, as `config/webdav.toml` has it.
 const WEBDAV: &str = "policy = \"pessimistic\"\ndialect = \"webdav\"\netag = \"upstream\"\nrequire = \"never\"\n";
 
+/// How the only route of a start without a file is guarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarded {
+    /// By a policy.
+    By(Policy),
+    /// By the locks of the clients of a `WebDAV` server.
+    Webdav,
+}
+
 /// Returns the configuration of `ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic`. The options stand
-/// for a short file, so every rule of a file applies to them. Without `listen` the default address is used.
-pub fn from_upstream(upstream_url: &str, policy: Policy, listen: &[String]) -> Result<Loaded, Problems> {
-    let policy = Value::from(policy.word()).to_string();
-    with_route(upstream_url, &format!("policy = {policy}\n"), listen)
-}
-
-/// Returns the configuration of `ifmatch run --upstream http://127.0.0.1:9000 --webdav`.
-pub fn from_webdav_upstream(upstream_url: &str, listen: &[String]) -> Result<Loaded, Problems> {
-    with_route(upstream_url, WEBDAV, listen)
-}
-
-fn with_route(upstream_url: &str, route: &str, listen: &[String]) -> Result<Loaded, Problems> {
+/// for a short file, so every rule of a file applies to them. Without `listen` the default address is used, and without
+/// `admin` there is no admin listener.
+pub fn from_upstream(
+    upstream_url: &str,
+    guarded: Guarded,
+    listen: &[String],
+    admin: Option<&str>,
+) -> Result<Loaded, Problems> {
     let server = Value::from(server(upstream_url)?).to_string();
     let listen = match listen {
         [] => String::new(),
         addresses => format!("listen = {}\n", Value::from(addresses.to_vec())),
     };
+    let admin = admin.map(|address| format!("[admin]\nlisten = {}\n", Value::from(address))).unwrap_or_default();
+    let route = match guarded {
+        Guarded::By(policy) => format!("policy = {}\n", Value::from(policy.word())),
+        Guarded::Webdav => WEBDAV.to_owned(),
+    };
     parse(
         SOURCE,
         &format!(
-            "[server]\n{listen}\n[upstreams.upstream]\nservers = [{server}]\n\n\
+            "[server]\n{listen}\n{admin}\n[upstreams.upstream]\nservers = [{server}]\n\n\
              [[routes]]\nname = \"all\"\npath = \"/{{*rest}}\"\nupstream = \"upstream\"\n{route}"
         ),
     )
@@ -73,9 +83,23 @@ mod tests {
     use super::*;
     use crate::config::Listen;
 
+    fn by_policy(url: &str, policy: Policy, listen: &[String]) -> Result<Loaded, Problems> {
+        from_upstream(url, Guarded::By(policy), listen, None)
+    }
+
+    #[test]
+    fn an_option_opens_an_admin_listener_and_the_rules_of_files_apply_to_it() {
+        let started = |admin| from_upstream("http://127.0.0.1:9000", Guarded::By(Policy::Optimistic), &[], admin);
+        assert!(started(None).expect("it is valid").config.admin.is_none());
+        let admin = started(Some("127.0.0.1:9901")).expect("it is valid").config.admin.expect("a listener");
+        assert_eq!(admin.listen, Listen::Tcp("127.0.0.1:9901".to_owned()));
+        let problems = started(Some("192.0.2.1:9901")).expect_err("anybody could break leases").to_string();
+        assert!(problems.contains("token"), "{problems}");
+    }
+
     #[test]
     fn options_make_one_route_for_every_path() {
-        let config = from_upstream("http://127.0.0.1:9000/", Policy::Optimistic, &[]).expect("it is valid").config;
+        let config = by_policy("http://127.0.0.1:9000/", Policy::Optimistic, &[]).expect("it is valid").config;
         assert_eq!(config.server.listen, [Listen::Tcp("127.0.0.1:8080".to_owned())]);
         let [route] = config.routes.as_slice() else { panic!("there is one route") };
         assert_eq!(route.upstream.servers, ["127.0.0.1:9000"]);
@@ -85,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_option_guards_a_webdav_server_as_its_example_does() {
-        let config = from_webdav_upstream("http://127.0.0.1:9000/", &[]).expect("it is valid").config;
+        let config = from_upstream("http://127.0.0.1:9000/", Guarded::Webdav, &[], None).expect("it is valid").config;
         let example =
             parse("config/webdav.toml", include_str!("../../config/webdav.toml")).expect("it is valid").config;
         let guard = |config: &crate::config::Config| config.routes.first().and_then(|route| route.guard.clone());
@@ -95,7 +119,7 @@ mod tests {
     #[test]
     fn options_name_the_addresses_to_listen_on() {
         let listen = ["127.0.0.1:0".to_owned(), "unix:/run/\"x\".sock".to_owned()];
-        let config = from_upstream("localhost", Policy::LastWriterWins, &listen).expect("it is valid").config;
+        let config = by_policy("localhost", Policy::LastWriterWins, &listen).expect("it is valid").config;
         assert_eq!(
             config.routes.first().map(|route| route.upstream.servers.clone()),
             Some(vec!["localhost:80".to_owned()])
@@ -109,7 +133,7 @@ mod tests {
     /// The certificate is checked against the authorities that the system trusts; a system without any is reported.
     #[test]
     fn a_url_of_https_is_a_server_that_is_reached_over_tls() {
-        match from_upstream("https://example.com", Policy::Optimistic, &[]) {
+        match by_policy("https://example.com", Policy::Optimistic, &[]) {
             Ok(loaded) => {
                 let upstream = loaded.config.routes.first().map(|route| Arc::clone(&route.upstream)).expect("a route");
                 assert_eq!(
@@ -123,8 +147,7 @@ mod tests {
 
     #[test]
     fn a_password_in_a_url_is_refused_and_not_repeated() {
-        let problems =
-            from_upstream("http://app:secret@127.0.0.1:9000", Policy::Optimistic, &[]).expect_err("a password");
+        let problems = by_policy("http://app:secret@127.0.0.1:9000", Policy::Optimistic, &[]).expect_err("a password");
         let shown = problems.to_string();
         assert!(shown.contains("app:******@127.0.0.1:9000\" holds a user or a password"), "{shown}");
     }
@@ -142,7 +165,7 @@ mod tests {
             "foo:",
             "foo:99999",
         ] {
-            let problems = from_upstream(url, Policy::Optimistic, &[]).expect_err(url);
+            let problems = by_policy(url, Policy::Optimistic, &[]).expect_err(url);
             assert!(problems.to_string().starts_with("command line: --upstream"), "{problems}");
         }
     }

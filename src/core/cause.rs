@@ -163,6 +163,16 @@ impl Untagged {
     }
 }
 
+words! {
+    /// A setting of a route by which a tag counts that is refused without it.
+    Setting {
+        /// Tags of this proxy that a gateway has weakened count.
+        AcceptWeakOwn = "accept_weak_own = true",
+        /// Tags are compared as texts.
+        CompareOpaque = "compare = \"opaque\"",
+    }
+}
+
 /// A lease that was in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseInTheWay {
@@ -191,6 +201,9 @@ pub struct LastChange {
     pub age: Duration,
     /// The id of the trace of the write.
     pub trace_id: Option<Box<str>>,
+    /// Whether another client made the change, and the client of the refused request has read an earlier version through
+    /// this process, and none since.
+    pub is_unread: bool,
 }
 
 /// The reason for a refusal and the facts behind it, as far as they are known.
@@ -202,6 +215,8 @@ pub struct Cause {
     pub sent_tag: Option<Box<str>>,
     /// The current tag, shortened.
     pub current_tag: Option<Box<str>>,
+    /// The setting with which the request would have passed.
+    pub saved_by: Option<Setting>,
     /// The last change of the resource.
     pub last_change: Option<LastChange>,
     /// The status of the upstream's answer to the probe that decided.

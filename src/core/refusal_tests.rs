@@ -39,7 +39,11 @@ fn a_client_is_told_of_the_cause_what_it_may_know() {
     *refusal.cause_mut() = Cause {
         sent_tag: Some("\"a\"".into()),
         current_tag: Some("\"b\"".into()),
-        last_change: Some(LastChange { age: Duration::from_millis(2_500), trace_id: Some("77".into()) }),
+        last_change: Some(LastChange {
+            age: Duration::from_millis(2_500),
+            trace_id: Some("77".into()),
+            is_unread: true,
+        }),
         probe_status: Some(200),
         lease: Some(lease),
         untagged: Some(Untagged::TooLarge),

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{
-    cause::{Reason, Untagged, named_tags, shortened},
+    cause::{Reason, Setting, Untagged, named_tags, shortened},
     policy::{GuardRules, TagSource},
     refusal::{Code, Refusal},
     tags::{
@@ -93,9 +93,15 @@ pub fn judge_write(
             Verdict::Missing
         }
         Judgement::Failed { field, weak_tag } => {
-            let refusal = failed(conditions, field, weak_tag, current);
-            let is_of_match = field == ConditionField::IfMatch;
-            Verdict::Refused(if is_of_match { because_of_source(refusal, guard, rule, current) } else { refusal })
+            let mut refusal = failed(conditions, field, weak_tag, current);
+            if field == ConditionField::IfMatch {
+                refusal = because_of_source(refusal, guard, rule, current);
+                let reason = refusal.cause_mut().reason;
+                refusal.cause_mut().saved_by = setting(reason, conditions, rule)
+                    .filter(|(_, conditions, rule)| judge(method, conditions, current, *rule) == Judgement::Pass)
+                    .map(|(setting, ..)| setting);
+            }
+            Verdict::Refused(refusal)
         }
     }
 }
@@ -267,6 +273,23 @@ fn because_of_source(refusal: Refusal, guard: &GuardRules, rule: MatchRule, curr
             Refusal { detail: detail.into(), ..refusal }
         }
         _ => refusal,
+    }
+}
+
+/// The setting that helps against this reason, and the conditions and the rule that count with it.
+fn setting(
+    reason: Option<Reason>,
+    conditions: &Preconditions,
+    rule: MatchRule,
+) -> Option<(Setting, Preconditions, MatchRule)> {
+    let mut conditions = conditions.clone();
+    match reason? {
+        Reason::WeakTag => {
+            conditions.restore(&[], true);
+            Some((Setting::AcceptWeakOwn, conditions, rule))
+        }
+        Reason::BackendTagWeak => Some((Setting::CompareOpaque, conditions, MatchRule::Opaque)),
+        _ => None,
     }
 }
 

@@ -96,6 +96,21 @@ fn a_weak_tag_is_told_what_is_wrong_with_it() {
     assert!(refusal.detail.contains("weak tag"), "{}", refusal.detail);
 }
 
+/// An operator is told of a setting only if the request would have passed with it.
+#[test]
+fn the_setting_that_would_have_saved_a_request_is_named() {
+    let weak = Representation::Present(Validators { tag: EntityTag::weak("a").ok(), modified: None });
+    for (current, sent, saved_by) in [
+        (present("a"), "W/\"a\"", Some(Setting::AcceptWeakOwn)),
+        (present("a"), "\"b\"", None),
+        (weak.clone(), "W/\"a\"", Some(Setting::CompareOpaque)),
+        (weak, "W/\"b\"", None),
+    ] {
+        let Verdict::Refused(refusal) = judged(&Method::PUT, &[("if-match", sent)], &current) else { panic!("{sent}") };
+        assert_eq!(refusal.cause.and_then(|cause| cause.saved_by), saved_by, "{sent}");
+    }
+}
+
 /// The advice to send the tag without `W/`, or to read again, would lead to the same refusal.
 #[test]
 fn a_tag_that_no_tag_can_match_is_told_of_by_its_source() {

@@ -82,7 +82,7 @@ impl Guard {
         let why = match self.send_late_delete(client, request, delete).await {
             Ok(Answer::Relayed(relayed)) => match relayed.head.status {
                 status if outcome_of_late_delete(status) == Outcome::Applied => {
-                    tracing::info!(key = ?request.key, "the last client has left: the resource is deleted");
+                    tracing::info!(key = %request.key, "the last client has left: the resource is deleted");
                     return;
                 }
                 StatusCode::PRECONDITION_FAILED if delete.is_conditional() => {
@@ -103,7 +103,7 @@ impl Guard {
             Ok(_) | Err(_) => "the upstream gave no answer".to_owned(),
         };
         if let Some(left_out) = NOT_DONE.due() {
-            tracing::warn!(key = ?request.key, %why, left_out, "a DELETE that waited was not done, and waits on");
+            tracing::warn!(key = %request.key, %why, left_out, "a DELETE that waited was not done, and waits on");
         }
     }
 
@@ -111,7 +111,7 @@ impl Guard {
     async fn withdraw(&self, request: &Request, delete: &PendingDelete) {
         let step = |snapshot: &Snapshot| withdraw(snapshot, delete);
         if self.knowledge.records.update(&request.key, None, step).await.is_ok() {
-            tracing::info!(key = ?request.key, "the resource has changed: the DELETE that waited for its holders is withdrawn");
+            tracing::info!(key = %request.key, "the resource has changed: the DELETE that waited for its holders is withdrawn");
         }
     }
 

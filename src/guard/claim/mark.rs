@@ -298,7 +298,7 @@ impl Drop for Claim {
         }
         let orphan = self.take();
         if !orphan.is_unsent_attempt {
-            tracing::warn!(key = ?orphan.key, "a write ended without a verdict and is in doubt");
+            tracing::warn!(key = %orphan.key, "a write ended without a verdict and is in doubt");
         }
         // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
@@ -310,7 +310,7 @@ impl Drop for Claim {
                 };
                 if let Err(error) = ended {
                     tracing::error!(
-                        key = ?orphan.key,
+                        key = %orphan.key,
                         %error,
                         "cannot record the end of a write; its mark stays until its deadline"
                     );

@@ -205,7 +205,7 @@ impl Claims {
     async fn take_over_alone(&self, key: &ResourceKey, snapshot: Option<Snapshot>) -> Result<Snapshot, StoreError> {
         let Updated { snapshot, is_changed } = self.records.update(key, snapshot, take_over).await?;
         if is_changed {
-            tracing::warn!(key = ?key, "the owner of a write in flight is gone, so the write is in doubt");
+            tracing::warn!(key = %key, "the owner of a write in flight is gone, so the write is in doubt");
             if let Some(metrics) = metrics::get() {
                 metrics.doubt_made();
             }

@@ -134,7 +134,7 @@ impl PendingMark {
                 }
             }
         }
-        tracing::warn!(key = ?self.key, tried = %self.tried, "cannot take back an unconfirmed mark or lease");
+        tracing::warn!(key = %self.key, tried = %self.tried, "cannot take back an unconfirmed mark or lease");
     }
 
     /// Returns whether the addition is gone for good. If not, another process has changed the record meanwhile.

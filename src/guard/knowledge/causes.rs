@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::{
     Knowledge,
+    principal::Principal,
     warn_once::{Unsuited, WarnOnce},
 };
 use crate::{
@@ -49,6 +50,7 @@ pub(crate) struct Causes {
 
 struct AppliedChange {
     version: Revision,
+    writer: Principal,
     at: StoreTime,
     trace_id: Option<Box<str>>,
 }
@@ -59,12 +61,19 @@ impl Causes {
         Self { changes: Cache::new(RESOURCES_MAX), untagged: Cache::new(RESOURCES_MAX), warnings: WarnOnce::default() }
     }
 
-    /// Returns the last change of a resource, if the record shows that there was no later one.
-    fn last_change(&self, key: KeyDigest, snapshot: &Snapshot) -> Option<LastChange> {
+    /// Returns the last change of a resource, if the record shows that there was no later one, for a client that has last
+    /// read this version.
+    fn last_change(
+        &self,
+        key: KeyDigest,
+        snapshot: &Snapshot,
+        (client, last_read): (Principal, Option<Revision>),
+    ) -> Option<LastChange> {
         let known = self.changes.get(&key)?;
         let change = known.lock();
         let is_last = change.version == snapshot.version();
-        is_last.then(|| LastChange { age: change.at.until(snapshot.now), trace_id: change.trace_id.clone() })
+        let is_unread = change.writer != client && last_read.is_some_and(|read| read < change.version);
+        is_last.then(|| LastChange { age: change.at.until(snapshot.now), trace_id: change.trace_id.clone(), is_unread })
     }
 
     /// Notes the last change of a resource.
@@ -84,7 +93,8 @@ impl Knowledge {
             info.made_version(settled.version().0);
         }
         let trace_id = info.and_then(|info| info.trace_id()).map(Into::into);
-        let change = AppliedChange { version: settled.version(), at: settled.now, trace_id };
+        let writer = request.sender.principal;
+        let change = AppliedChange { version: settled.version(), writer, at: settled.now, trace_id };
         self.causes.changed(request.key.digest(), change);
     }
 
@@ -129,7 +139,9 @@ impl Knowledge {
                 if refusal.cause_mut().reason == Some(Reason::BackendTagWeak) {
                     self.is_unsuited(request, Unsuited::WeakTags);
                 }
-                refusal.cause_mut().last_change = self.causes.last_change(request.key.digest(), snapshot);
+                let principal = request.sender.principal;
+                let client = (principal, self.read_grants.last_read(&request.key, principal));
+                refusal.cause_mut().last_change = self.causes.last_change(request.key.digest(), snapshot, client);
                 if self.changes_each_time(request, snapshot) {
                     refusal = changing(refusal);
                 }
@@ -191,24 +203,41 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::core::{records::record::Record, resource::ResourceKey};
+    use crate::{
+        core::{policy::GuardRules, records::record::Record, resource::ResourceKey},
+        guard::knowledge::principal::Presented,
+        testing::guard,
+    };
+
+    /// A client by its credentials.
+    fn principal(name: &'static str) -> Principal {
+        let headers = http::HeaderMap::from_iter([(http::header::AUTHORIZATION, http::HeaderValue::from_static(name))]);
+        let rules = GuardRules { identity_headers: vec![http::header::AUTHORIZATION], ..guard() };
+        Principal::of(Presented { headers: &headers, query: None, certificate: None }, &rules)
+    }
 
     #[test]
     fn a_change_is_told_until_the_record_has_another_version() {
         let (causes, key) = (Causes::new(), ResourceKey::from_text("a").digest());
+        let (ann, bob) = (principal("ann"), principal("bob"));
         let at = |version, now| {
             let record = Record::absent(Revision(version));
             Snapshot::new(Revision(version), record, StoreTime::default().plus(Duration::from_secs(now)))
         };
-        assert_eq!(causes.last_change(key, &at(7, 30)), None);
-        let change = AppliedChange { version: Revision(7), at: at(7, 10).now, trace_id: Some("77".into()) };
+        let told = |version, now, client| causes.last_change(key, &at(version, now), client);
+        assert_eq!(told(7, 30, (bob, None)), None);
+        let trace_id = Some("77".into());
+        let change = AppliedChange { version: Revision(7), writer: ann, at: at(7, 10).now, trace_id: trace_id.clone() };
         causes.changed(key, change);
-        let told = LastChange { age: Duration::from_secs(20), trace_id: Some("77".into()) };
-        assert_eq!(causes.last_change(key, &at(7, 30)), Some(told));
-        assert_eq!(causes.last_change(key, &at(8, 30)), None);
-        causes.changed(key, AppliedChange { version: Revision(8), at: at(8, 30).now, trace_id: None });
-        assert_eq!(causes.last_change(key, &at(7, 30)), None);
-        let told = LastChange { age: Duration::ZERO, trace_id: None };
-        assert_eq!(causes.last_change(key, &at(8, 30)), Some(told));
+        let expected = LastChange { age: Duration::from_secs(20), trace_id, is_unread: false };
+        assert_eq!(told(7, 30, (bob, None)), Some(expected.clone()), "what Bob has read is forgotten");
+        assert_eq!(told(7, 30, (bob, Some(Revision(7)))), Some(expected.clone()));
+        assert_eq!(told(7, 30, (ann, Some(Revision(6)))), Some(expected.clone()), "it is Ann's own change");
+        assert_eq!(told(7, 30, (bob, Some(Revision(6)))), Some(LastChange { is_unread: true, ..expected }));
+        assert_eq!(told(8, 30, (bob, None)), None);
+        causes.changed(key, AppliedChange { version: Revision(8), writer: ann, at: at(8, 30).now, trace_id: None });
+        assert_eq!(told(7, 30, (bob, None)), None);
+        let expected = LastChange { age: Duration::ZERO, trace_id: None, is_unread: false };
+        assert_eq!(told(8, 30, (bob, None)), Some(expected));
     }
 }

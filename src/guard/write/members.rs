@@ -86,7 +86,7 @@ impl Writes {
             match self.knowledge.records.update(&key, None, without).await {
                 Ok(updated) => self.leases.recount(&key, &updated.snapshot),
                 Err(error) => {
-                    tracing::warn!(?key, %error, "cannot end the lease of a resource that was moved or removed");
+                    tracing::warn!(%key, %error, "cannot end the lease of a resource that was moved or removed");
                 }
             }
         }

@@ -122,7 +122,7 @@ impl Writes {
         }
         for key in self.related.named(request, &response.headers) {
             if let Err(error) = self.touch_one(&key, end_of(request, response, None)).await {
-                tracing::warn!(key = ?key, %error, "cannot touch a resource that a response names as changed");
+                tracing::warn!(key = %key, %error, "cannot touch a resource that a response names as changed");
             }
         }
     }

@@ -118,7 +118,7 @@ impl Repository<'_> {
         stream_info::acts_on(&request.key);
         service.guard.end_listed(&mut client, &request, (action, &listed)).await?;
         if !is_own {
-            tracing::warn!(key = ?request.key, owner, "a client has ended the lock of another (lease.client_break)");
+            tracing::warn!(key = %request.key, owner, "a client has ended the lock of another (lease.client_break)");
         }
         Ok(told(StatusCode::OK, lock_answer(&lock)))
     }

@@ -68,7 +68,7 @@ impl Service<'_> {
         match self.step(client, request, action).await {
             Ok(holder) => {
                 let holder = holder.as_ref().map_or("", HolderLabel::as_str);
-                tracing::warn!(key = ?request.key, holder, "a client has ended the lock of another (lease.client_break)");
+                tracing::warn!(key = %request.key, holder, "a client has ended the lock of another (lease.client_break)");
                 Ok(done())
             }
             // It has ended by itself meanwhile.

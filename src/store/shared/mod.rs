@@ -65,7 +65,7 @@ fn decoded(key: &ResourceKey, text: &[u8], base: StoreTime) -> Result<(Record, O
 
 /// Logs that a record cannot be read, and returns the error of its reader.
 fn damaged(key: &ResourceKey, error: &dyn Display) -> StoreError {
-    tracing::error!(?key, %error, "writes to this resource are refused");
+    tracing::error!(%key, %error, "writes to this resource are refused");
     StoreError::Damaged
 }
 

@@ -12,7 +12,7 @@ use crate::support::{
     backend::{Answer, Backend},
     leases::{acquire, assert_silent_about, lease, put_with},
     proxy::Proxy,
-    raw::{Connection, get, put, put_if_match},
+    raw::{Connection, get, put, put_if_match, send},
     response::Problem,
     wait::until,
 };
@@ -21,8 +21,13 @@ use crate::support::{
 const KEPT: usize = 1_000;
 
 async fn why(admin: SocketAddr, arguments: &[&str]) -> Output {
+    command("why", admin, arguments).await
+}
+
+/// The output of a command that finds the listener by its variable.
+async fn command(name: &str, admin: SocketAddr, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
-    command.args(["why", "--admin", &format!("http://{admin}")]).args(arguments).env_remove("IFMATCH_ADMIN_TOKEN");
+    command.arg(name).args(arguments).env("IFMATCH_ADMIN", format!("http://{admin}")).env_remove("IFMATCH_ADMIN_TOKEN");
     tokio::task::spawn_blocking(move || command.output().expect("ifmatch runs")).await.expect("no panic")
 }
 
@@ -81,6 +86,49 @@ async fn a_stale_tag_is_told_with_the_current_one_and_its_age() {
     }
 }
 
+/// Bob has read the version before Ann's, and none since.
+#[tokio::test]
+async fn a_stale_tag_is_told_with_what_its_client_has_not_read() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let (proxy, admin) = start(&Proxy::to(backend.addr()).route("etag = \"content\"")).await;
+    let [ann, bob] = ["ann", "bob"].map(|name| ("Authorization", name));
+    let tag = send(proxy.addr(), "GET", "/doc", &[bob], "").await.etag();
+    let based = ("If-Match", tag.as_str());
+    assert!(send(proxy.addr(), "PUT", "/doc", &[ann, based], "two").await.status < 300);
+    let refused = send(proxy.addr(), "PUT", "/doc", &[bob, based], "lost").await.refused(412, "precondition-failed");
+    let unread = "and this client has not read it through this process since";
+    Story::of(admin, &refused).await.says("found:", unread);
+    send(proxy.addr(), "GET", "/doc", &[bob], "").await.etag();
+    let refused = send(proxy.addr(), "PUT", "/doc", &[bob, based], "lost").await.refused(412, "precondition-failed");
+    assert!(!Story::of(admin, &refused).await.0.contains(unread), "Bob has read it");
+}
+
+#[tokio::test]
+async fn a_weak_tag_is_told_with_the_setting_that_would_have_saved_the_request() {
+    let backend = Backend::start().await;
+    backend.always("*", "/doc", |_| Answer::status(200).header("ETag", "W/\"3\"").body("one"));
+    for (route, weakened, setting) in [
+        ("etag = \"content\"", true, Some("accept_weak_own = true")),
+        ("etag = \"upstream\"", false, Some("compare = \"opaque\"")),
+        ("etag = \"upstream\"", true, None),
+    ] {
+        let (proxy, admin) = start(&Proxy::to(backend.addr()).route(route)).await;
+        let tag = get(proxy.addr(), "/doc").await.etag();
+        let sent = match (route, weakened) {
+            ("etag = \"content\"", true) => format!("W/{tag}"),
+            (_, true) => "W/\"another\"".to_owned(),
+            _ => tag,
+        };
+        let refused = put_if_match(proxy.addr(), "/doc", &sent, "x").await.refused(412, "precondition-failed");
+        let story = Story::of(admin, &refused).await;
+        match setting {
+            Some(setting) => story.says("remedy:", &format!("; with {setting} on the route it would have passed")),
+            None => assert!(!story.0.contains("it would have passed"), "{}", story.0),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_missing_precondition_is_told_with_why_there_was_no_tag() {
     let backend = Backend::start().await;
@@ -119,6 +167,13 @@ async fn a_write_in_doubt_is_told_as_the_cause() {
     let story = Story::of(admin, &second).await;
     story.says("asked:", "409 write-in-flight (write-in-doubt)");
     story.says("found:", "a retry may succeed 59m");
+    let id = id(&first).replace("urn:ifmatch:request:", "");
+    story.says("found:", &format!("a PUT 0s before is in doubt (ifmatch why {id})"));
+    let doubts = command("doubts", admin, &[]).await;
+    let doubts = String::from_utf8(doubts.stdout).expect("text");
+    let rows: Vec<Vec<&str>> = doubts.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["KEY", "SINCE", "REMAINING", "METHOD", "ROUTE", "ID"]);
+    assert_eq!((rows[1][0], &rows[1][3..]), ("backend:/doc", &["PUT", "all", &id][..]), "{doubts}");
     let timeline = why(admin, &["--key", "backend:/doc"]).await;
     let timeline = String::from_utf8(timeline.stdout).expect("text");
     let codes: Vec<&str> = timeline.lines().filter_map(|line| line.split_whitespace().nth(5)).collect();
