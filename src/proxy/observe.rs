@@ -120,7 +120,7 @@ impl Observer {
         Observation { seen, client, write, is_read: class == MethodClass::Read, reads_at }
     }
 
-    /// ObservedCounts and logs the verdict on a request that the door would have refused.
+    /// Counts and logs the verdict on a request that the door would have refused.
     pub(super) fn refused(&self, route: &Route, method: &Method, code: Code) {
         self.counts.verdict(route, method, None, Decision::Refused(code));
     }

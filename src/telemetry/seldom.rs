@@ -51,7 +51,7 @@ impl Seldom {
 }
 
 /// Decides which line about a route is the first one. There are as many names as the configuration has routes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct OncePerRoute(Mutex<BTreeSet<String>>);
 
 impl OncePerRoute {
