@@ -167,6 +167,9 @@ paths:
         let routes = "[[routes]]\npath = \"/{*rest}\"\n[[routes]]\nname = \"old\"\nhost = \"old.example\"\npath = \"/v1/{*rest}\"\n\
                       policy = \"last-writer-wins\"\n";
         assert_eq!(uncovered(routes).len(), 6);
+        let other = "[[routes]]\npath = \"/{*rest}\"\npolicy = \"last-writer-wins\"\n\
+                     [[routes]]\nhost = \"new.example\"\npath = \"/v1/{*rest}\"\n";
+        assert_eq!(uncovered(other).len(), 6, "the guarded host is not the only one");
     }
 
     #[test]

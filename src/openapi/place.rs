@@ -57,12 +57,17 @@ impl<'p> PathPlaces<'p> {
         self.by_shape.get(&shape(pattern)).copied()
     }
 
+    /// The place whose members include this one: its path, made of the names of this one, and its index.
+    pub(super) fn collection_of(&self, place: &PathPlace<'p>) -> Option<(String, usize)> {
+        place.path.pattern.collection()?;
+        place.above().take(2).find_map(|(path, pattern)| Some((path, self.find(&pattern)?)))
+    }
+
     /// The places that have others as their members: a place `/pets` beside `/pets/{id}`.
     pub(super) fn with_members(&self) -> HashMap<usize, Vec<usize>> {
         let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, place) in self.all.iter().enumerate() {
-            let collection = place.path.pattern.collection().and_then(|collection| self.find(&collection));
-            if let Some(collection) = collection {
+            if let Some((_, collection)) = self.collection_of(place) {
                 members.entry(collection).or_default().push(index);
             }
         }
@@ -97,13 +102,22 @@ impl<'p> PathPlace<'p> {
         (!last.contains('{') && !last.is_empty()).then_some(last)
     }
 
-    /// The paths above, the nearest first, made of the names of this one.
-    pub(super) fn above(&self) -> impl Iterator<Item = (&str, PathPattern)> {
+    /// The end of the last name, as in `/posts/{id}.json` and `/posts/new.json`; nothing if it has none.
+    pub(super) fn extension(&self) -> &str {
+        let last = self.path.spelled.rsplit(['/', '}']).next().unwrap_or_default();
+        last.rfind('.').and_then(|dot| last.get(dot..)).unwrap_or_default()
+    }
+
+    /// The paths above, the nearest first, made of the names of this one. Each comes as it is, and then with the end of the
+    /// last name: `/posts/{id}` and `/posts/{id}.json` are above `/posts/{id}/lock.json`.
+    pub(super) fn above(&self) -> impl Iterator<Item = (String, PathPattern)> {
         let mut path = self.path.spelled.as_str();
-        std::iter::from_fn(move || {
+        let parents = std::iter::from_fn(move || {
             path = path.rsplit_once('/')?.0;
-            PathPattern::parse(path).ok().map(|pattern| (path, pattern))
-        })
+            Some(path)
+        });
+        let both = parents.flat_map(move |path| [path.to_owned(), format!("{path}{}", self.extension())]);
+        both.filter_map(|path| PathPattern::parse(&path).ok().map(|pattern| (path, pattern)))
     }
 }
 
@@ -139,7 +153,21 @@ mod tests {
         assert_eq!(places.with_members(), HashMap::from([(0, vec![1])]));
         let send = &places.all[2];
         assert_eq!(send.last_text(), Some("send"));
-        assert_eq!(send.above().map(|(path, _)| path).collect::<Vec<_>>(), ["/pets/{a}", "/pets"]);
+        assert_eq!(
+            send.above().map(|(path, _)| path).collect::<Vec<_>>(),
+            ["/pets/{a}", "/pets/{a}", "/pets", "/pets"]
+        );
         assert_eq!(places.find(&PathPattern::parse("/pets/{other}").expect("a pattern")), Some(1));
+    }
+    #[test]
+    fn places_with_an_end_are_related() {
+        let text =
+            "openapi: 3.1.0\npaths:\n  /t.json: {get: {}}\n  /t/{id}.json: {get: {}}\n  /t/{id}/lock.json: {put: {}}\n";
+        let document = ApiDocument::parse("d", text).expect("a document");
+        let paths = Paths::of(&document).expect("paths");
+        let (places, _) = PathPlaces::of(&paths);
+        assert_eq!(places.with_members(), HashMap::from([(0, vec![1])]));
+        let above: Vec<String> = places.all[2].above().map(|(path, _)| path).collect();
+        assert_eq!(above, ["/t/{id}", "/t/{id}.json", "/t", "/t.json"]);
     }
 }

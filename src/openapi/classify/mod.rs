@@ -22,9 +22,8 @@ use crate::core::route::PathPattern;
 use apart::keep_apart;
 pub(super) use question::UndecidedPoint;
 
-/// Names of paths that take many changes at once, without the sign that some begin with.
-const BATCHES: [&str; 7] = ["batch", "bulk", "graphql", "rpc", "jsonrpc", "xmlrpc", "soap"];
-const SIGNS: [char; 3] = ['$', '_', ':'];
+/// Words in the names of paths that take many changes at once.
+const BATCHES: [&str; 6] = ["batch", "bulk", "graphql", "jsonrpc", "xmlrpc", "soap"];
 
 /// Names of paths whose POST only reads.
 const READS: [&str; 14] = [
@@ -107,7 +106,7 @@ pub(super) fn plan<'p>(paths: &'p Paths<'p>) -> RoutePlan<'p> {
     let is_guarded: Vec<bool> = own.iter().map(|decided| is_state(decided.as_ref())).collect();
     for ((index, place), decided) in places.all.iter().enumerate().zip(own) {
         let decided = decided.or_else(|| whole.by_body(index, place, &is_guarded));
-        let decided = decided.unwrap_or_else(|| whole.by_others(place, &is_guarded, &mut plan));
+        let decided = decided.unwrap_or_else(|| whole.by_others(index, place, &is_guarded, &mut plan));
         plan.decided.push(decided);
     }
     name_collections(&mut plan.decided, &places);
@@ -141,10 +140,13 @@ impl<'p> WholeDocument<'p, '_> {
         let read = place.read()?;
         let has_members = self.members.contains_key(&index);
         let post = place.operation(&Method::POST);
-        if has_members || (place.replacing().next().is_none() && self.is_list(place, read)) {
+        let is_replaced = place.replacing().next().is_some();
+        // A resource with parts of its own is a resource: the name at its end says so.
+        let holds_members = has_members && (place.last_text().is_some() || !is_replaced);
+        if holds_members || (!is_replaced && self.is_list(place, read)) {
             return Some(self.collection(index, place, read, plan));
         }
-        if place.replacing().next().is_some() || place.last_text().is_none() {
+        if is_replaced || place.last_text().is_none() {
             return Some(self.resource(place, read, plan));
         }
         plan.open.extend(post.map(|operation| (UndecidedPoint::AppendsOrReplaces, operation)));
@@ -222,17 +224,31 @@ impl<'p> WholeDocument<'p, '_> {
             found.is_some_and(|found| schema::is_of_type(self.paths.document, found, &["string", "integer"]))
         };
         let own = [name, "id"].into_iter().find(is_name)?;
-        let path = &place.path.spelled;
-        Some(format!("{path}/{{json./{own}}}{suffix}"))
+        let path = place.path.spelled.as_str();
+        // The end of a list's name is no part of the names below it: `/posts.json` has `/posts/{id}.json`.
+        let is_direct = member.path.pattern.collection().and_then(|above| self.places.find(&above)) == Some(index);
+        let folder = if is_direct { path } else { path.strip_suffix(place.extension()).unwrap_or(path) };
+        Some(format!("{folder}/{{json./{own}}}{suffix}"))
     }
 
     /// What a path is by the resource above it.
-    fn by_others(&self, place: &PathPlace<'p>, is_guarded: &[bool], plan: &mut RoutePlan<'p>) -> DecidedPath<'p> {
-        let is_state =
-            |pattern: &PathPattern| self.places.find(pattern).is_some_and(|index| is_guarded.get(index) == Some(&true));
+    fn by_others(
+        &self,
+        index: usize,
+        place: &PathPlace<'p>,
+        is_guarded: &[bool],
+        plan: &mut RoutePlan<'p>,
+    ) -> DecidedPath<'p> {
+        let is_guarded = |index: &usize| is_guarded.get(*index) == Some(&true);
+        let has_guarded_members = self.members.get(&index).is_some_and(|members| members.iter().any(is_guarded));
+        if has_guarded_members && place.replacing().next().is_none() {
+            plan.open.extend(place.writes().map(|operation| (UndecidedPoint::Creates, operation)));
+            return decided(place, PathRole::Unguarded, Vec::new());
+        }
+        let is_state = |pattern: &PathPattern| self.places.find(pattern).as_ref().is_some_and(is_guarded);
         if let Some((changes, _)) = place.above().find(|(_, pattern)| is_state(pattern)) {
             let reason = format!("Action: no GET reads it, and it may change {changes}.");
-            return decided(place, PathRole::Action { changes: changes.to_owned() }, vec![reason]);
+            return decided(place, PathRole::Action { changes }, vec![reason]);
         }
         plan.open.extend(place.writes().map(|operation| (UndecidedPoint::NamesNoResource, operation)));
         decided(place, PathRole::Unguarded, Vec::new())
@@ -253,20 +269,18 @@ fn decided<'p>(place: &PathPlace<'p>, role: PathRole, reasons: Vec<String>) -> D
 
 /// What the name of a path leaves open.
 fn by_name(place: &PathPlace<'_>) -> Option<UndecidedPoint> {
-    let names = |names: &[&str], text: &str| {
-        let plain = text.trim_start_matches(SIGNS);
-        let last = plain.rsplit([':', '.']).next().unwrap_or_default();
-        names.iter().any(|name| plain.eq_ignore_ascii_case(name) || last.eq_ignore_ascii_case(name))
-    };
-    if place.path.pattern.texts().any(|(is_capture, text)| !is_capture && names(&BATCHES, text)) {
+    let is_one_of = |words: &[&str], part: &str| words.iter().any(|word| part.eq_ignore_ascii_case(word));
+    let is_batch = |text: &str| text.split(['.', ':', '-', '_', '$']).any(|part| is_one_of(&BATCHES, part));
+    if place.path.pattern.texts().any(|(is_capture, text)| !is_capture && is_batch(text)) {
         return Some(UndecidedPoint::Batch);
     }
     let last = place.path.spelled.rsplit('/').next().unwrap_or_default();
     let verb = if last.contains('{') { last.rsplit_once("}:").map(|(_, verb)| verb) } else { Some(last) }?;
-    if place.replacing().next().is_none() && names(&READS, verb) {
+    let names = |words: &[&str]| verb.split(['.', ':', '_']).any(|part| is_one_of(words, part));
+    if place.replacing().next().is_none() && names(&READS) {
         return Some(UndecidedPoint::ReadsByPost);
     }
-    names(&LOCKS, verb).then_some(UndecidedPoint::BackendLocks)
+    names(&LOCKS).then_some(UndecidedPoint::BackendLocks)
 }
 
 /// Names, with each member, the collection that is written as a whole too.
@@ -276,10 +290,9 @@ fn name_collections(all: &mut [DecidedPath<'_>], places: &PathPlaces<'_>) {
         is_collection && decided.operations.iter().any(|each| each.is_write() && each.method != Method::POST)
     };
     let written: Vec<bool> = all.iter().map(is_written).collect();
-    for decided in all.iter_mut().filter(|decided| decided.role == PathRole::Resource) {
-        let collection = decided.path.pattern.collection().and_then(|collection| places.find(&collection));
-        if collection.is_some_and(|index| written.get(index) == Some(&true)) {
-            let path = decided.path.spelled.rsplit_once('/').map_or("", |(collection, _)| collection).to_owned();
+    for (decided, place) in all.iter_mut().zip(&places.all).filter(|(decided, _)| decided.role == PathRole::Resource) {
+        let collection = places.collection_of(place).filter(|(_, index)| written.get(*index) == Some(&true));
+        if let Some((path, _)) = collection {
             decided.reasons.push(format!("{path} is written as a whole too."));
             decided.also_changes = Some(path);
         }
@@ -300,7 +313,7 @@ fn remarks<'p>(paths: &Paths<'_>, decided: &DecidedPath<'p>) -> Vec<(UndecidedPo
             schema.is_some_and(|schema| schema::is_of_type(paths.document, schema, &["array"]))
         };
         let all = [
-            (UndecidedPoint::Wider, decided.path.is_wider),
+            (UndecidedPoint::Wider, operation.is_write() && decided.path.is_wider),
             (UndecidedPoint::ListOfBodies, operation.is_write() && is_list()),
             (UndecidedPoint::OtherBodies, operation.is_write() && names_member && !facts.takes_json_alone()),
             (UndecidedPoint::Multipart, operation.is_write() && facts.takes_multipart()),

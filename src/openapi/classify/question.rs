@@ -6,6 +6,7 @@ pub(crate) enum UndecidedPoint {
     Batch,
     ReadsByPost,
     BackendLocks,
+    Creates,
     NamesNoResource,
     AppendsOrReplaces,
     PostBesideOthers,
@@ -33,6 +34,9 @@ impl UndecidedPoint {
             Self::BackendLocks => {
                 "The backend has locks of its own. These pass unguarded. To have ifmatch grant leases instead, write \
                  policy = \"pessimistic\" on the route of the resource."
+            }
+            Self::Creates => {
+                "The request adds a member to a list that no GET reads. It needs no version. These pass unguarded."
             }
             Self::NamesNoResource => {
                 "The path names no resource that others can read and write. These pass unguarded. If one of them changes \
