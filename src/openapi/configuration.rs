@@ -1,6 +1,6 @@
 //! The configuration that a document suggests, as a text with the reason for each choice.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, slice};
 
 use super::{
     classify::{DecidedPath, PathRole, PostOfResource, RoutePlan, UndecidedPoint, plan},
@@ -138,14 +138,14 @@ fn add_route(text: &mut String, decided: &DecidedPath<'_>) {
         list(text, "require_methods", &methods);
     }
     if let Some(path) = &decided.also_changes {
-        list(text, "also_changes", &[path.clone()]);
+        list(text, "also_changes", slice::from_ref(path));
     }
     match &decided.role {
         PathRole::Resource | PathRole::Collection { writes_to: None } => {}
         PathRole::Collection { writes_to: Some(member) } => key(text, "writes_to", member),
         PathRole::Action { changes } => {
             key(text, "require", "never");
-            list(text, "also_changes", &[changes.clone()]);
+            list(text, "also_changes", slice::from_ref(changes));
         }
         PathRole::Unguarded => key(text, "policy", "last-writer-wins"),
     }

@@ -60,14 +60,15 @@ fn document(random: &mut Rng) -> String {
     let mut text = format!("openapi: 3.1.0\nservers: [{{url: '{}'}}]\npaths:\n", one(random, &SERVERS));
     let mut seen = Vec::new();
     for _ in 0..random.usize(1..8) {
-        let path: String = (0..random.usize(1..5)).map(|_| format!("/{}", one(random, &SEGMENTS))).collect();
+        let segments = 0..random.usize(1..5);
+        let path: String = segments.flat_map(|_| ["/", one(random, &SEGMENTS)]).collect();
         if seen.contains(&path) {
             continue;
         }
-        text.push_str(&format!("  '{path}':\n"));
+        text.extend(["  '", &path, "':\n"]);
         let methods = METHODS.iter().filter(|_| random.bool()).collect::<Vec<_>>();
         for method in methods {
-            text.push_str(&format!("    {method}: {}\n", operation(random)));
+            text.extend(["    ", method, ": ", &operation(random), "\n"]);
         }
         text.push_str("    parameters: []\n");
         seen.push(path);

@@ -20,11 +20,8 @@ impl ApiServer {
     }
 
     fn of_url(url: &str) -> Self {
-        let (scheme, rest) = match url.split_once("://") {
-            Some((scheme, rest)) => (scheme, rest),
-            // A URL without a host is one below the place of the document.
-            None => return Self { address: None, base: base(url) },
-        };
+        // A URL without a host is one below the place of the document.
+        let Some((scheme, rest)) = url.split_once("://") else { return Self { address: None, base: base(url) } };
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         Self { address: address(scheme, authority), base: base(path) }
     }
@@ -73,10 +70,8 @@ fn address(scheme: &str, authority: &str) -> Option<String> {
 /// The path of a URL without its end.
 fn base(path: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
-    path.split('/')
-        .filter(|segment| !matches!(*segment, "" | "." | ".."))
-        .map(|segment| format!("/{segment}"))
-        .collect()
+    let segments = path.split('/').filter(|segment| !matches!(*segment, "" | "." | ".."));
+    segments.flat_map(|segment| ["/", segment]).collect()
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl RoutePath {
                     let name = free_name(&name, &mut names);
                     is_open = is_last && suffix.is_empty() && holds_slashes(&name);
                     let star = if is_open { "*" } else { "" };
-                    spelled.push_str(&format!("{{{star}{name}}}{}", literal("/{name}", suffix)));
+                    spelled.extend(["{", star, &name, "}", &literal("/{name}", suffix)]);
                     is_wider |= !exact;
                 }
             }

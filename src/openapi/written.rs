@@ -11,7 +11,7 @@ pub(super) fn comment(text: &mut String, sentence: &str) {
     for word in sentence.split_whitespace() {
         if line.len() + word.len() >= WIDTH && line.len() > 1 {
             text.extend([&line, "\n"]);
-            line = "#".to_owned();
+            "#".clone_into(&mut line);
         }
         line.extend([" ", word]);
     }

@@ -173,7 +173,7 @@ impl<'p> WholeDocument<'p, '_> {
             reasons.push("Nothing else changes it, so POST updates it.".to_owned());
         }
         let tag = self.tag(place, read);
-        DecidedPath { post, tag, ..decided(place, PathRole::Resource, reasons) }
+        DecidedPath { tag, post, ..decided(place, PathRole::Resource, reasons) }
     }
 
     fn collection(
