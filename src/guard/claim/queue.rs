@@ -57,7 +57,7 @@ pub(crate) struct Queues {
 
 /// A moment in the order in which members arrive that have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival(u64);
+pub(crate) struct LineMoment(u64);
 
 /// The permits of a front. A member that keeps all others behind takes all of them.
 const FRONT: u32 = 1 << 20;
@@ -218,12 +218,12 @@ impl Queues {
     }
 
     /// This moment in the order of arrival.
-    pub(crate) fn arrival(&self) -> Arrival {
-        Arrival(self.arrivals.load(Ordering::Relaxed))
+    pub(crate) fn arrival(&self) -> LineMoment {
+        LineMoment(self.arrivals.load(Ordering::Relaxed))
     }
 
     /// The number of members that stand in the line of a resource and came before this moment.
-    pub(crate) fn came_before(&self, key: &ResourceKey, arrival: Arrival) -> usize {
+    pub(crate) fn came_before(&self, key: &ResourceKey, arrival: LineMoment) -> usize {
         self.lines(key).get(key).map_or(0, |line| line.standing.saturating_sub(line.waiting.since(arrival)))
     }
 

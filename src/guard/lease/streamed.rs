@@ -23,7 +23,7 @@ use crate::{
         records::record::Snapshot,
     },
     dialect::LeaseOperation,
-    guard::{Guard, Halt, claim::queue::Arrival, request::Request},
+    guard::{Guard, Halt, claim::queue::LineMoment, request::Request},
 };
 
 /// The least time between two questions to the upstream about the right of one client, and the pause after a question that
@@ -45,7 +45,7 @@ pub(crate) struct StreamedLease {
 /// The place of a client in the line for a lease. Lines of other processes do not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeasePlace {
-    arrival: Arrival,
+    arrival: LineMoment,
     /// The number of clients in the line up to this one, itself included.
     pub(crate) number: usize,
 }

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Arrival, Member};
+use super::{LineMoment, Member};
 use crate::core::shares::line_share::{LineClient, gives_way};
 
 /// The members that wait, in order of arrival.
@@ -33,7 +33,7 @@ impl WaitingMembers {
     }
 
     /// The number of members that have come since this moment.
-    pub(super) fn since(&self, arrival: Arrival) -> usize {
+    pub(super) fn since(&self, arrival: LineMoment) -> usize {
         self.0.len() - self.0.partition_point(|other| other.number < arrival.0)
     }
 
