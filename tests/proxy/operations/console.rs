@@ -169,7 +169,7 @@ impl Scene {
         let (backend, down) = (Backend::start().await, Backend::start().await);
         down.always("GET", "/healthz", |_| Answer::status(503));
         let (proxy, admin) = start_of(&configuration(backend.addr(), down.addr())).await;
-        let scene = Self { backend: backend, proxy: proxy, admin };
+        let scene = Self { backend, proxy, admin };
         scene.play().await;
         until_some("the server to be down", || scene.proxy.log().contains("the server is down").then_some(())).await;
         scene
