@@ -34,7 +34,7 @@ use self::{
     openapi::OpenapiOptions, why::WhyOptions,
 };
 use crate::{
-    config::{self, Guarded, Loaded, Problems, Word},
+    config::{self, GuardedBy, Loaded, Problems, Word},
     core::policy::Policy,
 };
 
@@ -154,8 +154,8 @@ impl RunOptions {
     pub fn load(&self) -> Result<Loaded, Problems> {
         match &self.upstream {
             Some(url) => {
-                let by_policy = Guarded::By(self.policy.unwrap_or(Policy::Optimistic));
-                let guarded = if self.webdav { Guarded::Webdav } else { by_policy };
+                let by_policy = GuardedBy::Policy(self.policy.unwrap_or(Policy::Optimistic));
+                let guarded = if self.webdav { GuardedBy::Webdav } else { by_policy };
                 config::from_upstream(url, guarded, &self.listen, self.admin.as_deref())
             }
             None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),

@@ -54,7 +54,7 @@ pub use problem::{Problem, Problems};
 pub use schema::{keys, schema};
 pub use section::Key;
 pub use server::Server;
-pub use start::{Guarded, from_upstream};
+pub use start::{GuardedBy, from_upstream};
 pub use store::{Etcd, Login, POSTGRES_USER, Postgres, Redis, StoreKind, StoreSettings};
 pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use trusted_proxies::TrustedProxies;

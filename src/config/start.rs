@@ -14,9 +14,9 @@ const WEBDAV: &str = "policy = \"pessimistic\"\ndialect = \"webdav\"\netag = \"u
 
 /// How the only route of a start without a file is guarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guarded {
+pub enum GuardedBy {
     /// By a policy.
-    By(Policy),
+    Policy(Policy),
     /// By the locks of the clients of a `WebDAV` server.
     Webdav,
 }
@@ -26,7 +26,7 @@ pub enum Guarded {
 /// `admin` there is no admin listener.
 pub fn from_upstream(
     upstream_url: &str,
-    guarded: Guarded,
+    guarded: GuardedBy,
     listen: &[String],
     admin: Option<&str>,
 ) -> Result<Loaded, Problems> {
@@ -37,8 +37,8 @@ pub fn from_upstream(
     };
     let admin = admin.map(|address| format!("[admin]\nlisten = {}\n", Value::from(address))).unwrap_or_default();
     let route = match guarded {
-        Guarded::By(policy) => format!("policy = {}\n", Value::from(policy.word())),
-        Guarded::Webdav => WEBDAV.to_owned(),
+        GuardedBy::Policy(policy) => format!("policy = {}\n", Value::from(policy.word())),
+        GuardedBy::Webdav => WEBDAV.to_owned(),
     };
     parse(
         SOURCE,
@@ -84,12 +84,12 @@ mod tests {
     use crate::config::Listen;
 
     fn by_policy(url: &str, policy: Policy, listen: &[String]) -> Result<Loaded, Problems> {
-        from_upstream(url, Guarded::By(policy), listen, None)
+        from_upstream(url, GuardedBy::Policy(policy), listen, None)
     }
 
     #[test]
     fn an_option_opens_an_admin_listener_and_the_rules_of_files_apply_to_it() {
-        let started = |admin| from_upstream("http://127.0.0.1:9000", Guarded::By(Policy::Optimistic), &[], admin);
+        let started = |admin| from_upstream("http://127.0.0.1:9000", GuardedBy::Policy(Policy::Optimistic), &[], admin);
         assert!(started(None).expect("it is valid").config.admin.is_none());
         let admin = started(Some("127.0.0.1:9901")).expect("it is valid").config.admin.expect("a listener");
         assert_eq!(admin.listen, Listen::Tcp("127.0.0.1:9901".to_owned()));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_option_guards_a_webdav_server_as_its_example_does() {
-        let config = from_upstream("http://127.0.0.1:9000/", Guarded::Webdav, &[], None).expect("it is valid").config;
+        let config = from_upstream("http://127.0.0.1:9000/", GuardedBy::Webdav, &[], None).expect("it is valid").config;
         let example =
             parse("config/webdav.toml", include_str!("../../config/webdav.toml")).expect("it is valid").config;
         let guard = |config: &crate::config::Config| config.routes.first().and_then(|route| route.guard.clone());

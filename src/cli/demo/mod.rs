@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{DemoOptions, Exit, print, run};
 use crate::{
-    config::{self, Guarded, Listen, LogLevel},
+    config::{self, GuardedBy, Listen, LogLevel},
     core::policy::Policy,
     proxy::Gateway,
     server::{self, BindError, Listeners, Stop, signals},
@@ -35,9 +35,10 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     let (backend, listeners) = (listen(BACKEND_PORT)?, listen(PROXY_PORT)?);
     let (backend_address, proxy) = (address(&backend)?, address(&listeners)?);
     let upstream = format!("http://{backend_address}");
-    let mut config = config::from_upstream(&upstream, Guarded::By(Policy::Optimistic), &[proxy.to_string()], None)
-        .map_err(|problems| problems.to_string())?
-        .config;
+    let mut config =
+        config::from_upstream(&upstream, GuardedBy::Policy(Policy::Optimistic), &[proxy.to_string()], None)
+            .map_err(|problems| problems.to_string())?
+            .config;
     // The walk is the output; RUST_LOG=info shows the access log as well.
     config.telemetry.level = LogLevel::Warn;
     // A single user need not raise the limit of open files.
