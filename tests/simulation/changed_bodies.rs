@@ -38,7 +38,9 @@ pub fn setting(random: &mut Rng) -> Setting {
     }
     let mut first: Vec<_> = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
     // Each process has seen one body that was kept.
-    first.iter_mut().for_each(|steps| steps.extend([Read, Put, Read].map(step)));
+    for steps in &mut first {
+        steps.extend([Read, Put, Read].map(step));
+    }
     let style = Style { changes_each: Some(random.u64(2..6)), ..options.style() };
     Setting { style, other: None, reload_changes_tags: false, prologue: first, steps, ..setting }
 }
