@@ -62,7 +62,7 @@ struct StreamHolding {
 /// Why a stream wakes up.
 enum LeaseWake {
     End,
-    Acquired(Result<Operated, Halt>),
+    Acquired(Box<Result<Operated, Halt>>),
     MovedUp(LeasePlace),
     Kept(KeptLeaseState),
     Denied(StatusCode),
@@ -109,7 +109,7 @@ impl LeaseStream {
             let wake = self.wake().await?;
             let text = match wake {
                 LeaseWake::End => self.bid_farewell(),
-                LeaseWake::Acquired(acquired) => self.tell_outcome(acquired).await,
+                LeaseWake::Acquired(acquired) => self.tell_outcome(*acquired).await,
                 LeaseWake::MovedUp(place) => self.lease.waiting(place).await,
                 LeaseWake::Kept(KeptLeaseState::Lost(loss)) => self.tell_loss(loss, None),
                 LeaseWake::Kept(KeptLeaseState::Breaking(remaining)) => breaking_event(remaining),
@@ -130,7 +130,7 @@ impl LeaseStream {
             Stage::Waits(acquisition, place) => tokio::select! {
                 biased;
                 () = end.wait() => LeaseWake::End,
-                acquired = acquisition.acquired() => LeaseWake::Acquired(acquired),
+                acquired = acquisition.acquired() => LeaseWake::Acquired(Box::new(acquired)),
                 moved = lease.moves_up(*place) => {
                     *place = moved;
                     LeaseWake::MovedUp(moved)
