@@ -1,4 +1,4 @@
-//! The examples of balancers, in the real HAProxy and nginx.
+//! The examples of balancers, in the real `HAProxy` and nginx.
 
 use std::{fs, net::SocketAddr, process::Command};
 
