@@ -249,7 +249,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 18] = [
+    let kinds: [fn(&mut Rng) -> Setting; 19] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
