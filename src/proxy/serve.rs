@@ -105,14 +105,17 @@ impl Gateway {
     }
 
     /// Sends an answer that lasts. Its future is small, because there may be many that wait for hours.
-    async fn send_lasting(
+    #[expect(clippy::manual_async_fn, reason = "the future of an async function holds its arguments twice")]
+    fn send_lasting(
         &self,
         mut session: ClientSession,
         context: Context,
         (head, pieces): (Box<ResponseHeader>, Box<dyn Pieces>),
-    ) -> KeptConnection {
-        let sent = stream_info::along(context.entry.info.as_ref(), stream(&mut session, head, pieces)).await;
-        Box::pin(self.end(session, context, sent)).await
+    ) -> impl Future<Output = KeptConnection> {
+        async move {
+            let sent = stream_info::along(context.entry.info.as_ref(), stream(&mut session, head, pieces)).await;
+            Box::pin(self.end(session, context, sent)).await
+        }
     }
 
     /// Ends a request whose answer was sent like this.
