@@ -40,6 +40,7 @@ fn a_tag_counts_by_its_last_appearance_whoever_saw_it() {
     let mut seen = Sightings::default();
     seen.shown(ANN, Some(&tag("1")));
     assert_eq!(write(&mut seen, ANN, &named("1")), None);
+    assert_eq!(write(&mut seen, ANN, &named("1")), None, "the change since then is Ann's own");
     assert_eq!(write(&mut seen, BOB, &named("1")), Some(LostUpdate::StaleTag));
     assert_eq!(write(&mut seen, ANN, &named("9")), None, "where the tag comes from is not known");
     seen.shown(BOB, Some(&tag("1")));
