@@ -91,6 +91,17 @@ impl LeaseLoss {
     }
 }
 
+impl KeptLeaseState {
+    /// Returns what to tell a client that was told the other state before. Where the next client has the lease already, the
+    /// record tells no more of how this one ended.
+    pub const fn after(self, told: Self) -> Self {
+        match (self, told) {
+            (Self::Lost(LeaseLoss::Ended), Self::Breaking(_)) => Self::Lost(LeaseLoss::Broken),
+            (state, _) => state,
+        }
+    }
+}
+
 impl KeptLease {
     /// Looks at the lease in a record.
     pub fn look(&self, snapshot: &Snapshot) -> KeptLeaseState {

@@ -77,6 +77,19 @@ fn a_keeper_renews_nothing_that_was_broken_or_has_run_out() {
 }
 
 #[test]
+fn a_lease_that_was_being_broken_and_is_gone_was_broken() {
+    let (mut resource, kept) = start();
+    resource.must(Action::Break { period: Some(seconds(5)) });
+    let told = kept.look(&resource.snapshot);
+    resource.pass_seconds(5);
+    resource.must(acquire(Some(id(2)), fixed(TERM_SECONDS)));
+    let seen = kept.look(&resource.snapshot);
+    assert_eq!((seen, seen.after(told)), (Lost(LeaseLoss::Ended), Lost(LeaseLoss::Broken)));
+    assert_eq!(seen.after(Held(seconds(1))), Lost(LeaseLoss::Ended));
+    assert_eq!(Lost(LeaseLoss::Released).after(told), Lost(LeaseLoss::Released));
+}
+
+#[test]
 fn a_keeper_learns_of_each_end() {
     let (mut resource, kept) = start();
     resource.must(Action::Release { id: id(1) });

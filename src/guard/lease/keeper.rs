@@ -229,7 +229,10 @@ impl Keeper {
     }
 
     fn tell(&self, state: KeptLeaseState) {
-        self.told.send_if_modified(|told| discriminant(&std::mem::replace(told, state)) != discriminant(&state));
+        self.told.send_if_modified(|told| {
+            let state = state.after(*told);
+            discriminant(&std::mem::replace(told, state)) != discriminant(&state)
+        });
     }
 
     /// Releases the lease for its client, unless the client has taken it up elsewhere.

@@ -3,7 +3,7 @@
 #![allow(clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
 
 use std::{
-    net::SocketAddr,
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -18,6 +18,7 @@ use super::{
     ports,
     proxy::{Proxy, Setup},
     response::Response,
+    wait::until,
 };
 
 /// An authority, and a directory for what it issues.
@@ -56,7 +57,13 @@ impl Secure {
     /// With these certificates, and these lines in `[server.tls]`.
     pub async fn start(setup: Setup, certificates: &[(PathBuf, PathBuf)], lines: &str) -> Self {
         let addr = ports::free();
-        Self { proxy: Proxy::start(&Self::configuration(&setup, addr, certificates, lines)).await, addr }
+        Self::of(Proxy::start(&Self::configuration(&setup, addr, certificates, lines)).await, addr).await
+    }
+
+    /// A proxy that accepts at its plain listener. The one with TLS begins a moment later.
+    pub async fn of(proxy: Proxy, addr: SocketAddr) -> Self {
+        until("the listener with TLS", || TcpStream::connect(addr).is_ok()).await;
+        Self { proxy, addr }
     }
 
     /// Without the plain listener.

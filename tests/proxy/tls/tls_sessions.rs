@@ -42,7 +42,7 @@ impl Scene {
         let certificate = office.issue(&[NAME]);
         let file = file(&backend, addr, &certificate, lines);
         let proxy = Proxy::start(&file).await;
-        Self { backend, office, certificate, secure: Secure { proxy, addr } }
+        Self { backend, office, certificate, secure: Secure::of(proxy, addr).await }
     }
 
     /// Loads the configuration with these lines in `[server.tls]`.
