@@ -2,7 +2,7 @@
 
 use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -48,6 +48,16 @@ async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, Dura
     DiskStore::open(&path, clock, room(1_000), IDLE_TTL, OWED).await
 }
 
+/// Opens a file whose store was dropped. The thread that writes lets go of the file a little later.
+async fn reopen(path: &Path, clock: &Arc<StillClock>) -> (DiskStore, Duration) {
+    loop {
+        match open(path.to_owned(), clock).await {
+            Err(DiskError::InUse(_)) => tokio::task::yield_now().await,
+            opened => return opened.expect("it can be opened again"),
+        }
+    }
+}
+
 impl Disk {
     fn path(&self) -> PathBuf {
         self.directory.path().join("leases")
@@ -61,13 +71,7 @@ impl Disk {
         }
         let (path, clock, directory) = (self.path(), Arc::new(StillClock::default()), self.directory);
         drop(self.store);
-        let (store, hold) = loop {
-            // The thread that writes lets go of the file a little later.
-            match open(path.clone(), &clock).await {
-                Err(DiskError::InUse(_)) => tokio::task::yield_now().await,
-                opened => break opened.expect("it can be opened again"),
-            }
-        };
+        let (store, hold) = reopen(&path, &clock).await;
         (Self { clock, store: Arc::new(store), directory }, !hold.is_zero())
     }
 }
@@ -324,7 +328,7 @@ async fn a_file_that_the_own_group_can_write_is_taken_back_and_used() {
     std::os::unix::fs::chown(&path, None, Some(own_group)).unwrap();
     for start in 1..=2 {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).unwrap();
-        drop(open(path.clone(), &clock).await.unwrap_or_else(|error| panic!("start {start}: {error}")));
+        drop(reopen(&path, &clock).await);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640, "start {start}");
     }
 }
