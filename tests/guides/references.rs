@@ -45,9 +45,10 @@ fn files_that_are_linked_exist() {
 
 #[test]
 fn metrics_are_those_of_the_reference() {
-    let reference = page("docs/telemetry.md").text;
+    // Prometheus has no dots in its names.
+    let reference = page("docs/telemetry.md").text.replace('.', "_");
     let is_known = |word: &str| {
-        let name = word.trim_end_matches("_total").trim_end_matches("_seconds").replace('_', ".");
+        let name = word.trim_end_matches("_total").trim_end_matches("_seconds");
         reference.contains(&format!("`{name}`"))
     };
     assert_known(|word| word.starts_with("ifmatch_"), is_known);
