@@ -94,6 +94,7 @@ impl LeaseLoss {
 impl KeptLeaseState {
     /// Returns what to tell a client that was told the other state before. Where the next client has the lease already, the
     /// record tells no more of how this one ended.
+    #[must_use]
     pub const fn after(self, told: Self) -> Self {
         match (self, told) {
             (Self::Lost(LeaseLoss::Ended), Self::Breaking(_)) => Self::Lost(LeaseLoss::Broken),
