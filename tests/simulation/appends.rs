@@ -27,7 +27,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     };
     let keeping = if random.bool() { Keeping::Memory } else { Keeping::Shared };
     let (_, setting) = setting_of(random, keeping, adapt);
-    let step = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
+    let step = Step::of_document;
     // In a short run it is likely that one of the two is slow.
     let operations = if random.bool() {
         vec![vec![Put], vec![Post; random.usize(1..3)]]

@@ -8,7 +8,7 @@ use crate::{
     backend::Style,
     generate::{prologue, setting_of},
     judge::Entry,
-    operation::{Manner, Operation},
+    operation::Operation,
     options::{Options, Source},
     process::Keeping,
     run::{Setting, Step},
@@ -29,7 +29,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     };
     let keeping = if random.bool() { Keeping::Memory } else { Keeping::Shared };
     let (options, setting) = setting_of(random, keeping, adapt);
-    let step = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
+    let step = Step::of_document;
     let operations = [Put, Put, Put, Put, Read, Patch, Delete];
     let mut steps = vec![Vec::new(); random.usize(2..4)];
     for number in 0..random.usize(6..14) {

@@ -75,7 +75,7 @@ pub fn setting_with_metadata(random: &mut Rng) -> Setting {
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
-    let step = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
+    let step = Step::of_document;
     for number in 0..random.usize(3..7) {
         let client = if number < clients { number } else { random.usize(..clients) };
         let operation = WITH_METADATA[random.usize(..WITH_METADATA.len())];

@@ -111,6 +111,13 @@ pub struct Step {
     pub manner: Manner,
 }
 
+impl Step {
+    /// A request of the first document, in no special manner.
+    pub fn of_document(operation: Operation) -> Self {
+        Self { operation, target: "/docs/1".to_owned(), manner: Manner::default() }
+    }
+}
+
 /// Chooses the next event; `None` ends the run without a verdict, because its continuation is known.
 pub trait Choose {
     fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event>;

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use crate::{
     backend::Tags,
     generate::{prologue, setting_of},
-    operation::{Manner, Operation},
+    operation::Operation,
     options::Options,
     process::Keeping,
     run::{Setting, Step},
@@ -33,7 +33,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         ..options
     };
     let (_, setting) = setting_of(random, Keeping::Shared, adapt);
-    let step = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
+    let step = Step::of_document;
     let steps: Vec<Vec<_>> = (0..random.usize(2..4))
         .map(|_| [Operation::Read, Operation::Put].repeat(3).into_iter().map(step).collect())
         .collect();

@@ -160,7 +160,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     let keeping = [Keeping::Shared, Keeping::Shared, Keeping::Memory, Keeping::Disk][random.usize(..4)];
     let (_, setting) = setting_of(random, keeping, adapt);
     let clients = random.usize(2..4);
-    let plain = |operation| Step { operation, target: "/docs/1".to_owned(), manner: Manner::default() };
+    let plain = Step::of_document;
     let mut prologue = vec![vec![plain(Operation::Read)]; clients];
     prologue[0].insert(0, plain(Operation::Create));
     prologue[0].push(hold(random, false));

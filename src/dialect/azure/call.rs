@@ -278,4 +278,4 @@ pub(super) fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseI
 
 #[cfg(test)]
 #[path = "call_tests.rs"]
-mod tests;
+pub(super) mod tests;

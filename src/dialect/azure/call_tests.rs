@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
 
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+pub(in super::super) const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 
 fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -15,7 +15,8 @@ fn route(serves: AzureResource) -> BlobRoute<'static> {
     BlobRoute { serves, metadata_suffix: None }
 }
 
-fn read_on(
+/// Reads a request on a route.
+pub(in super::super) fn read_on(
     method: &str,
     target: &str,
     fields: &[(&'static str, &'static str)],

@@ -1,25 +1,10 @@
 //! Which requests the routes of accounts and containers serve.
 
-use http::{HeaderMap, HeaderName};
-
-use super::{AzureOperation, AzureResource, BlobRoute, read};
-use crate::{
-    core::refusal::Refusal,
-    dialect::{Call, Incoming, description::DescriptionUse},
+use super::{
+    AzureOperation, AzureResource, BlobRoute,
+    call::tests::{BLOCK, read_on},
 };
-
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
-
-fn read_on(
-    method: &str,
-    target: &str,
-    fields: &[(&'static str, &'static str)],
-    route: BlobRoute<'_>,
-) -> Result<Call, Refusal> {
-    let field = |(name, value): &(&'static str, &str)| (HeaderName::from_static(name), value.parse().unwrap());
-    let (method, headers): (_, HeaderMap) = (method.parse().unwrap(), fields.iter().map(field).collect());
-    read(Incoming { method: &method, other_methods: &[], target: target.as_bytes(), headers: &headers }, route)
-}
+use crate::dialect::description::DescriptionUse;
 
 /// A route is that of one kind of resources: a list of containers reads no folder of blobs, and no write meets an account.
 #[test]
