@@ -38,7 +38,7 @@ const PAGE_PARTS: &str = "/console/";
 /// The rules by which requests are let in.
 pub(super) struct Access {
     names: Vec<String>,
-    /// Whether the listener accepts connections on every address of the machine.
+    /// True if the listener accepts connections on every address of the machine.
     any_address: bool,
     token: Option<Token>,
 }
@@ -84,7 +84,7 @@ impl Access {
         if method.is_safe() { Ok(()) } else { is_own(&host, headers) }
     }
 
-    /// Whether a request calls the listener by one of its names.
+    /// True if a request calls the listener by one of its names.
     pub(super) fn is_known_as(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         host(uri, headers).is_some_and(|host| self.is_known(host.host()))
     }

@@ -87,7 +87,7 @@ impl AdminListener {
         StoreCheck { available: true, writable, held_back: guards.held_back(snapshot.now) }
     }
 
-    /// Whether reads are answered, as far as that depends on the store.
+    /// True if reads are answered, as far as that depends on the store.
     pub(super) fn reads_pass(&self, found: &StoreCheck) -> bool {
         found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
     }
@@ -125,7 +125,7 @@ impl AdminListener {
     }
 }
 
-/// Whether reads of a route depend on leases in the store.
+/// True if reads of a route depend on leases in the store.
 fn needs_store(route: &Route) -> bool {
     let lease = route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     route.reads_may_be_leased || lease.is_some_and(|lease| lease.guards.covers(Usage::Read))

@@ -49,7 +49,7 @@ impl Token {
         is_fit.then(|| Self(blake3::hash(text.as_bytes()))).ok_or(NoToken::Unfit)
     }
 
-    /// Whether a request carries the token (RFC 6750 section 2.1). The time this takes reveals nothing about the token:
+    /// True if a request carries the token (RFC 6750 section 2.1). The time this takes reveals nothing about the token:
     /// the function compares hashes, in constant time.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
         let mut fields = headers.get_all(header::AUTHORIZATION).iter();

@@ -11,13 +11,13 @@ pub trait Client: Send {
     /// The head of the request, as received.
     fn head(&self) -> &RequestHeader;
 
-    /// Whether content follows the head.
+    /// True if content follows the head.
     fn has_content(&mut self) -> bool;
 
     /// The hash of the certificate that the client has proved to own.
     fn certificate(&self) -> Option<&[u8]>;
 
-    /// Whether its connection is one of TLS.
+    /// True if its connection is one of TLS.
     fn is_secure(&self) -> bool {
         false
     }
@@ -37,6 +37,6 @@ pub trait Client: Send {
     /// reading that content would tell.
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>>;
 
-    /// Whether the client has gone already.
+    /// True if the client has gone already.
     fn has_gone(&mut self) -> bool;
 }

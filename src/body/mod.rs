@@ -93,7 +93,7 @@ impl Body {
         self.len
     }
 
-    /// Whether the body has no bytes.
+    /// True if the body has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

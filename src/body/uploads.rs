@@ -69,7 +69,7 @@ pub struct UploadOf {
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
     by_name: HashMap<UploadName, Upload>,
-    /// Whether a task drops the uploads that expire.
+    /// True if a task drops the uploads that expire.
     pub(super) is_swept: bool,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Upload {
     blocks: Blocks,
     address: ClientAddress,
     turn: Revision,
-    /// Whether its owner has been seen to write.
+    /// True if its owner has been seen to write.
     has_written: bool,
     expires: Instant,
 }
@@ -106,7 +106,7 @@ impl Uploads {
         self.by_name.get(name).map(|upload| upload.turn)
     }
 
-    /// Whether there is room for a block of this length.
+    /// True if there is room for a block of this length.
     pub(super) fn has_room(&self, upload: UploadOf, len: u64, total: UploadRoom, has_written: bool) -> bool {
         let mut taken = TakenRoom::default();
         for (name, other) in &self.by_name {

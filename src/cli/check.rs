@@ -42,7 +42,7 @@ pub(super) fn execute(file: &Path, document: Option<&Path>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whether a route takes every request that more exact routes leave: `path = "/{*rest}"` for all hosts.
+/// True if a route takes every request that more exact routes leave: `path = "/{*rest}"` for all hosts.
 fn takes_all(route: &Route) -> bool {
     route.host == HostPattern::Any && route.path.is_open() && route.path.texts().next().is_none()
 }

@@ -31,19 +31,19 @@ section! {
         guards: LeaseGuards = GuardedOperations(());
         /// Whose credentials decide who may lease a resource.
         auth: LeaseAuth = OneOf(LeaseAuth::Probe);
-        /// Whether only the client that took a lease can use it.
+        /// True if only the client that took a lease can use it.
         bind: bool = Flag(defaults.bind);
-        /// Whether several clients may hold shared leases of one resource.
+        /// True if several clients may hold shared leases of one resource.
         shared: bool = Flag(false);
-        /// Whether a DELETE waits until no other client holds the lease.
+        /// True if a DELETE waits until no other client holds the lease.
         delete_pending: bool = Flag(false);
-        /// Whether a client that uses the resource beside its holder gets 409 in place of 412.
+        /// True if a client that uses the resource beside its holder gets 409 in place of 412.
         sharing_violation: bool = Flag(false);
-        /// Whether answers to reads of the resource show the state of its lease.
+        /// True if answers to reads of the resource show the state of its lease.
         show: bool = Flag(false);
-        /// Whether a GET can take the lease of what it reads.
+        /// True if a GET can take the lease of what it reads.
         acquire_on_read: bool = Flag(false);
-        /// Whether clients may break a lease that they do not hold.
+        /// True if clients may break a lease that they do not hold.
         client_break: bool = Flag(defaults.client_break);
         /// Whether a resource that does not exist can be leased.
         absent: AbsentLease = OneOf(defaults.absent);
@@ -60,9 +60,9 @@ section! {
         min: Duration = WholeSeconds(defaults.lease_times.min) in seconds(1)..=hours(24 * 7);
         /// The longest duration that a client may request.
         max: Duration = WholeSeconds(defaults.lease_times.max) in seconds(1)..=hours(24 * 7);
-        /// Whether a client may request an infinite lease.
+        /// True if a client may request an infinite lease.
         infinite: bool = Flag(defaults.infinite);
-        /// Whether an operation that the lease guards needs a lease even if no client holds one.
+        /// True if an operation that the lease guards needs a lease even if no client holds one.
         required: bool = Flag(false);
         /// The longest time that a client may wait for a lease.
         max_wait: Duration = Time(seconds(30)) in ZERO..=hours(1);

@@ -146,16 +146,16 @@ pub struct Route {
     pub members: Option<MembersTemplate>,
     /// What the backend takes as ordinary parts of names (`path_params`, `encoded_slash`).
     pub kept: KeptInNames,
-    /// Whether a guarded route (this one included) that does not only observe sends to the same upstream. A target with
+    /// True if a guarded route (this one included) that does not only observe sends to the same upstream. A target with
     /// two readings could then reach the resources of that route through this one.
     pub beside_guarded: bool,
-    /// Whether a route (this one included) that makes the same keys grants leases that keep readers away.
+    /// True if a route (this one included) that makes the same keys grants leases that keep readers away.
     pub reads_may_be_leased: bool,
-    /// Whether a DELETE may wait on a route (this one included) that makes the same keys (`lease.delete_pending`).
+    /// True if a DELETE may wait on a route (this one included) that makes the same keys (`lease.delete_pending`).
     pub deletes_may_be_pending: bool,
-    /// Whether a guarded route (this one included) of the same upstream has resources below those of this route.
+    /// True if a guarded route (this one included) of the same upstream has resources below those of this route.
     pub may_hold_members: bool,
-    /// Whether one request can change a collection of the upstream with all resources below it, so that each of them has
+    /// True if one request can change a collection of the upstream with all resources below it, so that each of them has
     /// to look for that ([`GuardRules::changes_trees`]).
     pub has_trees: bool,
 }
@@ -166,7 +166,7 @@ impl Route {
         self.guard.as_ref().filter(|rules| !rules.observe)
     }
 
-    /// Whether a request that takes this route could change a guarded resource.
+    /// True if a request that takes this route could change a guarded resource.
     pub fn is_protected(&self) -> bool {
         self.beside_guarded || self.enforced().is_some()
     }

@@ -89,19 +89,19 @@ section! {
         etag: TagSource = OneOf(TagSource::Content);
         /// The members of JSON bodies that a content tag leaves out.
         ignored_json["ignore_json"]: Vec<JsonPointer> = List(Vec::new(), member);
-        /// Whether the backend never gives one tag to two states.
+        /// True if the backend never gives one tag to two states.
         unique_tags: bool = Flag(defaults_of(dialect).unique_tags);
         /// How `If-Match` is compared.
         compare: Compare = OneOf(Compare::Strong);
         /// The suffixes that intermediaries append to a tag, inside its quotes.
         etag_suffixes: Vec<String> = List(Vec::new(), tag_suffix);
-        /// Whether a weak tag counts as the strong one that was issued.
+        /// True if a weak tag counts as the strong one that was issued.
         accept_weak_own: bool = Flag(false);
         /// The response field that has the tag a second time.
         mirror_header: Option<HeaderName> = MirrorHeader(());
         /// The member of JSON objects that has their tag.
         tag_member: Option<JsonPointer> = TagMember(());
-        /// Whether others may write to the resources without passing through this process.
+        /// True if others may write to the resources without passing through this process.
         other_writers: bool = Flag(true);
         /// Which writes need a precondition.
         require: Require = OneOf(default_require(policy, dialect));
@@ -109,11 +109,11 @@ section! {
         require_methods: Vec<Method> = Methods(demanding_methods());
         /// The answer to a PUT of the very bytes that are there, if its tag is stale.
         repeated_writes: RepeatedWrites = OneOf(RepeatedWrites::Refuse);
-        /// Whether tags in conditions may lack their quotes, or the mark of a weak tag.
+        /// True if tags in conditions may lack their quotes, or the mark of a weak tag.
         lenient_tags: bool = Flag(false);
         /// The places other than `If-Match` where a write names the version that it is based on.
         version_sources["precondition"]: Vec<VersionSource> = List(Vec::new(), version_source);
-        /// Whether `If-Match: *` counts as a precondition for `require`.
+        /// True if `If-Match: *` counts as a precondition for `require`.
         allow_any: bool = Flag(false);
         /// How the tag of an applied write is learned.
         on_write: OnWrite = OneOf(way_to_new_tag(dialect, &etag));
@@ -131,11 +131,11 @@ section! {
         method_override: MethodOverride = OneOf(MethodOverride::Refuse);
         /// How the proxy learns whether a DELETE, COPY or MOVE would change a collection.
         collections: Collections = OneOf(Collections::Detect);
-        /// Whether a WebSocket handshake may open a tunnel.
+        /// True if a WebSocket handshake may open a tunnel.
         websocket: bool = Flag(false);
         /// The guarantee that the store must give.
         guarantee: Guarantee = OneOf(Guarantee::Store);
-        /// Whether requests are only watched: verdicts are logged and never enforced.
+        /// True if requests are only watched: verdicts are logged and never enforced.
         observe: bool = Flag(false);
         /// The largest body that a content tag is computed from.
         max_hash_size_bytes["max_hash_size"]: usize = Size(MIB) in KIB..=256 * MIB;
@@ -172,7 +172,7 @@ section! {
         lock_suffix: Option<Box<str>> = LockSuffix(());
         /// The field with the name of the client, which git-lfs shows with its locks.
         owner_header: Option<HeaderName> = OwnerHeader(());
-        /// Whether clients may watch the resources.
+        /// True if clients may watch the resources.
         watch: bool = Flag(false);
         /// The path below which clients watch the resources.
         watch_prefix: String = Prefix(DEFAULT_WATCH_PREFIX);
@@ -191,7 +191,7 @@ section! {
             quirks: &'static Quirks = dialect.quirks();
             /// The other resources that a write changes.
             also_changes: Vec<TouchTemplate> = Vec::new();
-            /// Whether the route is that of collections, whose members it names (`members`).
+            /// True if the route is that of collections, whose members it names (`members`).
             has_members: bool = false;
         }
     }

@@ -244,13 +244,13 @@ impl ValueKind<Option<Box<str>>> for LockSuffix {
     }
 }
 
-/// Whether a text is a word that no percent-encoding changes.
+/// True if a text is a word that no percent-encoding changes.
 fn is_plain_name(text: &str) -> bool {
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
     !text.is_empty() && text.bytes().all(is_plain)
 }
 
-/// Whether a text can end the name of a document, spelled as it is (RFC 3986 section 2.3).
+/// True if a text can end the name of a document, spelled as it is (RFC 3986 section 2.3).
 fn is_suffix(text: &str) -> bool {
     let is_mark = |octet: u8| b".-_~".contains(&octet);
     let is_part = |octet: u8| is_mark(octet) || octet.is_ascii_alphanumeric();

@@ -24,7 +24,7 @@ pub struct Key {
     pub sentence: String,
     /// The least and the largest value, as a file spells them.
     pub bounds: Option<(String, String)>,
-    /// Whether only a start reads it.
+    /// True if only a start reads it.
     pub at_start: bool,
 }
 

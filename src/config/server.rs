@@ -49,7 +49,7 @@ section! {
         trusted_proxies: TrustedProxies = Peers(());
         /// The treatment of fields with an underscore in their name.
         underscores: Underscores = OneOf(Underscores::Keep);
-        /// Whether the answers of guarded routes tell their clients what took time.
+        /// True if the answers of guarded routes tell their clients what took time.
         server_timing: bool = Flag(false);
         /// The time after which an idle client connection is closed.
         keepalive_timeout: Duration = Time(seconds(60)) in seconds(1)..=hours(24), restart;
@@ -73,7 +73,7 @@ section! {
         shutdown_timeout: Duration = Time(seconds(10)) in ZERO..=hours(1);
         /// The socket on which `ifmatch reload` requests a reload.
         control_socket: Option<PathBuf> = Path("write \"/run/ifmatch/control.sock\""), restart;
-        /// Whether the process loads its file again if the file changes.
+        /// True if the process loads its file again if the file changes.
         watch: bool = Flag(false);
         /// The TLS settings of the listeners that speak TLS.
         tls: ServerTls = Table(());

@@ -112,7 +112,7 @@ pub struct Postgres {
     pub hosts: Vec<(String, u16)>,
     /// The name of the database.
     pub database: String,
-    /// Whether connections use TLS.
+    /// True if connections use TLS.
     pub is_secure: bool,
     /// The schema of the tables, a plain identifier.
     pub schema: String,

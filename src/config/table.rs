@@ -256,7 +256,7 @@ mod tests {
             valve_count["valves"]: usize = Count(cylinders * 2) in 2..=64;
             /// How long it may take to start.
             max_start_time: Duration = Time(seconds(2)) in ms(10)..=seconds(60);
-            /// Whether it is a diesel.
+            /// True if it is a diesel.
             diesel: bool = Flag(false);
         }
     }

@@ -24,9 +24,9 @@ section! {
         log_format: LogForm = OneOf(LogForm::Text);
         /// The least severe level that is logged.
         level: LogLevel = OneOf(LogLevel::Info);
-        /// Whether each request gets a log line.
+        /// True if each request gets a log line.
         access_log: bool = Flag(true);
-        /// Whether metrics are kept, if there is a reader for them.
+        /// True if metrics are kept, if there is a reader for them.
         metrics: bool = Flag(true);
         /// The name of the program at the receivers of its telemetry.
         service_name: String = PlainName("ifmatch".to_owned());

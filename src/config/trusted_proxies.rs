@@ -19,7 +19,7 @@ const UNIX: &str = "unix";
 pub struct TrustedProxies {
     /// The networks of the trusted proxies.
     pub networks: Vec<IpNet>,
-    /// Whether peers that connect over a unix socket are trusted.
+    /// True if peers that connect over a unix socket are trusted.
     pub over_unix: bool,
 }
 

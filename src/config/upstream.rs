@@ -45,7 +45,7 @@ section! {
         hash_by: HashBy = OneOf(HashBy::Path);
         /// The beginning of the resource keys; by default the name of the upstream.
         identity: String = PlainName(name.clone());
-        /// Whether the servers read paths without regard to letter case.
+        /// True if the servers read paths without regard to letter case.
         ignore_case: bool = Flag(false);
         /// The time limit for making a connection.
         connect_timeout: Duration = Time(seconds(1)) in ms(10)..=seconds(300);
@@ -60,7 +60,7 @@ section! {
         late_write_window: Duration = Time(timeout) in ZERO..=hours(1);
         /// The longest idle time after which a pooled connection may still carry a write.
         reuse_idle_writes: Duration = Time(seconds(1)) in ZERO..=hours(1);
-        /// Whether the proxy speaks HTTP/2: over TLS if the server chooses it, without TLS always.
+        /// True if the proxy speaks HTTP/2: over TLS if the server chooses it, without TLS always.
         http2: bool = Flag(false);
         /// The TLS settings for connections to the servers; `None` without TLS.
         tls: Option<Arc<UpstreamTls>> = TlsToServers(secure);

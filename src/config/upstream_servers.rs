@@ -43,7 +43,7 @@ impl ValueKind<Vec<String>> for Servers {
     }
 }
 
-/// Whether a server is reached over TLS.
+/// True if a server is reached over TLS.
 pub(super) fn is_secure(server: &Text) -> bool {
     server.get_ref().starts_with(SCHEME)
 }

@@ -201,7 +201,7 @@ pub struct LastChange {
     pub age: Duration,
     /// The id of the trace of the write.
     pub trace_id: Option<Box<str>>,
-    /// Whether another client made the change, and the client of the refused request has read an earlier version through
+    /// True if another client made the change, and the client of the refused request has read an earlier version through
     /// this process, and none since.
     pub is_unread: bool,
 }
@@ -227,7 +227,7 @@ pub struct Cause {
     pub leased_elsewhere: Option<Box<str>>,
     /// Why an earlier read of the resource got no tag.
     pub untagged: Option<Untagged>,
-    /// Whether the client may know the state of the resource.
+    /// True if the client may know the state of the resource.
     pub client_may_know: bool,
 }
 

@@ -107,7 +107,7 @@ struct History {
 }
 
 impl History {
-    /// Whether a write of another client that was applied began after all that the client has read.
+    /// True if a write of another client that was applied began after all that the client has read.
     fn is_lost(&self, client: u8) -> bool {
         let read = self.reads.iter().filter(|(reader, _)| *reader == client).map(|(_, at)| *at).max().unwrap_or(0);
         self.applied.iter().any(|(writer, began)| *writer != client && *began > read)

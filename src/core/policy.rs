@@ -66,17 +66,17 @@ pub enum TagSource {
 }
 
 impl TagSource {
-    /// Whether tags are the upstream's own `ETag` fields, so that the upstream recognises the tags in conditions.
+    /// True if tags are the upstream's own `ETag` fields, so that the upstream recognises the tags in conditions.
     pub const fn is_upstreams_own(&self) -> bool {
         matches!(self, Self::Upstream | Self::Delegate)
     }
 
-    /// Whether the backend makes the tags, in whatever part of its responses.
+    /// True if the backend makes the tags, in whatever part of its responses.
     pub const fn is_backends(&self) -> bool {
         matches!(self, Self::Upstream | Self::Delegate | Self::Header(_) | Self::Json(_))
     }
 
-    /// Whether a tag is computed from the body of a response.
+    /// True if a tag is computed from the body of a response.
     pub const fn needs_body(&self) -> bool {
         matches!(self, Self::Content | Self::Json(_))
     }
@@ -117,7 +117,7 @@ pub enum ReadConsistency {
 }
 
 impl ReadConsistency {
-    /// Whether reads show committed states alone.
+    /// True if reads show committed states alone.
     pub const fn is_committed(self) -> bool {
         matches!(self, Self::Settled | Self::Last)
     }
@@ -178,19 +178,19 @@ pub struct LeaseRules {
     pub guards: LeaseGuards,
     /// Whose credentials decide who may lease a resource.
     pub auth: LeaseAuth,
-    /// Whether only the principal that took a lease can use it.
+    /// True if only the principal that took a lease can use it.
     pub bind: bool,
-    /// Whether several clients may hold shared leases of one resource.
+    /// True if several clients may hold shared leases of one resource.
     pub shared: bool,
-    /// Whether a DELETE waits until no other client holds the lease.
+    /// True if a DELETE waits until no other client holds the lease.
     pub delete_pending: bool,
-    /// Whether a client without the lease is told of a conflict with its holder, and not of an absent id.
+    /// True if a client without the lease is told of a conflict with its holder, and not of an absent id.
     pub sharing_violation: bool,
-    /// Whether reads of the resource show the state of its lease.
+    /// True if reads of the resource show the state of its lease.
     pub show: bool,
-    /// Whether a GET can take the lease of what it reads.
+    /// True if a GET can take the lease of what it reads.
     pub acquire_on_read: bool,
-    /// Whether clients may break a lease that they do not hold.
+    /// True if clients may break a lease that they do not hold.
     pub client_break: bool,
     /// Whether a resource that does not exist can be leased.
     pub absent: AbsentLease,
@@ -206,9 +206,9 @@ pub struct LeaseRules {
     pub min: Duration,
     /// The longest duration that a client may request.
     pub max: Duration,
-    /// Whether a client may request an infinite lease.
+    /// True if a client may request an infinite lease.
     pub infinite: bool,
-    /// Whether an operation that the lease guards needs a lease even if no client holds one.
+    /// True if an operation that the lease guards needs a lease even if no client holds one.
     pub required: bool,
     /// The longest time that a client may wait for a lease.
     pub max_wait: Duration,
@@ -253,17 +253,17 @@ pub struct GuardRules {
     pub etag: TagSource,
     /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
     pub ignored_json: Vec<JsonPointer>,
-    /// Whether the backend never gives one tag to two states (`unique_tags`).
+    /// True if the backend never gives one tag to two states (`unique_tags`).
     pub unique_tags: bool,
     /// The suffixes that intermediaries on the way to the client append to a tag, inside its quotes.
     pub etag_suffixes: Vec<String>,
-    /// Whether a weak tag counts as the strong one that was issued, because intermediaries make tags weak.
+    /// True if a weak tag counts as the strong one that was issued, because intermediaries make tags weak.
     pub accept_weak_own: bool,
     /// The response field that carries the tag a second time.
     pub mirror_header: Option<HeaderName>,
     /// The member of JSON objects that has their tag (`tag_member`).
     pub tag_member: Option<JsonPointer>,
-    /// Whether others may write to the resources behind the proxy's back (`other_writers`). If so, nothing is judged or
+    /// True if others may write to the resources behind the proxy's back (`other_writers`). If so, nothing is judged or
     /// answered from memory; if not, the record is authoritative.
     pub other_writers: bool,
     /// How `If-Match` is compared.
@@ -274,11 +274,11 @@ pub struct GuardRules {
     pub require_methods: Vec<Method>,
     /// The answer to a PUT of the very bytes that are there.
     pub repeated_writes: RepeatedWrites,
-    /// Whether tags without quotes count, and strong ones for weak ones.
+    /// True if tags without quotes count, and strong ones for weak ones.
     pub lenient_tags: bool,
     /// The places other than `If-Match` where a write names its version (`precondition`).
     pub version_sources: Vec<VersionSource>,
-    /// Whether `If-Match: *` counts as a precondition for [`GuardRules::require`].
+    /// True if `If-Match: *` counts as a precondition for [`GuardRules::require`].
     pub allow_any: bool,
     /// How the tag of an applied write is learned.
     pub on_write: OnWrite,
@@ -297,11 +297,11 @@ pub struct GuardRules {
     pub method_override: MethodOverride,
     /// How the proxy learns whether a DELETE would remove a collection.
     pub collections: Collections,
-    /// Whether a WebSocket handshake may open a tunnel.
+    /// True if a WebSocket handshake may open a tunnel.
     pub websocket: bool,
     /// The guarantee that the store must give.
     pub guarantee: Guarantee,
-    /// Whether requests are only watched: verdicts are logged and never enforced.
+    /// True if requests are only watched: verdicts are logged and never enforced.
     pub observe: bool,
     /// The largest body that a content tag is computed from, in bytes.
     pub max_hash_size_bytes: usize,
@@ -330,7 +330,7 @@ pub struct GuardRules {
     pub idempotency: Idempotency,
     /// How long the answer of a write is replayed to its retries.
     pub idempotency_ttl: Duration,
-    /// Whether the route is that of collections, whose members it names (`members`).
+    /// True if the route is that of collections, whose members it names (`members`).
     pub has_members: bool,
     /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
     pub metadata_suffix: Option<Box<str>>,
@@ -342,7 +342,7 @@ pub struct GuardRules {
     pub lock_suffix: Option<Box<str>>,
     /// The field with the name of the client, which its locks are shown with (`owner_header`).
     pub owner_header: Option<HeaderName>,
-    /// Whether clients may watch the resources (`watch`).
+    /// True if clients may watch the resources (`watch`).
     pub watch: bool,
     /// The path below which they do so: a normal path without a trailing slash.
     pub watch_prefix: String,
@@ -370,7 +370,7 @@ impl GuardRules {
         self.identity_headers.contains(name) && (*name != header::COOKIE || self.identity_cookies.is_empty())
     }
 
-    /// Whether content tags leave out some of a body.
+    /// True if content tags leave out some of a body.
     pub fn hashes_parts(&self) -> bool {
         self.etag == TagSource::Content && (!self.ignored_json.is_empty() || self.tag_member.is_some())
     }

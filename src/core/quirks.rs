@@ -29,41 +29,41 @@ pub enum ServiceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate difference")]
 pub struct Quirks {
-    /// Whether conditions are judged before the lease, and a missing resource is reported before either.
+    /// True if conditions are judged before the lease, and a missing resource is reported before either.
     pub conditions_before_lease: bool,
-    /// Whether a condition on a date is false if the upstream reports no date.
+    /// True if a condition on a date is false if the upstream reports no date.
     pub unknown_date_fails: bool,
-    /// Whether clients need a modification date in each answer, even if two states may share it.
+    /// True if clients need a modification date in each answer, even if two states may share it.
     pub always_dated: bool,
-    /// Whether the answer to a write has the modification date of the new state.
+    /// True if the answer to a write has the modification date of the new state.
     pub date_after_write: bool,
     /// The name of the 404 that answers `If-Match` on a missing resource, if that is not a 412.
     pub missing_is_404: Option<&'static str>,
-    /// Whether a 304 that states no tag repeats the one tag that its request named.
+    /// True if a 304 that states no tag repeats the one tag that its request named.
     pub confirms_named_tag: bool,
-    /// Whether a tag that looks like a hash is one of the content, and rightly repeats with it.
+    /// True if a tag that looks like a hash is one of the content, and rightly repeats with it.
     pub tags_are_hashes: bool,
     /// The fields that may hold the idempotency key of a write. The first one that is present counts.
     pub idempotency_fields: &'static [HeaderName],
     /// The starts of the names of fields that hold content, or describe it, besides those of HTTP.
     pub content_prefixes: &'static [&'static str],
-    /// Whether the query is part of the name of a target. If not, it names the operation and the right to it.
+    /// True if the query is part of the name of a target. If not, it names the operation and the right to it.
     pub query_names_target: bool,
-    /// Whether one request can remove a whole collection of resources.
+    /// True if one request can remove a whole collection of resources.
     pub removes_trees: bool,
-    /// Whether a POST may wrap another method in `X-HTTP-Method`, as `OData` before version 4 does.
+    /// True if a POST may wrap another method in `X-HTTP-Method`, as `OData` before version 4 does.
     pub wraps_methods: bool,
-    /// Whether no resource holds others, so that each removal is that of its target alone.
+    /// True if no resource holds others, so that each removal is that of its target alone.
     pub is_flat: bool,
-    /// Whether leases have their own paths, below `lease.prefix`.
+    /// True if leases have their own paths, below `lease.prefix`.
     pub leases_have_paths: bool,
-    /// Whether the answer to each lease operation has the validators of the resource.
+    /// True if the answer to each lease operation has the validators of the resource.
     pub lease_answers_have_validators: bool,
-    /// Whether an error that answers HEAD has fields that describe the content that GET would get.
+    /// True if an error that answers HEAD has fields that describe the content that GET would get.
     pub head_errors_have_content: bool,
-    /// Whether LOCK and UNLOCK use leases, PROPFIND and REPORT read, and OPTIONS tells so.
+    /// True if LOCK and UNLOCK use leases, PROPFIND and REPORT read, and OPTIONS tells so.
     pub has_locks: bool,
-    /// Whether the dialect is a closed list of operations, and refuses all others.
+    /// True if the dialect is a closed list of operations, and refuses all others.
     pub is_closed_list: bool,
     /// The service that carries its requests out.
     pub service: ServiceKind,

@@ -60,7 +60,7 @@ pub enum Obstacle {
     OwnAttempt,
 }
 
-/// Whether a client that the backend has answered so may know of the obstacle. If not, the backend's answer is its own.
+/// True if a client that the backend has answered so may know of the obstacle. If not, the backend's answer is its own.
 /// `is_shown`: whether the backend has shown the resource to any client of late.
 pub fn may_be_told(word: WordOfBackend, obstacle: Obstacle, is_shown: bool) -> bool {
     use Obstacle::{Attempt, Lease, OwnAttempt, OwnLease, Write};
@@ -77,7 +77,7 @@ pub fn may_be_told(word: WordOfBackend, obstacle: Obstacle, is_shown: bool) -> b
     }
 }
 
-/// Whether a lease operation is for a resource that its client must not know of, since the backend says that there is
+/// True if a lease operation is for a resource that its client must not know of, since the backend says that there is
 /// none. `needs_presence`: whether the operation is for present resources alone. `is_proved`: whether the request has the
 /// id of a lease that is held or remembered.
 pub fn is_missing_to_lease(absent: AbsentLease, needs_presence: bool, is_proved: bool, is_shown: bool) -> bool {

@@ -37,14 +37,14 @@ pub struct Evidence {
     pub representation: Representation,
     /// How `If-Match` is compared with its tag.
     pub rule: MatchRule,
-    /// Whether it is about the very variant that the write selects. If not, it counts only if it is a version that
+    /// True if it is about the very variant that the write selects. If not, it counts only if it is a version that
     /// makes `If-Match` true: a version is that of all variants. Another tag may stand for one state of one variant
     /// and for an earlier state of another, since the same bytes have the same tag.
     pub selected: bool,
 }
 
 impl Evidence {
-    /// Whether it tells a modification date that is good for every verdict. A weak one becomes strong with time.
+    /// True if it tells a modification date that is good for every verdict. A weak one becomes strong with time.
     fn has_strong_date(&self) -> bool {
         match &self.representation {
             Representation::Present(validators) => validators.modified.is_some_and(|modified| modified.strong),
@@ -245,7 +245,7 @@ fn failed(conditions: &Preconditions, field: ConditionField, weak_tag: bool, cur
     with_tags(refusal, conditions, current)
 }
 
-/// Whether the modification date is later than the one in `If-Unmodified-Since`.
+/// True if the modification date is later than the one in `If-Unmodified-Since`.
 fn is_later(conditions: &Preconditions, current: &Representation) -> bool {
     match (current, conditions.if_unmodified_since) {
         (Representation::Present(Validators { modified: Some(modified), .. }), Some(since)) => modified.date > since,

@@ -44,7 +44,7 @@ pub enum CallOutcome {
     Done {
         /// The status for the client.
         status: StatusCode,
-        /// Whether the client gets the upstream's body.
+        /// True if the client gets the upstream's body.
         relays_body: bool,
         /// Fields to add.
         fields: Vec<(HeaderName, HeaderValue)>,

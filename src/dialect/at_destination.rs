@@ -9,6 +9,6 @@ pub struct AtDestination {
     pub conditions: Preconditions,
     /// The id of the lease of the destination that the request names.
     pub lease_id: Option<LeaseId>,
-    /// Whether a route that demands a lease demands that of the destination too.
+    /// True if a route that demands a lease demands that of the destination too.
     pub needs_lease: bool,
 }

@@ -16,10 +16,10 @@ pub struct CopySource {
 
 /// The part of a grammar for copies. A copy is a read of its source, and then a write of its target.
 pub trait CopyGrammar: Sync {
-    /// Whether the read of the source has this field of the copy.
+    /// True if the read of the source has this field of the copy.
     fn is_of_read(&self, name: &HeaderName) -> bool;
 
-    /// Whether the write of the target has this field of the copy.
+    /// True if the write of the target has this field of the copy.
     fn is_of_write(&self, name: &HeaderName) -> bool;
 
     /// Returns the fields by which the write describes its content: `shown` are those of the source with their names as

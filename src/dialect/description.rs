@@ -44,17 +44,17 @@ impl DescriptionUse {
         }
     }
 
-    /// Whether the request leaves the content of its resource unchanged.
+    /// True if the request leaves the content of its resource unchanged.
     pub const fn is_alone(&self) -> bool {
         matches!(self, Self::ReplacedAlone(_))
     }
 
-    /// Whether the resource has no description after the request.
+    /// True if the resource has no description after the request.
     pub fn leaves_none(&self) -> bool {
         matches!(self, Self::ReplacedWithContent(description) if description.is_empty())
     }
 
-    /// Whether the parts of the request depend on the description that the resource has.
+    /// True if the parts of the request depend on the description that the resource has.
     pub const fn depends_on_old(&self) -> bool {
         matches!(self, Self::ReplacedWithContent(_) | Self::ReplacedAlone(_))
     }

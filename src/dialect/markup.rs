@@ -31,7 +31,7 @@ pub(super) fn text_of(document: &[u8]) -> Result<&str, Unreadable> {
     if text.chars().all(is_character) { Ok(text) } else { Err(Unreadable::Markup) }
 }
 
-/// Whether a document may contain a character (XML 1.0 section 2.2).
+/// True if a document may contain a character (XML 1.0 section 2.2).
 fn is_character(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => true,

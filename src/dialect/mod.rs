@@ -138,7 +138,7 @@ pub struct Call {
     pub operation: Option<&'static str>,
     /// The id of the lease that the request names.
     pub lease_id: Option<LeaseId>,
-    /// Whether a route that demands a lease demands it of this request too. A lease that is held counts in any case.
+    /// True if a route that demands a lease demands it of this request too. A lease that is held counts in any case.
     pub needs_lease: bool,
     /// The preconditions of the request.
     pub conditions: Preconditions,
@@ -154,7 +154,7 @@ pub struct Call {
     pub description: DescriptionUse,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
-    /// Whether the proxy cuts the part that the client wants out of a whole response.
+    /// True if the proxy cuts the part that the client wants out of a whole response.
     pub cuts_parts: bool,
     /// The checksum of that part which the client wants with it.
     pub part_checksum: Option<PartChecksum>,
@@ -219,7 +219,7 @@ pub trait Grammar: Sync {
         Some(key.to_owned())
     }
 
-    /// Whether a read requests the lease of its resource.
+    /// True if a read requests the lease of its resource.
     fn asks_for_lease(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(&native::LEASE_DURATION)
     }
@@ -323,7 +323,7 @@ pub trait Grammar: Sync {
         CallOutcome::Done { status, relays_body: true, fields: Vec::new() }
     }
 
-    /// Whether a multistatus that answers a request with this method tells that all was done.
+    /// True if a multistatus that answers a request with this method tells that all was done.
     fn tells_success(&self, method: &Method, multistatus: &[u8]) -> bool {
         let _ = (method, multistatus);
         false
@@ -341,7 +341,7 @@ pub trait Grammar: Sync {
         Vec::new()
     }
 
-    /// Whether only this proxy writes a field of an answer, beside those that it writes in every dialect.
+    /// True if only this proxy writes a field of an answer, beside those that it writes in every dialect.
     fn is_own_field(&self, name: &HeaderName) -> bool {
         let _ = name;
         false

@@ -26,9 +26,9 @@ pub struct DialectFacts {
 pub struct Defaults {
     /// `unique_tags`.
     pub unique_tags: bool,
-    /// Whether `on_write` is `"probe"` for each source of tags.
+    /// True if `on_write` is `"probe"` for each source of tags.
     pub probes_after_write: bool,
-    /// Whether `etag_after_write` is `"always"` for version tags.
+    /// True if `etag_after_write` is `"always"` for version tags.
     pub version_after_write: bool,
     /// `lease.client_break`.
     pub client_break: bool,
@@ -63,12 +63,12 @@ pub struct LeaseTimes {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Demands {
-    /// Whether the policy must be `"pessimistic"`.
+    /// True if the policy must be `"pessimistic"`.
     pub leases: bool,
-    /// Whether the proxy makes all requests to the upstream itself, with the conditions that they need. The policy must be
+    /// True if the proxy makes all requests to the upstream itself, with the conditions that they need. The policy must be
     /// `"optimistic"`.
     pub makes_own_requests: bool,
-    /// Whether clients sign requests, so that the proxy can neither change them nor probe with their credentials.
+    /// True if clients sign requests, so that the proxy can neither change them nor probe with their credentials.
     pub signed_requests: bool,
     /// The keys of the route that have no effect.
     pub idle_keys: &'static [&'static str],
@@ -76,10 +76,10 @@ pub struct Demands {
     pub idle_lease_keys: &'static [(&'static str, &'static str)],
     /// The shortest and the longest finite lease.
     pub lease_durations: Option<(Duration, Duration)>,
-    /// Whether a read can acquire a lease.
+    /// True if a read can acquire a lease.
     pub acquires_on_read: bool,
-    /// Whether a DELETE can wait until no client holds a lease.
+    /// True if a DELETE can wait until no client holds a lease.
     pub deletes_can_wait: bool,
-    /// Whether its leases are locks without an end, and keep others from writing alone.
+    /// True if its leases are locks without an end, and keep others from writing alone.
     pub has_endless_locks: bool,
 }

@@ -51,9 +51,9 @@ pub(super) struct Http1 {
     response: ResponseBody,
     /// A head that is sent together with the first piece of its body.
     held: BytesMut,
-    /// Whether the connection may carry another request.
+    /// True if the connection may carry another request.
     pub(super) stays: bool,
-    /// Whether the connection stays although its request has not been read to the end.
+    /// True if the connection stays although its request has not been read to the end.
     pub(super) drains: bool,
 }
 
@@ -123,7 +123,7 @@ impl Http1 {
         }
     }
 
-    /// Whether an answer now lets the connection stay.
+    /// True if an answer now lets the connection stay.
     pub(super) fn stays_after_answer(&mut self) -> bool {
         self.stays &= if self.body.is_done() { may_follow(&self.ahead) } else { self.drains };
         self.stays
@@ -256,7 +256,7 @@ impl Http1 {
     }
 }
 
-/// Whether what has arrived behind a request lets its connection stay: nothing, empty lines, or the whole head of a next
+/// True if what has arrived behind a request lets its connection stay: nothing, empty lines, or the whole head of a next
 /// request. What may be half a head, or none, ends the connection with the answer, so that nobody waits for the rest.
 fn may_follow(ahead: &[u8]) -> bool {
     ahead.iter().copied().all(is_of_empty_line) || HeadScan::default().look(ahead) == HeadState::Complete

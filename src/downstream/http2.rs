@@ -34,7 +34,7 @@ impl Http2 {
         Self { request, response, body: None, is_ended: false }
     }
 
-    /// Whether the request has ended.
+    /// True if the request has ended.
     pub(super) fn is_done(&self) -> bool {
         self.request.is_end_stream()
     }

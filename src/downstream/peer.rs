@@ -24,7 +24,7 @@ impl ClientPeer {
         Self { address, tls: stream.get_ssl_digest() }
     }
 
-    /// Whether the connection is one of TLS: the scheme is `https`.
+    /// True if the connection is one of TLS: the scheme is `https`.
     pub(crate) fn is_tls(&self) -> bool {
         self.tls.is_some()
     }

@@ -164,7 +164,7 @@ async fn drain(session: &mut ClientSession) {
     let _ = timeout(DRAIN_TOTAL, drained).await;
 }
 
-/// Whether the client still waits for permission to send its body, which it has not received (RFC 9110 section
+/// True if the client still waits for permission to send its body, which it has not received (RFC 9110 section
 /// 10.1.1).
 fn withholds_body(session: &ClientSession) -> bool {
     let request = session.request();

@@ -96,17 +96,17 @@ impl ClientSession {
         }
     }
 
-    /// Whether the request came over HTTP/2.
+    /// True if the request came over HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         matches!(self.wire, ClientWire::Http2(_))
     }
 
-    /// Whether the request asks for another protocol.
+    /// True if the request asks for another protocol.
     pub(crate) fn asks_upgrade(&self) -> bool {
         self.request.version == Version::HTTP_11 && self.request.headers.contains_key(header::UPGRADE)
     }
 
-    /// Whether nothing more of the request is to be read.
+    /// True if nothing more of the request is to be read.
     pub(crate) fn is_read(&self) -> bool {
         match &self.wire {
             ClientWire::Http1(wire) => wire.body.is_done(),
@@ -114,7 +114,7 @@ impl ClientSession {
         }
     }
 
-    /// Whether the request has no content.
+    /// True if the request has no content.
     pub(crate) fn is_empty(&self) -> bool {
         self.received_bytes == 0 && self.is_read()
     }
@@ -151,12 +151,12 @@ impl ClientSession {
         if let WrittenHead::Head(status) = self.written { Some(status) } else { None }
     }
 
-    /// Whether no head was written, not even an interim one.
+    /// True if no head was written, not even an interim one.
     pub(crate) fn is_untold(&self) -> bool {
         self.written == WrittenHead::Nothing
     }
 
-    /// Whether the answer has opened a tunnel.
+    /// True if the answer has opened a tunnel.
     pub(crate) fn is_tunnel(&self) -> bool {
         self.answered() == Some(StatusCode::SWITCHING_PROTOCOLS)
     }
@@ -169,7 +169,7 @@ impl ClientSession {
         }
     }
 
-    /// Whether the connection is one of HTTP/1.1 that stays.
+    /// True if the connection is one of HTTP/1.1 that stays.
     pub(crate) fn stays(&self) -> bool {
         matches!(&self.wire, ClientWire::Http1(wire) if wire.stays)
     }

@@ -33,7 +33,7 @@ impl Unread {
         Self { bytes: AtomicUsize::new(0), bytes_max, more: Notify::new() }
     }
 
-    /// Whether the client has too many unread bytes.
+    /// True if the client has too many unread bytes.
     pub(crate) fn is_too_much(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > self.bytes_max
     }

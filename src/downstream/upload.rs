@@ -26,7 +26,7 @@ enum RequestProgress {
 /// The client's part of an exchange.
 pub(crate) struct ClientUpload {
     progress: RequestProgress,
-    /// Whether the departure of the client ends the exchange.
+    /// True if the departure of the client ends the exchange.
     watches: bool,
     pause_max: Option<Duration>,
 }
@@ -51,12 +51,12 @@ impl ClientUpload {
         self.pause_max = Some(PAUSE_MAX);
     }
 
-    /// Whether more of the request comes, or its end.
+    /// True if more of the request comes, or its end.
     pub(crate) fn is_open(&self) -> bool {
         self.progress != RequestProgress::Ended
     }
 
-    /// Whether all of the request has come, and its end is to be told.
+    /// True if all of the request has come, and its end is to be told.
     pub(crate) fn is_ending(&self) -> bool {
         self.progress == RequestProgress::Ending
     }

@@ -26,7 +26,7 @@ const RETIRED: u8 = 2;
 pub struct Gate {
     writes: InFlight,
     state: AtomicU8,
-    /// Whether callers behind the gate that wait for something else must give up.
+    /// True if callers behind the gate that wait for something else must give up.
     waiters_are_cancelled: AtomicBool,
     changed: Notify,
     /// The latest time at which a write with unknown outcome may still be applied, if no record shows that doubt.
@@ -97,7 +97,7 @@ impl Gate {
         }
     }
 
-    /// Whether callers must stop waiting.
+    /// True if callers must stop waiting.
     pub fn has_cancelled_waiters(&self) -> bool {
         self.waiters_are_cancelled.load(Ordering::SeqCst)
     }
@@ -133,7 +133,7 @@ impl Gate {
         }
     }
 
-    /// Whether no write is in progress, and none is in doubt without a record that shows it.
+    /// True if no write is in progress, and none is in doubt without a record that shows it.
     pub(crate) fn is_quiet(&self) -> bool {
         self.writes.is_idle() && self.doubt().is_none()
     }

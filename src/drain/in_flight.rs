@@ -35,7 +35,7 @@ impl InFlight {
         watch(&self.0);
     }
 
-    /// Whether no request is counted.
+    /// True if no request is counted.
     pub fn is_idle(&self) -> bool {
         self.count() == 0
     }

@@ -98,7 +98,7 @@ impl Live {
         serving.guards.end().come();
     }
 
-    /// Whether the process is ending.
+    /// True if the process is ending.
     pub fn ends(&self) -> bool {
         self.ends.load(Ordering::SeqCst)
     }

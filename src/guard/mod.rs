@@ -229,7 +229,7 @@ impl Guard {
         &self.progress.gates
     }
 
-    /// Whether the content of a request may name its resource or its method.
+    /// True if the content of a request may name its resource or its method.
     pub(crate) fn is_named_by_content(client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
         guarded.writes_to().is_some() && client.has_content() || may_name_method(client, guarded)
     }

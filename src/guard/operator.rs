@@ -43,7 +43,7 @@ pub enum NotBroken {
 pub struct Forgotten {
     /// The record after that.
     pub snapshot: Snapshot,
-    /// Whether a write was in flight or in doubt. It was judged by the earlier state.
+    /// True if a write was in flight or in doubt. It was judged by the earlier state.
     pub was_busy: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Forgotten {
 pub struct Broken {
     /// The record after that.
     pub snapshot: Snapshot,
-    /// Whether the leases were broken before. Then nothing has changed.
+    /// True if the leases were broken before. Then nothing has changed.
     pub was_broken: bool,
 }
 

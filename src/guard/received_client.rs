@@ -11,7 +11,7 @@ pub(crate) struct ReceivedClient<'a> {
     pub(crate) client: &'a mut dyn Client,
     /// The head, such as that with the target of the resource that the body names.
     pub(crate) head: RequestHeader,
-    /// Whether content follows this head.
+    /// True if content follows this head.
     pub(crate) has_content: bool,
     /// The body, until it is taken.
     pub(crate) body: Option<Body>,

@@ -62,7 +62,7 @@ pub(crate) struct Request {
 
 /// The content of a request, as its head describes it.
 pub(crate) struct AnnouncedContent {
-    /// Whether content follows the head.
+    /// True if content follows the head.
     pub(crate) follows: bool,
     /// The checksums that it should have.
     pub(crate) checksums: Vec<Checksum>,
@@ -87,7 +87,7 @@ pub(crate) struct GuardedRoute {
     pub(crate) forwarded_target: Option<Arc<[u8]>>,
     /// What the request does to its resource in one reading or another, as far as leases are concerned.
     pub(crate) usages: Usages,
-    /// Whether the request removes a whole collection, as an operation of its own.
+    /// True if the request removes a whole collection, as an operation of its own.
     pub(crate) removes_tree: bool,
     /// What the request does to a second resource, if it is a COPY or MOVE.
     pub(super) destination: Option<Box<Request>>,
@@ -104,9 +104,9 @@ pub(crate) struct Sender {
     pub(crate) lease_id: Option<LeaseId>,
     /// The ids of all leases that the request names, if it can name several.
     pub(crate) lease_ids: Vec<LeaseId>,
-    /// Whether a route that demands a lease demands it of this request too.
+    /// True if a route that demands a lease demands it of this request too.
     pub(crate) needs_lease: bool,
-    /// Whether the proxy itself sends the request: it is the DELETE that waited for the holders of the lease.
+    /// True if the proxy itself sends the request: it is the DELETE that waited for the holders of the lease.
     pub(crate) is_late_delete: bool,
     /// The name of the variant that the request selects, once something needs it. A request for a lease often needs
     /// none.
@@ -224,7 +224,7 @@ impl Request {
         self.place.destination.as_deref_mut()
     }
 
-    /// Whether an applied request leaves no representation of its target, with what its lease means.
+    /// True if an applied request leaves no representation of its target, with what its lease means.
     pub(crate) fn removes_target(&self) -> bool {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
     }
@@ -236,7 +236,7 @@ impl Request {
         is_told.then(|| Presence { target: self.target(), is_present: !self.removes_target() })
     }
 
-    /// Whether the request changes another resource, and only reads its target: it is a COPY.
+    /// True if the request changes another resource, and only reads its target: it is a COPY.
     pub(crate) fn only_reads_target(&self) -> bool {
         self.destination().is_some() && self.method.as_str() == "COPY"
     }
@@ -257,7 +257,7 @@ impl Request {
         }
     }
 
-    /// Whether the request has the id of a lease that is held or remembered.
+    /// True if the request has the id of a lease that is held or remembered.
     pub(crate) fn proves_lease(&self, snapshot: &Snapshot) -> bool {
         let principal = Some(self.sender.principal.holder());
         let mut leases = snapshot.leases().chain(snapshot.held_around(LeaseReach::Tree).map(|around| &around.lease));
@@ -269,7 +269,7 @@ impl Request {
         LineClient { address: self.sender.address, principal: self.sender.principal.holder() }
     }
 
-    /// Whether the upstream can be asked what the sender may read. It must be asked with the sender's credentials, and a
+    /// True if the upstream can be asked what the sender may read. It must be asked with the sender's credentials, and a
     /// signature holds for one request alone.
     pub(crate) fn can_lend_credentials(&self) -> bool {
         let headers = &self.head.headers;
@@ -282,12 +282,12 @@ impl Request {
         self.rules().dialect.grammar()
     }
 
-    /// Whether the method is GET or HEAD, which select a representation.
+    /// True if the method is GET or HEAD, which select a representation.
     pub(crate) fn is_get_or_head(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Whether the head alone names what the request selects. The content of a GET has no meaning of its own (RFC 9110
+    /// True if the head alone names what the request selects. The content of a GET has no meaning of its own (RFC 9110
     /// section 9.3.1), but a backend may answer each content differently.
     pub(crate) fn is_named_by_head(&self) -> bool {
         self.is_get_or_head() && !self.content.follows

@@ -9,12 +9,12 @@ use crate::core::{
 };
 
 impl Request {
-    /// Whether a request on this route may change or lease a collection with all resources below it.
+    /// True if a request on this route may change or lease a collection with all resources below it.
     pub(crate) fn has_trees(&self) -> bool {
         self.route().has_trees && self.rules().changes_trees()
     }
 
-    /// Whether the request may change a collection with all resources below it.
+    /// True if the request may change a collection with all resources below it.
     pub(crate) fn may_change_tree(&self) -> bool {
         self.route().has_trees && (self.place.usages.contains(Usage::Delete) || self.destination().is_some())
     }

@@ -215,7 +215,7 @@ impl Guard {
         self.leases.permit(request, &snapshot).await.map(drop)
     }
 
-    /// Whether the version on a response is still that of its resource, and no write is in flight. Then no write has come
+    /// True if the version on a response is still that of its resource, and no write is in flight. Then no write has come
     /// between the label and the last byte.
     pub(crate) async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
         let Ok(now) = self.record_of(request).await else { return false };
@@ -240,7 +240,7 @@ impl Guard {
         Box::pin(self.reads.may_be_read(client, request)).await
     }
 
-    /// Whether the state of this record is still the settled one.
+    /// True if the state of this record is still the settled one.
     pub(crate) async fn is_unchanged(&self, request: &Request, since: &Snapshot) -> Result<bool, Halt> {
         Ok(shows_settled_state(since, &self.knowledge.record(request).await?))
     }

@@ -52,7 +52,7 @@ async fn list(fixture: &Fixture, ids: &[&str]) -> u16 {
     response.status
 }
 
-/// Whether a process shows a block of the upload.
+/// True if a process shows a block of the upload.
 async fn shows(fixture: &Fixture, id: &str) -> bool {
     let target = "/doc?comp=blocklist&blocklisttype=uncommitted";
     fixture.send_for(target, Method::GET, BEARER, "").await.body.contains(id)

@@ -37,7 +37,7 @@ pub(crate) struct Viewer {
 pub(crate) struct Viewed {
     /// The record.
     pub(crate) snapshot: Snapshot,
-    /// Whether the route of the request is its route too.
+    /// True if the route of the request is its route too.
     pub(crate) is_of_route: bool,
 }
 
@@ -52,7 +52,7 @@ impl Viewer {
         host(&self.received)
     }
 
-    /// Whether collections can be leased with all below them.
+    /// True if collections can be leased with all below them.
     pub(crate) fn has_trees(&self) -> bool {
         self.request.has_trees()
     }

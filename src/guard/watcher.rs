@@ -167,7 +167,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Whether the content can change without a new version of the resource.
+    /// True if the content can change without a new version of the resource.
     pub(crate) fn has_other_writers(&self) -> bool {
         self.request.rules().other_writers
     }
@@ -218,7 +218,7 @@ impl WatchRooms {
         self.knowledge.spelling(request, Some(snapshot)).issued(validators.tag.as_ref()?)
     }
 
-    /// Whether a read could answer with the tag of this state: no write is changing it, and no lease keeps readers away.
+    /// True if a read could answer with the tag of this state: no write is changing it, and no lease keeps readers away.
     fn may_tell_tag(&self, snapshot: &Snapshot) -> bool {
         let is_leased = snapshot.held_leases().any(|lease| lease.guards.covers(Usage::Read));
         snapshot.has_no_pending_writes() && !is_leased && self.claims.may_begin(snapshot).is_ok()

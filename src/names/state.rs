@@ -51,7 +51,7 @@ impl NameState {
         self.addresses.is_some()
     }
 
-    /// Whether another look-up must begin.
+    /// True if another look-up must begin.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.begun.is_none() && !self.last.as_ref().is_some_and(|last| last.is_recent(now))
     }
@@ -105,7 +105,7 @@ impl LookedUp {
     }
 }
 
-/// Whether the answer is that there is no such name, or that it has no address: `EAI_NONAME` and `EAI_NODATA`. The
+/// True if the answer is that there is no such name, or that it has no address: `EAI_NONAME` and `EAI_NODATA`. The
 /// standard library tells them apart from a resolver that fails by their texts alone, which are those of the GNU
 /// library and of musl.
 fn says_unknown(error: &io::Error) -> bool {

@@ -55,7 +55,7 @@ impl ApiDocument {
         &self.root
     }
 
-    /// Whether some of it is in other documents.
+    /// True if some of it is in other documents.
     pub(super) fn has_external_references(&self) -> bool {
         self.has_external_references
     }

@@ -40,18 +40,18 @@ impl<'d> OperationFacts<'d, '_> {
             .filter_map(move |(status, response)| Some((status.as_str(), self.document.resolved(response)?)))
     }
 
-    /// Whether a status is among the answers.
+    /// True if a status is among the answers.
     pub(super) fn has_status(self, status: &str) -> bool {
         self.operation.value.pointer(&format!("/responses/{status}")).is_some()
     }
 
-    /// Whether an answer of success has this field.
+    /// True if an answer of success has this field.
     pub(super) fn answers_with_field(self, name: &str) -> bool {
         let names = self.successes().filter_map(|(_, response)| response.get("headers")?.as_object());
         names.flat_map(Map::keys).any(|field| field.eq_ignore_ascii_case(name))
     }
 
-    /// Whether a request has this parameter.
+    /// True if a request has this parameter.
     pub(super) fn has_parameter(self, place: ParameterPlace, name: &str) -> bool {
         let word = if place == ParameterPlace::Header { "header" } else { "query" };
         let lists = [self.operation.value, self.operation.item].into_iter().filter_map(|owner| owner.get("parameters"));
@@ -74,17 +74,17 @@ impl<'d> OperationFacts<'d, '_> {
         json_schema(self.request_content()?)
     }
 
-    /// Whether the body of a request may be JSON alone.
+    /// True if the body of a request may be JSON alone.
     pub(super) fn takes_json_alone(self) -> bool {
         self.request_media_types().all(is_json)
     }
 
-    /// Whether a request is a form of several parts.
+    /// True if a request is a form of several parts.
     pub(super) fn takes_multipart(self) -> bool {
         self.request_media_types().any(|media_type| media_type.starts_with("multipart/"))
     }
 
-    /// Whether a request or an answer is a file.
+    /// True if a request or an answer is a file.
     pub(super) fn carries_file(self) -> bool {
         let answers = self.successes().filter_map(|(_, response)| response.get("content"));
         answers.chain(self.request_content()).filter_map(Value::as_object).flatten().any(|(media_type, media)| {
@@ -93,7 +93,7 @@ impl<'d> OperationFacts<'d, '_> {
         })
     }
 
-    /// Whether an answer may have no end.
+    /// True if an answer may have no end.
     pub(super) fn streams(self) -> bool {
         let answers = self.successes().filter_map(|(_, response)| response.get("content")?.as_object());
         let is_stream = |media_type: &String| {

@@ -48,7 +48,7 @@ pub(super) struct ApiOperation<'d> {
     pub(super) item: &'d Value,
     /// The pointer to the description.
     pub(super) pointer: String,
-    /// Whether it is on another server than the document.
+    /// True if it is on another server than the document.
     pub(super) is_elsewhere: bool,
 }
 
@@ -115,7 +115,7 @@ impl<'d> Paths<'d> {
 }
 
 impl ApiOperation<'_> {
-    /// Whether it changes something.
+    /// True if it changes something.
     pub(super) fn is_write(&self) -> bool {
         !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS)
     }

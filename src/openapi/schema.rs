@@ -19,13 +19,13 @@ pub(super) fn member<'d>(document: &'d ApiDocument, schema: &'d Value, tokens: &
     tokens.iter().try_fold(schema, |schema, token| look.member(schema, token))
 }
 
-/// Whether the values of a schema are of one of these types, such as `integer`.
+/// True if the values of a schema are of one of these types, such as `integer`.
 pub(super) fn is_of_type(document: &ApiDocument, schema: &Value, types: &[&str]) -> bool {
     let mut look = Look { document, left: LOOKS_MAX };
     look.is_of_type(schema, types)
 }
 
-/// Whether the values of a schema are lists, or objects with a list in them.
+/// True if the values of a schema are lists, or objects with a list in them.
 pub(super) fn holds_list(document: &ApiDocument, schema: &Value) -> bool {
     if is_of_type(document, schema, &["array"]) {
         return true;
@@ -34,7 +34,7 @@ pub(super) fn holds_list(document: &ApiDocument, schema: &Value) -> bool {
     look.members(schema).into_iter().any(|member| is_of_type(document, member, &["array"]))
 }
 
-/// Whether the values of a schema are files.
+/// True if the values of a schema are files.
 pub(super) fn is_binary(document: &ApiDocument, schema: &Value) -> bool {
     let format = document.resolved(schema).and_then(|schema| schema.get("format")).and_then(Value::as_str);
     format == Some("binary")

@@ -37,9 +37,9 @@ pub(super) struct RoutePath {
     pub(super) spelled: String,
     /// The pattern.
     pub(super) pattern: PathPattern,
-    /// Whether it takes more than the template.
+    /// True if it takes more than the template.
     pub(super) is_wider: bool,
-    /// Whether it takes several segments in the place of its last name.
+    /// True if it takes several segments in the place of its last name.
     pub(super) is_open: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a> SegmentOfTemplate<'a> {
     }
 }
 
-/// Whether a name stands for a path of several segments, as in `/contents/{path}`.
+/// True if a name stands for a path of several segments, as in `/contents/{path}`.
 fn holds_slashes(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with("path")
 }

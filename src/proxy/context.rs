@@ -26,7 +26,7 @@ pub(super) struct Context {
     pub(super) observation: Option<Observation>,
     /// The WebSocket handshake that the guard has passed to the upstream, until it is answered.
     pub(super) handshake: Option<Handshake>,
-    /// Whether a server may have seen the request.
+    /// True if a server may have seen the request.
     pub(super) is_sent: bool,
 }
 

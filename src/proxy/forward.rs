@@ -164,12 +164,12 @@ async fn answer(
     Ok(Outgoing::Forwarded(Box::new(Relayed { head, begun: BodyPrefix::default(), rest })))
 }
 
-/// Whether the upstream has finished a write that it answers with this status (DESIGN, section 3, rule 3).
+/// True if the upstream has finished a write that it answers with this status (DESIGN, section 3, rule 3).
 fn tells_outcome(status: StatusCode) -> bool {
     !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
 }
 
-/// Whether a request may be sent again on another connection: only a read, and only without content.
+/// True if a request may be sent again on another connection: only a read, and only without content.
 fn may_send_again(session: &ClientSession) -> bool {
     let request = session.request();
     let is_read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);

@@ -27,7 +27,7 @@ pub(super) struct Handshake {
     pub(super) tunnel: Tunnel,
 }
 
-/// Whether the upstream sees this field in no handshake. The answer is no representation, so conditions have nothing to
+/// True if the upstream sees this field in no handshake. The answer is no representation, so conditions have nothing to
 /// be judged by (RFC 9110 section 13.2.1).
 pub(super) fn is_condition(name: &HeaderName) -> bool {
     fields::of(name.as_str()).is_some_and(|field| field.remover == Remover::Verdict)

@@ -81,7 +81,7 @@ pub enum Door {
     Pass {
         /// The place of its route in the configuration.
         route_index: usize,
-        /// Whether the `Upgrade` field stays.
+        /// True if the `Upgrade` field stays.
         upgrade: bool,
     },
     /// To the guard, without `Upgrade`.
@@ -354,7 +354,7 @@ pub(super) fn second_resource() -> Refusal {
     Refusal::new(Code::NotSupported, detail)
 }
 
-/// Whether a request is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body, and without another
+/// True if a request is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body, and without another
 /// method in a field.
 fn is_websocket(head: &Head<'_>) -> bool {
     let mut upgrades = head.headers.get_all(header::UPGRADE).iter();

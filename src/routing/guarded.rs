@@ -54,7 +54,7 @@ pub struct GuardedRequest {
 }
 
 impl GuardedRequest {
-    /// Whether the request is an operation on the lease of its resource, on the lease's own path.
+    /// True if the request is an operation on the lease of its resource, on the lease's own path.
     pub fn is_lease(&self) -> bool {
         self.facet == Facet::Lease
     }

@@ -92,7 +92,7 @@ impl RoutingTable {
         prefixed.unwrap_or(TablePlace::Nothing)
     }
 
-    /// Whether a path is a prefix of watches, under which a query can name several resources.
+    /// True if a path is a prefix of watches, under which a query can name several resources.
     pub fn is_watch_prefix(&self, path: &NormalPath) -> bool {
         let mut routes = self.prefixed.iter().filter_map(|&(index, _)| self.routes.get(index));
         routes.any(|route| watch_rules(route).is_some_and(|rules| rules.watch_prefix == path.as_str()))

@@ -74,7 +74,7 @@ impl Listeners {
         Ok(Self { sockets, inherited: false, tls: None })
     }
 
-    /// Whether a supervisor has opened some of the sockets, so that another process may serve them too.
+    /// True if a supervisor has opened some of the sockets, so that another process may serve them too.
     pub fn are_inherited(&self) -> bool {
         self.inherited
     }
@@ -185,7 +185,7 @@ fn remove_dead_socket(path: &Path) -> io::Result<()> {
     if is_dead_socket(path) { fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Whether a path is the file of a socket without a listener.
+/// True if a path is the file of a socket without a listener.
 pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

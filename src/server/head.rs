@@ -124,7 +124,7 @@ impl Heads {
         timeout(self.time_max, rest).await.unwrap_or_else(|_elapsed| Err(too_late()))
     }
 
-    /// Whether more of a head must come. If so, there is room for it.
+    /// True if more of a head must come. If so, there is room for it.
     fn goes_on(&self, scan: &mut HeadScan, head: &mut ReceivedHead) -> Result<bool, Refusal> {
         let state = scan.look(&head.bytes);
         let complete = (state == HeadState::Complete).then(|| scan.end());

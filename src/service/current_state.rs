@@ -28,7 +28,7 @@ use crate::{
     upstream::fields::FieldsOfHead as _,
 };
 
-/// Whether a client gets the current state with this refusal. A request that names its method or its resource elsewhere
+/// True if a client gets the current state with this refusal. A request that names its method or its resource elsewhere
 /// than in its first line has no GET that is told from it.
 pub(super) fn is_wanted(client: &dyn Client, guarded: &GuardedRequest, refusal: &Refusal) -> bool {
     let head = client.head();

@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The spread of that time when this proxy ends all streams at once, so that not all clients come back at once.
 const RETRY_SPREAD: Duration = Duration::from_secs(4);
 
-/// Whether a client reads a stream of events.
+/// True if a client reads a stream of events.
 pub(super) fn are_wanted(headers: &HeaderMap) -> bool {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let mut types = accepts.flat_map(|line| line.split(',')).filter_map(|range| range.split(';').next());

@@ -227,7 +227,7 @@ fn write_document(head: &mut ResponseHeader, document: ShownDocument) -> pingora
     Ok(BodyPrefix::of(Bytes::from(document.body)))
 }
 
-/// Whether an answer tells that a write was applied just now.
+/// True if an answer tells that a write was applied just now.
 fn is_applied(answer: &Result<Answer, Halt>) -> bool {
     let is_told = |head: &ResponseHeader| head.status.is_success() && !head.headers.contains_key(&REPLAYED);
     matches!(answer, Ok(Answer::Relayed(relayed)) if is_told(&relayed.head))

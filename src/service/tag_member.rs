@@ -45,7 +45,7 @@ pub(super) fn ask_for_whole(head: &mut RequestHeader) -> pingora::Result<()> {
     ask_for_identity(head)
 }
 
-/// Whether the content of a write may have a tag.
+/// True if the content of a write may have a tag.
 pub(super) fn may_have_tag(headers: &HeaderMap, rules: &GuardRules) -> bool {
     let is_short = content_length(headers).is_none_or(|length| length <= rules.max_hash_size_bytes as u64);
     rules.tag_member.is_some() && is_short && !headers.contains_key(header::CONTENT_ENCODING)

@@ -148,12 +148,12 @@ pub trait Store: Send + Sync {
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
 
-    /// Whether other processes use the records too, now or after this one has ended.
+    /// True if other processes use the records too, now or after this one has ended.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Whether this process keeps the store's time itself, so that [`Store::now`] costs no call of the engine.
+    /// True if this process keeps the store's time itself, so that [`Store::now`] costs no call of the engine.
     fn has_own_time(&self) -> bool {
         false
     }

@@ -63,7 +63,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether the store gives no answer, which it may do later.
+    /// True if the store gives no answer, which it may do later.
     fn is_silence(&self) -> bool {
         match self {
             Self::Silent => true,

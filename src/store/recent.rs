@@ -105,7 +105,7 @@ impl Recent {
     }
 }
 
-/// Whether a write could begin at once, without the turn of another one and without a DELETE that waits. The answer to
+/// True if a write could begin at once, without the turn of another one and without a DELETE that waits. The answer to
 /// a keyed write is not kept: it may be large, and a retry reads it anyway.
 fn is_open(record: &Record) -> bool {
     record.marks().next().is_none()

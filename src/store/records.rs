@@ -70,7 +70,7 @@ struct UpstreamTrees {
 }
 
 impl UpstreamTrees {
-    /// Whether this is the key of a resource of the upstream.
+    /// True if this is the key of a resource of the upstream.
     fn contain(&self, key: &ResourceKey) -> bool {
         let rest = key.as_str().strip_prefix(self.identity.as_str());
         rest.is_some_and(|rest| rest.starts_with(":/"))
@@ -82,7 +82,7 @@ impl UpstreamTrees {
 pub struct Updated {
     /// The current record.
     pub snapshot: Snapshot,
-    /// Whether the step changed the record.
+    /// True if the step changed the record.
     pub is_changed: bool,
 }
 
@@ -98,7 +98,7 @@ impl Records {
         self.store.incarnation()
     }
 
-    /// Whether other processes use the records too ([`Store::is_shared`]).
+    /// True if other processes use the records too ([`Store::is_shared`]).
     pub fn are_shared(&self) -> bool {
         self.store.is_shared()
     }

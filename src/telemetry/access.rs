@@ -97,7 +97,7 @@ pub struct ClientExchange<'a> {
     pub sent_bytes: usize,
     /// The address of the client; `None` if the request came over a Unix socket.
     pub client: Option<SocketAddr>,
-    /// Whether the request came over TLS.
+    /// True if the request came over TLS.
     pub is_tls: bool,
 }
 

@@ -71,7 +71,7 @@ impl RouteHistory {
         }
     }
 
-    /// Whether the route had a request in a minute that is kept.
+    /// True if the route had a request in a minute that is kept.
     pub fn had_requests(&self) -> bool {
         self.minutes.iter().flatten().any(|count| *count > 0)
     }

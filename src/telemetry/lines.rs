@@ -40,11 +40,11 @@ struct Lines {
 
 struct LinesState {
     waiting: Vec<u8>,
-    /// Whether the waiting lines should be written now.
+    /// True if the waiting lines should be written now.
     is_urgent: bool,
-    /// Whether lines are being written.
+    /// True if lines are being written.
     is_writing: bool,
-    /// Whether the writing thread runs.
+    /// True if the writing thread runs.
     has_thread: bool,
     dropped: u64,
 }

@@ -58,7 +58,7 @@ pub use stream_info::{TimedPart, timing};
 /// connection alone that another task still looks at, and make a new one.
 const PINGORA: &str = "pingora_core=error,pingora_proxy=error,pingora_core::connectors=off";
 
-/// Whether telemetry about requests is collected.
+/// True if telemetry about requests is collected.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether telemetry about requests is collected.

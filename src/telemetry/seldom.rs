@@ -60,7 +60,7 @@ impl OncePerRoute {
         Self(Mutex::new(BTreeSet::new()))
     }
 
-    /// Whether no line about this route was due before.
+    /// True if no line about this route was due before.
     pub fn is_first(&self, route: &str) -> bool {
         let mut told = self.0.lock();
         !told.contains(route) && told.insert(route.to_owned())

@@ -60,7 +60,7 @@ pub(super) fn are_on() -> bool {
 pub struct Trace {
     /// The context of the request's own span, recorded or not; else that of the client.
     context: SpanContext,
-    /// Whether servers receive the context that the client sent.
+    /// True if servers receive the context that the client sent.
     passes: bool,
     /// The span being recorded, if the request is sampled. Boxed, so that the notes on all other requests stay small.
     recording: Option<Box<Mutex<Recording>>>,
@@ -154,7 +154,7 @@ fn traceparent(context: &SpanContext) -> String {
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) attributes: Vec<KeyValue>,
-    /// Whether the failure is the server's.
+    /// True if the failure is the server's.
     pub(super) failed: bool,
 }
 

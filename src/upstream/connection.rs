@@ -38,7 +38,7 @@ impl Connected {
         &self.terms.destination.address
     }
 
-    /// Whether the connection has carried an exchange before.
+    /// True if the connection has carried an exchange before.
     pub fn is_reused(&self) -> bool {
         self.reused
     }

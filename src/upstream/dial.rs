@@ -179,7 +179,7 @@ impl OpenedConnection {
 }
 
 impl Origin {
-    /// Whether a server that may speak HTTP/2 is reached over TLS.
+    /// True if a server that may speak HTTP/2 is reached over TLS.
     pub(super) fn is_tls(&self) -> bool {
         matches!(self, Self::Pingora(pooled) if pooled.peer.is_tls())
     }

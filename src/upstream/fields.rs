@@ -69,7 +69,7 @@ pub(crate) fn forwarded_head(
     Ok(head)
 }
 
-/// Whether a client accepts trailers (RFC 9110 section 10.1.4).
+/// True if a client accepts trailers (RFC 9110 section 10.1.4).
 pub(crate) fn accepts_trailers(client: &RequestHeader) -> bool {
     let accepted =
         client.headers.get_all(header::TE).iter().flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
@@ -77,7 +77,7 @@ pub(crate) fn accepts_trailers(client: &RequestHeader) -> bool {
         && accepted.map(<[u8]>::trim_ascii).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Whether a request is a handshake for WebSocket (RFC 6455 section 4.1).
+/// True if a request is a handshake for WebSocket (RFC 6455 section 4.1).
 pub(crate) fn opens_websocket(client: &RequestHeader) -> bool {
     let protocol = client.headers.get(header::UPGRADE).filter(|_| client.version == Version::HTTP_11);
     protocol.is_some_and(|protocol| protocol.as_bytes().trim_ascii().eq_ignore_ascii_case(b"websocket"))
@@ -133,13 +133,13 @@ pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
     }
 }
 
-/// Whether a final response ends with its head, because it has no body.
+/// True if a final response ends with its head, because it has no body.
 pub fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
     let is_empty = || response.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
     !response.status.is_informational() && (*method == Method::HEAD || never_has_body(response.status) || is_empty())
 }
 
-/// Whether no final response with this status has a body, whatever its fields say (RFC 9110 section 6.4.1).
+/// True if no final response with this status has a body, whatever its fields say (RFC 9110 section 6.4.1).
 pub fn never_has_body(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }

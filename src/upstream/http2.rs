@@ -24,7 +24,7 @@ pub(super) fn to_http2(head: &mut RequestHeader, is_tls: bool) -> pingora::Resul
     Ok(())
 }
 
-/// Whether an error shows that the server has not acted on the request and will not. Either it refused the stream
+/// True if an error shows that the server has not acted on the request and will not. Either it refused the stream
 /// (section 8.7), or it left before it took the stream (section 6.8).
 pub(super) fn is_unprocessed(error: &Error) -> bool {
     error.root_cause().downcast_ref::<h2::Error>().is_some_and(|cause| {

@@ -48,7 +48,7 @@ pub(super) struct IdleConnections {
     workers: ThreadLocal<Arc<Mutex<OwnConnections>>>,
     count: AtomicUsize,
     count_max: usize,
-    /// Whether a task closes what has been idle for too long.
+    /// True if a task closes what has been idle for too long.
     is_swept: AtomicBool,
 }
 
@@ -169,7 +169,7 @@ impl IdleConnection {
         now.duration_since(self.since) < self.idle_max && self.is_open()
     }
 
-    /// Whether the server has neither closed the connection nor sent anything, which would belong to no request (RFC
+    /// True if the server has neither closed the connection nor sent anything, which would belong to no request (RFC
     /// 9112 section 9.2).
     fn is_open(&mut self) -> bool {
         unconstrained(self.stream.read(&mut [0])).now_or_never().is_none()

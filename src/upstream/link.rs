@@ -31,11 +31,11 @@ pub(super) struct Link {
     origin: Origin,
     pub(super) terms: Terms,
     interim_responses: u8,
-    /// Whether the head of the final response has arrived.
+    /// True if the head of the final response has arrived.
     pub(super) answered: bool,
-    /// Whether the client's next bytes are to be sent on, because the request has not ended or has opened a tunnel.
+    /// True if the client's next bytes are to be sent on, because the request has not ended or has opened a tunnel.
     pub(super) is_open: bool,
-    /// Whether the request is complete on the wire. Before that, the connection cannot be used again.
+    /// True if the request is complete on the wire. Before that, the connection cannot be used again.
     pub(super) request_complete: bool,
 }
 
@@ -167,7 +167,7 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the upstream has answered with an error.
+    /// True if the upstream has answered with an error.
     fn refused(&self) -> bool {
         let head = self.session.response_header().filter(|_| self.answered);
         head.is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
@@ -234,7 +234,7 @@ impl Wire for Link {
     }
 }
 
-/// Whether no transfer coding would reach the client undecoded: the proxy offers none but `chunked`.
+/// True if no transfer coding would reach the client undecoded: the proxy offers none but `chunked`.
 fn is_framed(head: &ResponseHeader) -> bool {
     let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

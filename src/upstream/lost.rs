@@ -9,7 +9,7 @@ use super::{Failure, http2::is_unprocessed};
 /// An exchange that failed after it began.
 pub(crate) struct Lost {
     pub(crate) failure: Failure,
-    /// Whether the connection broke before the response's head was complete.
+    /// True if the connection broke before the response's head was complete.
     pub(crate) connection_died: bool,
 }
 
@@ -22,7 +22,7 @@ impl Lost {
         Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
     }
 
-    /// Whether the server is known to have done nothing.
+    /// True if the server is known to have done nothing.
     pub(super) const fn is_untouched(&self) -> bool {
         matches!(self.failure, Failure::NotSent { .. })
     }

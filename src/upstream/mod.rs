@@ -60,7 +60,7 @@ pub enum Failure {
     /// The upstream has not seen a byte of the request.
     #[error("no connection to the upstream")]
     NotSent {
-        /// Whether the connection attempt timed out, rather than failed.
+        /// True if the connection attempt timed out, rather than failed.
         timed_out: bool,
     },
     /// No secure connection could be made, mostly because of the upstream's certificate. The upstream has not seen a
@@ -73,7 +73,7 @@ pub enum Failure {
     /// A byte of the request may have been sent, so the proxy cannot know whether the upstream acts on it.
     #[error("no complete response from the upstream")]
     Abandoned {
-        /// Whether the upstream timed out, rather than failed.
+        /// True if the upstream timed out, rather than failed.
         timed_out: bool,
     },
 }
@@ -96,7 +96,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) purpose: Purpose,
     /// Whose place at the server it takes.
     pub(crate) occupant: Occupant,
-    /// Whether the request may open a tunnel. WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would
+    /// True if the request may open a tunnel. WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would
     /// need another handshake.
     pub(crate) opens_tunnel: bool,
 }

@@ -46,7 +46,7 @@ pub fn reference_to_client(reference: &str, route: &Route, host: &str) -> Option
     route.mapping.reference_to_client(reference, host, is_own)
 }
 
-/// Whether two authorities are the same, with or without their default ports.
+/// True if two authorities are the same, with or without their default ports.
 fn is_same(one: &str, other: &str) -> bool {
     let bare = |authority: &str| authority.strip_suffix(":80").or(authority.strip_suffix(":443")).map(str::to_owned);
     one.eq_ignore_ascii_case(other)

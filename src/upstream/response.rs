@@ -63,7 +63,7 @@ impl Exchange {
         std::mem::replace(&mut self.head, Box::new(left.into()))
     }
 
-    /// Whether the body is meant to be read as it arrives. It may never end, so the proxy never waits for it.
+    /// True if the body is meant to be read as it arrives. It may never end, so the proxy never waits for it.
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }
@@ -92,7 +92,7 @@ impl Exchange {
         chunk
     }
 
-    /// Whether the client's next bytes are to be sent on.
+    /// True if the client's next bytes are to be sent on.
     pub(crate) fn is_open(&self) -> bool {
         self.wire.is_open()
     }
@@ -123,7 +123,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the response's body has been read to its end, or is absent.
+    /// True if the response's body has been read to its end, or is absent.
     pub(crate) fn is_complete(&mut self) -> bool {
         self.failure.is_none() && self.wire.is_complete()
     }
@@ -166,7 +166,7 @@ impl BodyPrefix {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// True if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -301,7 +301,7 @@ async fn hash_each(
     })
 }
 
-/// Whether a body is a stream of events (the HTML standard, section 9.2) or of parts that replace each other, or has
+/// True if a body is a stream of events (the HTML standard, section 9.2) or of parts that replace each other, or has
 /// trailers. Trailers come from servers that cannot state everything before the end of the body.
 fn is_stream(fields: &HeaderMap) -> bool {
     let kind = fields.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);

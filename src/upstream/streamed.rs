@@ -56,7 +56,7 @@ impl Connected {
 }
 
 impl Streamed {
-    /// Whether the server speaks HTTP/2, whose library hides interim responses.
+    /// True if the server speaks HTTP/2, whose library hides interim responses.
     pub(crate) fn is_http2(&self) -> bool {
         self.link.session.as_http2().is_some()
     }
@@ -95,7 +95,7 @@ impl Streamed {
         }
     }
 
-    /// Whether the rest of the request is to be sent.
+    /// True if the rest of the request is to be sent.
     pub(crate) fn is_open(&self) -> bool {
         self.link.is_open
     }
@@ -112,7 +112,7 @@ impl Streamed {
     }
 }
 
-/// Whether another response follows. After a 101, the bytes of a tunnel do.
+/// True if another response follows. After a 101, the bytes of a tunnel do.
 fn is_interim(head: &ResponseHeader) -> bool {
     head.status.is_informational() && head.status != http::StatusCode::SWITCHING_PROTOCOLS
 }

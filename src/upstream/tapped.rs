@@ -27,7 +27,7 @@ pub(crate) fn spoil(bytes: &mut [u8], well_formed: usize) {
 
 /// The watcher of a connection.
 pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
-    /// Whether the connection may be read from.
+    /// True if the connection may be read from.
     fn may_read(&self) -> bool {
         true
     }
@@ -38,12 +38,12 @@ pub(crate) trait Tap: Debug + Send + Sync + Unpin + 'static {
     /// Counts bytes that were written.
     fn wrote(&mut self, _bytes: usize) {}
 
-    /// Whether the connection takes several buffers at once, if it can.
+    /// True if the connection takes several buffers at once, if it can.
     fn takes_slices(&self) -> bool {
         true
     }
 
-    /// Whether a flush is passed on.
+    /// True if a flush is passed on.
     fn flushes(&mut self) -> bool {
         true
     }

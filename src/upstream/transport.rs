@@ -55,10 +55,10 @@ pub trait Wire: Send {
     /// Returns the next bytes, never empty, or `None` at the end. May be dropped and called again: no byte is lost.
     fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>>;
 
-    /// Whether the content was read to its end, or is absent.
+    /// True if the content was read to its end, or is absent.
     fn is_complete(&mut self) -> bool;
 
-    /// Whether the client's next bytes are to be sent on, because its request has not ended or has opened a tunnel.
+    /// True if the client's next bytes are to be sent on, because its request has not ended or has opened a tunnel.
     fn is_open(&self) -> bool {
         false
     }

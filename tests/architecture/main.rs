@@ -202,7 +202,7 @@ fn every_dependency_has_a_reason() {
     assert_none(&without_reason);
 }
 
-/// Whether a line of TOML begins a value, rather than being a comment, empty, or the rest of a value.
+/// True if a line of TOML begins a value, rather than being a comment, empty, or the rest of a value.
 fn names_a_key(line: &str) -> bool {
     line.starts_with(|first: char| first.is_ascii_alphanumeric()) && line.contains('=')
 }
@@ -236,7 +236,7 @@ fn sources(directories: &[&str]) -> Vec<(String, String)> {
     files
 }
 
-/// Whether a line contains a word, not counting places where a longer name only ends in it.
+/// True if a line contains a word, not counting places where a longer name only ends in it.
 fn mentions(line: &str, word: &str) -> bool {
     let in_name = |character: char| character.is_alphanumeric() || character == '_';
     line.match_indices(word).any(|(at, _)| {

@@ -25,7 +25,7 @@ impl<'ast> Visit<'ast> for Named {
     }
 }
 
-/// Whether it is `#[test]`, or ends like it: `#[tokio::test]`, with arguments or without.
+/// True if it is `#[test]`, or ends like it: `#[tokio::test]`, with arguments or without.
 fn is_test(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "test")
 }

@@ -195,7 +195,7 @@ fn excuse(server: &str, request: &[u8]) -> Option<&'static str> {
     (server == "moto" && has_mark).then_some("moto takes an encoded question mark for the beginning of a query")
 }
 
-/// Whether the proxy has refused.
+/// True if the proxy has refused.
 fn is_refusal(response: &Response) -> bool {
     response.header("proxy-status").is_some_and(|value| value.starts_with("ifmatch; error"))
 }

@@ -136,7 +136,7 @@ fn messages_read_well() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// Whether a page is the first page or one of the book. The others record history, or are quoted by tools.
+/// True if a page is the first page or one of the book. The others record history, or are quoted by tools.
 fn is_for_users(page: &Page) -> bool {
     page.path == Path::new("README.md") || page.path.starts_with("docs")
 }

@@ -196,7 +196,7 @@ async fn spawn(
     Ok(child)
 }
 
-/// Whether a command starts this server, itself or as another user.
+/// True if a command starts this server, itself or as another user.
 fn is_of(command: &Command, server: &str) -> bool {
     let mut words = std::iter::once(command.get_program()).chain(command.get_args());
     words.any(|word| Path::new(word).file_name().is_some_and(|name| name == server))

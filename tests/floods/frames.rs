@@ -109,7 +109,7 @@ impl Http2 {
         told
     }
 
-    /// Whether the server has closed.
+    /// True if the server has closed.
     pub fn is_over(&self) -> bool {
         self.reader.is_finished()
     }

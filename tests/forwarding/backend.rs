@@ -40,7 +40,7 @@ impl Play {
         self.case.acts[number.min(self.case.acts.len() - 1)].clone()
     }
 
-    /// Whether what a step waits for has happened; it is noted if not.
+    /// True if what a step waits for has happened; it is noted if not.
     pub async fn waits(&self, when: When) -> bool {
         let happened = self.stage.until(when).await;
         if !happened {
@@ -163,7 +163,7 @@ pub fn name(framing: Framing) -> &'static str {
     }
 }
 
-/// Whether it came to its end.
+/// True if it came to its end.
 async fn read_body(reader: &mut Reader, framing: Framing, play: &Play) -> bool {
     let note = |note: &dyn Fn(&mut Message)| {
         play.stage.note(|seen| note(seen.requests.last_mut().expect("it has just come")));

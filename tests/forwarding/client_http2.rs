@@ -103,7 +103,7 @@ async fn exchange(
     Some(body)
 }
 
-/// Whether the connection serves one request more.
+/// True if the connection serves one request more.
 async fn stays(requests: SendRequest<Bytes>, host: &str) -> bool {
     let again = async {
         let request = Request::get(format!("http://{host}/after")).version(http::Version::HTTP_2).body(()).ok()?;

@@ -9,7 +9,7 @@ use crate::script::Fields;
 /// One direction of a connection.
 pub struct Output {
     writer: OwnedWriteHalf,
-    /// Whether a body is sent in chunks.
+    /// True if a body is sent in chunks.
     pub is_chunked: bool,
 }
 

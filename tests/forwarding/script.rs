@@ -78,7 +78,7 @@ pub struct Case {
     /// The methods of the requests that are answered, in their order.
     pub methods: Vec<&'static str>,
     pub is_tunnel: bool,
-    /// Whether connections of the backend are used again.
+    /// True if connections of the backend are used again.
     pub keeps_connections: bool,
     pub only_client_of_http_1: bool,
     pub only_backend_of_http_1: bool,
@@ -160,12 +160,12 @@ impl Case {
         self
     }
 
-    /// Whether the client leaves its request without an end.
+    /// True if the client leaves its request without an end.
     pub fn is_unfinished(&self) -> bool {
         self.framing != Framing::Nothing && !self.steps.iter().any(|step| matches!(step, Step::End(_)))
     }
 
-    /// Whether the answer may come before the end of the request, which then goes on or does not.
+    /// True if the answer may come before the end of the request, which then goes on or does not.
     pub fn is_overtaken(&self) -> bool {
         let mut acts = self.acts[0].iter().filter(|act| !matches!(act, Act::Interim(..) | Act::Wait(When::Played)));
         !matches!(acts.next(), Some(Act::Wait(When::Whole))) && !acts.any(|act| matches!(act, Act::Echo | Act::Raw(_)))

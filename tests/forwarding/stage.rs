@@ -95,7 +95,7 @@ pub struct Seen {
     /// Remarks on the side of the backend: steps that failed, bytes that are no request.
     pub backend: Vec<String>,
     pub client: Vec<String>,
-    /// Whether the client has played all of its steps.
+    /// True if the client has played all of its steps.
     pub is_played: bool,
     /// How the client's connection ended, if the proxy ended it.
     pub client_over: Option<String>,

@@ -61,17 +61,17 @@ impl Events {
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub struct Manner {
-    /// Whether all tags are made from content: then a false precondition means other content.
+    /// True if all tags are made from content: then a false precondition means other content.
     pub has_content_tags: bool,
-    /// Whether a lease of a document keeps other clients from reading it.
+    /// True if a lease of a document keeps other clients from reading it.
     pub guards_reads: bool,
-    /// Whether writing a document on its leasable path needs a lease.
+    /// True if writing a document on its leasable path needs a lease.
     pub needs_lease: bool,
-    /// Whether clients write with dates too. Where creating needs no precondition, a date is ignored if nothing is there.
+    /// True if clients write with dates too. Where creating needs no precondition, a date is ignored if nothing is there.
     pub has_dates: bool,
-    /// Whether they write documents with dates alone, and no items.
+    /// True if they write documents with dates alone, and no items.
     pub only_dates: bool,
-    /// Whether clients send appends with a key, and send them again.
+    /// True if clients send appends with a key, and send them again.
     pub retries: bool,
 }
 
@@ -125,7 +125,7 @@ impl Board {
         self.next_value.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether this many operations were answered, and these events have happened.
+    /// True if this many operations were answered, and these events have happened.
     pub fn has_seen(&self, operations: usize, least: Events) -> bool {
         self.answered.load(Ordering::Relaxed) >= operations && self.events().include(least)
     }

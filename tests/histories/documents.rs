@@ -160,7 +160,7 @@ impl Client {
     }
 }
 
-/// Whether clients take leases of a document. They take none of every other one, where no write is refused for a lease.
+/// True if clients take leases of a document. They take none of every other one, where no write is refused for a lease.
 fn is_leased(document: &str) -> bool {
     let place = document.trim_start_matches("/docs/").split('-').next().unwrap_or_default();
     place.parse::<usize>().is_ok_and(|place| place.is_multiple_of(2))

@@ -51,12 +51,12 @@ impl Kind {
         }
     }
 
-    /// Whether the write takes any state as its base.
+    /// True if the write takes any state as its base.
     pub fn is_beside(self) -> bool {
         matches!(self, Self::Appends | Self::Touches)
     }
 
-    /// Whether the write runs beside others, which may replace it.
+    /// True if the write runs beside others, which may replace it.
     pub fn is_unclaimed(self) -> bool {
         self == Self::Appends
     }

@@ -62,11 +62,11 @@ pub struct Plan {
     pub operations: usize,
     /// The events that must have happened before the end.
     pub events: Events,
-    /// Whether the store knows the writes with keys after a restart.
+    /// True if the store knows the writes with keys after a restart.
     pub keeps_keys: bool,
-    /// Whether a stop in the end outlasts marks.
+    /// True if a stop in the end outlasts marks.
     pub outlasts: bool,
-    /// Whether documents are written with dates alone as conditions, and have no items.
+    /// True if documents are written with dates alone as conditions, and have no items.
     pub only_dates: bool,
     pub late: Late,
     pub random: Random,

@@ -46,7 +46,7 @@ fn by_value(history: &History) -> BTreeMap<u32, &Operation> {
     history.operations.iter().filter_map(|operation| Some((value(operation)?, operation))).collect()
 }
 
-/// Whether a write was applied on its base: on that state itself, or on later changes that ran beside the write.
+/// True if a write was applied on its base: on that state itself, or on later changes that ran beside the write.
 fn is_based_on(base: State, write: &Applied, before: &[Applied], operations: &BTreeMap<u32, &Operation>) -> bool {
     let invoked = operations.get(&write.value).map(|operation| operation.invoked);
     // Nothing is known of a write that no client has sent; it is wrong for another reason.

@@ -22,7 +22,7 @@ struct Point {
     beside: Vec<usize>,
 }
 
-/// Whether there is a valid order, starting from a resource that is not there.
+/// True if there is a valid order, starting from a resource that is not there.
 pub fn is_linearizable(operations: &[Operation]) -> bool {
     // A read without an answer proves nothing.
     let tells = |operation: &&Operation| operation.answered.is_some() || matches!(operation.step, Step::Write { .. });

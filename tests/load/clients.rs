@@ -43,11 +43,11 @@ pub struct Tally {
     /// Confirmed increments of each optimistic counter, and of each leased one.
     pub counted: [AtomicUsize; KEYS],
     pub held: [AtomicUsize; KEYS],
-    /// Whether the process was told to end.
+    /// True if the process was told to end.
     pub ends: AtomicBool,
     /// Connections that ended then before an answer began.
     pub not_taken: AtomicUsize,
-    /// Whether clients are to stop by themselves.
+    /// True if clients are to stop by themselves.
     pub stop: AtomicBool,
 }
 

@@ -17,7 +17,7 @@ pub const LIBRARY: &str = "lib";
 /// The test binaries by their targets.
 pub type Programs = BTreeMap<String, PathBuf>;
 
-/// Whether a target has tests.
+/// True if a target has tests.
 pub fn exists(root: &Path, target: &str) -> bool {
     let tests = root.join("tests");
     target == LIBRARY || tests.join(target).join("main.rs").exists() || tests.join(target).with_extension("rs").exists()

@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 impl Row {
-    /// Whether the mutant survives without a reason, or has a reason that is false.
+    /// True if the mutant survives without a reason, or has a reason that is false.
     pub fn is_wrong(&self) -> bool {
         self.survives() != self.mutant.survives.is_some()
     }

@@ -59,7 +59,7 @@ struct Taken {
 /// What clients know of their queue.
 #[derive(Default)]
 pub struct Queues {
-    /// Whether the run is about a queue.
+    /// True if the run is about a queue.
     pub is_there: bool,
     /// What each client has taken, with the receipts that it was told.
     taken: BTreeMap<usize, Vec<Taken>>,

@@ -31,21 +31,21 @@ pub enum Tags {
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub tags: Tags,
-    /// Whether the answer to a write contains the new tag.
+    /// True if the answer to a write contains the new tag.
     pub tells_tag: bool,
-    /// Whether it judges `If-Match` itself.
+    /// True if it judges `If-Match` itself.
     pub judges: bool,
-    /// Whether the body shows the tag too.
+    /// True if the body shows the tag too.
     pub tag_in_body: bool,
     /// The number of different contents: later states repeat them.
     pub contents: u32,
-    /// Whether a write of an item changes its document too, and the reverse.
+    /// True if a write of an item changes its document too, and the reverse.
     pub item_touches_document: bool,
     pub document_touches_item: bool,
-    /// Whether a second server has none of the resources.
+    /// True if a second server has none of the resources.
     pub has_servers_apart: bool,
     pub dates: Dates,
-    /// Whether others write without ifmatch.
+    /// True if others write without ifmatch.
     pub others_write: bool,
     /// How much later than `late_write_window` an abandoned write may be applied. The promise is for none.
     pub later_by: Duration,

@@ -30,9 +30,9 @@ pub struct Request {
     pub target: String,
     pub fields: Vec<(&'static str, String)>,
     pub body: Option<String>,
-    /// Whether the request goes to the list of documents, and its body names the document.
+    /// True if the request goes to the list of documents, and its body names the document.
     pub is_named_by_body: bool,
-    /// Whether the request concerns the metadata alone.
+    /// True if the request concerns the metadata alone.
     pub describes: bool,
 }
 

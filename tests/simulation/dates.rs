@@ -65,7 +65,7 @@ impl Dates {
     }
 }
 
-/// Whether the date in the condition of a request is before that of the resource.
+/// True if the date in the condition of a request is before that of the resource.
 pub fn is_dated_after(style: &Style, resource: &Resource, sent: &Sent) -> bool {
     let since = sent.if_unmodified_since.as_ref().and_then(|date| HttpDate::parse(date.as_bytes()));
     let modified = resource.changes.last().and_then(|change| style.dates.of(change));
@@ -79,7 +79,7 @@ pub fn beside(setting: &Setting) -> (u32, u32) {
     (moments, if setting.style.others_write { 2 } else { 0 })
 }
 
-/// Whether the configuration says that the backend's tags never repeat.
+/// True if the configuration says that the backend's tags never repeat.
 pub fn says_unique(setting: &Setting) -> bool {
     setting.config.routes.iter().filter_map(|route| route.guard.as_ref()).any(|guard| guard.unique_tags)
 }

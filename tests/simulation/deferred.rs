@@ -21,7 +21,7 @@ pub struct Waiting {
     acted: BTreeMap<String, u64>,
 }
 
-/// Whether a DELETE was told that it waits.
+/// True if a DELETE was told that it waits.
 pub fn is_deferred(entry: &Entry) -> bool {
     entry.operation == Operation::Delete && entry.answered.as_ref().is_some_and(|(_, told)| told.status == 202)
 }
@@ -37,7 +37,7 @@ impl Waiting {
         self.told.remove(resource);
     }
 
-    /// Whether the resource of a request is only for other clients: this one held no lease when it was deleted, or has
+    /// True if the resource of a request is only for other clients: this one held no lease when it was deleted, or has
     /// deleted it.
     pub fn hides(&self, entry: &Entry, grants: &[Grant]) -> bool {
         // A DELETE that names a state may have been withdrawn, and then nothing waits.
@@ -56,7 +56,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the client of a lease has sent a DELETE and got no answer: it may wait, and then the lease is given up.
+    /// True if the client of a lease has sent a DELETE and got no answer: it may wait, and then the lease is given up.
     pub fn may_be_given_up(&self, grant: &Grant) -> bool {
         let is_open = |entry: &&Entry| entry.operation == Operation::Delete && entry.answered.is_none();
         self.requests.iter().filter(is_open).any(|entry| grant.is_of(entry))
@@ -110,7 +110,7 @@ impl Ledger {
         None
     }
 
-    /// Whether a DELETE that waits named a state of the resource that a later request has replaced since.
+    /// True if a DELETE that waits named a state of the resource that a later request has replaced since.
     fn is_outdated(&self, entry: &Entry, before: &Resource) -> bool {
         let Some((told, _)) = entry.answered.as_ref().filter(|_| is_deferred(entry)) else { return false };
         let Some(base) = entry.base.as_ref().filter(|_| field(&entry.request, "if-match").is_some()) else {

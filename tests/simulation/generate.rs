@@ -151,9 +151,9 @@ pub fn options(random: &mut Rng, keeping: Keeping) -> Options {
 struct Focus {
     operations: Vec<Operation>,
     targets: Vec<&'static str>,
-    /// Whether clients read again before they write.
+    /// True if clients read again before they write.
     rereads: bool,
-    /// Whether clients send each write again.
+    /// True if clients send each write again.
     retries: bool,
 }
 

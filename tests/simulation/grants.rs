@@ -24,9 +24,9 @@ pub struct Grant {
     pub answered: u64,
     /// The request whose stream holds the lease. It is held until the client hears of its loss.
     pub stream: Option<usize>,
-    /// Whether a client requested the end of the lease.
+    /// True if a client requested the end of the lease.
     pub is_over: bool,
-    /// Whether other clients may hold shared leases beside it.
+    /// True if other clients may hold shared leases beside it.
     pub is_shared: bool,
     /// What its holder does, and lets others do.
     pub opening: Opening,
@@ -63,7 +63,7 @@ impl Opening {
         (self.lets || !other.does) && (other.lets || !self.does)
     }
 
-    /// Whether the holder may do what a request does.
+    /// True if the holder may do what a request does.
     pub fn permits(self, entry: &Entry) -> bool {
         self.does || entry.operation == Operation::Read
     }
@@ -80,7 +80,7 @@ impl Grant {
         !self.is_over && self.lasts.is_none_or(|lasts| at < self.since + lasts)
     }
 
-    /// Whether the lease is one of this resource, or of the collection that it is in.
+    /// True if the lease is one of this resource, or of the collection that it is in.
     pub fn reaches(&self, resource: &str) -> bool {
         self.resource == resource || is_member(resource, &self.resource)
     }
@@ -89,7 +89,7 @@ impl Grant {
         self.reaches(&entry.resource) && entry.lease.as_ref().is_some_and(|id| self.ids.contains(id))
     }
 
-    /// Whether this lease keeps off a request that was made under one of the other leases.
+    /// True if this lease keeps off a request that was made under one of the other leases.
     pub fn keeps_off(&self, entry: &Entry, grants: &[Self]) -> bool {
         let may_be_held = |own: &Self| own.ends_by.is_none_or(|end| entry.invoked_at < end);
         let are_shared = |own: &Self| own.is_shared && self.is_shared && own.opening.stands_beside(self.opening);
@@ -97,7 +97,7 @@ impl Grant {
         self.reaches(&entry.resource) && !self.is_of(entry) && !grants.iter().any(shares)
     }
 
-    /// Whether the fence that came with a write of the holder is right. With shared leases it is that of the last grant. The
+    /// True if the fence that came with a write of the holder is right. With shared leases it is that of the last grant. The
     /// answer to a LOCK tells none.
     pub fn has_sent(&self, fence: Option<u64>) -> bool {
         let is_later = self.is_shared || self.fence == 0;

@@ -72,7 +72,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     }
 }
 
-/// Whether each write that replaces what exists must name a version.
+/// True if each write that replaces what exists must name a version.
 pub fn demands_versions(setting: &Setting) -> bool {
     let mut guards = setting.config.routes.iter().filter_map(|route| route.guard.as_ref());
     guards.all(|guard| guard.require != Require::Never)

@@ -32,33 +32,33 @@ pub struct Ledger {
     pub guards_reads: bool,
     pub guards_writes: bool,
     pub guards_deletes: bool,
-    /// Whether equal content is the same state, whatever was there in between.
+    /// True if equal content is the same state, whatever was there in between.
     pub equal_content_is_one_state: bool,
-    /// Whether a version is the tag. A doubt gives a state another version, and may have left the state as it was.
+    /// True if a version is the tag. A doubt gives a state another version, and may have left the state as it was.
     pub tags_are_versions: bool,
-    /// Whether any fault has happened.
+    /// True if any fault has happened.
     pub is_faulty: bool,
-    /// Whether a process was killed.
+    /// True if a process was killed.
     pub has_died: bool,
     pub settled_reads: bool,
-    /// Whether each write that replaces what exists must name a version.
+    /// True if each write that replaces what exists must name a version.
     pub demands_versions: bool,
-    /// Whether resources have metadata, which are the second part of each.
+    /// True if resources have metadata, which are the second part of each.
     pub has_metadata: bool,
     pub keys: Keys,
-    /// Whether records may be forgotten, for want of room or with time.
+    /// True if records may be forgotten, for want of room or with time.
     pub store_forgets: bool,
     /// The number of updates that may be lost before ifmatch knows that a backend does not check what it should.
     pub losses_max: usize,
     /// The writes by which updates were lost so.
     lost_by: Vec<usize>,
-    /// Whether tags may come back after a write in doubt.
+    /// True if tags may come back after a write in doubt.
     pub forgives_doubts: bool,
     /// The tags on which writes were applied, by resource.
     used: BTreeMap<(String, String), usize>,
     /// The moment from which tags are reliable: what a memory store knew before is gone.
     tags_since: u64,
-    /// Whether the source of tags has changed since a client got one.
+    /// True if the source of tags has changed since a client got one.
     pub tags_are_others: bool,
     pub turns: Turns,
     /// The resources that wait to be deleted.
@@ -84,13 +84,13 @@ pub struct Entry {
     pub invoked: u64,
     pub invoked_at: Instant,
     pub answered: Option<(u64, Told)>,
-    /// Whether no client waits for the answer any more.
+    /// True if no client waits for the answer any more.
     pub is_given_up: bool,
     /// A write of the resource that was under way at the backend when it last acted on this read.
     pub shows_beside: Option<usize>,
-    /// Whether the backend has answered a read with its credentials.
+    /// True if the backend has answered a read with its credentials.
     pub asked: bool,
-    /// Whether any of the content has reached the backend.
+    /// True if any of the content has reached the backend.
     pub arrived: bool,
     pub applied: usize,
     pub parts: Parts,
@@ -104,7 +104,7 @@ pub struct Seen {
     pub date: Option<String>,
     pub serial: u64,
     pub content: Option<u32>,
-    /// Whether a write was under way meanwhile: a version may be older than the state that it labels (DESIGN, rule 2).
+    /// True if a write was under way meanwhile: a version may be older than the state that it labels (DESIGN, rule 2).
     pub is_beside_write: bool,
 }
 
@@ -384,7 +384,7 @@ impl Ledger {
         }
     }
 
-    /// Whether all changes since `serial` came from writes that ran beside this one, so that it may replace them.
+    /// True if all changes since `serial` came from writes that ran beside this one, so that it may replace them.
     pub fn is_beside(&self, number: usize, resource: &crate::backend::Resource, serial: u64) -> bool {
         let invoked = self.requests[number].invoked;
         let since = usize::try_from(serial).unwrap().min(resource.changes.len());
@@ -399,7 +399,7 @@ impl Ledger {
         self.requests.iter().position(|other| other.invoked == entry.invoked).unwrap()
     }
 
-    /// Whether a break may have ended the lease that a request was granted.
+    /// True if a break may have ended the lease that a request was granted.
     pub fn may_be_broken(&self, entry: &Entry) -> bool {
         self.requests.iter().any(|other| {
             let ended = other.answered.as_ref().map(|(at, _)| *at);

@@ -48,12 +48,12 @@ pub fn written(document: &str) -> Option<u32> {
 }
 
 impl Entry {
-    /// Whether the client was told that its write may be done by half, and should read the resource.
+    /// True if the client was told that its write may be done by half, and should read the resource.
     pub fn is_half_done(&self, told: &Told) -> bool {
         self.parts != Parts::default() && told.code == Some("upstream-failed")
     }
 
-    /// Whether a change leaves the resource as this write means to leave it.
+    /// True if a change leaves the resource as this write means to leave it.
     fn leaves(&self, number: usize, change: &Change) -> bool {
         let own = u32::try_from(number).ok();
         let (content, metadata) = match self.operation {

@@ -50,7 +50,7 @@ impl Ledger {
 }
 
 impl Entry {
-    /// Whether this answer shows the client a state of the resource.
+    /// True if this answer shows the client a state of the resource.
     pub fn shows_state(&self, told: &Told) -> bool {
         self.operation == Operation::Read || self.operation == Operation::Acquire && told.taken.is_some()
     }
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// Whether a dead process has left a mark that nobody has taken over.
+    /// True if a dead process has left a mark that nobody has taken over.
     pub fn has_dead_marks(&self) -> bool {
         self.cellar.records().iter().any(|(_, snapshot)| snapshot.availability() == Availability::Orphaned)
     }

@@ -79,41 +79,41 @@ pub const ALL: [Operation; 12] = [
 /// The details of an operation that its kind leaves open.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// Whether a read sends the tag that its client has.
+    /// True if a read sends the tag that its client has.
     pub is_conditional: bool,
-    /// Whether an acquisition holds the lease by a stream, or a watch has one.
+    /// True if an acquisition holds the lease by a stream, or a watch has one.
     pub holds: bool,
-    /// Whether it has the id of the lease that the client knows, or a watch that of the states.
+    /// True if it has the id of the lease that the client knows, or a watch that of the states.
     pub resumes: bool,
-    /// Whether a watch is one of both resources.
+    /// True if a watch is one of both resources.
     pub watches_both: bool,
-    /// Whether an acquisition proposes its lease id.
+    /// True if an acquisition proposes its lease id.
     pub proposes: bool,
     /// The requested duration of a lease, in seconds; `None` for an infinite one.
     pub lasts: Option<u64>,
-    /// Whether an acquisition lets other clients hold shared leases beside its own.
+    /// True if an acquisition lets other clients hold shared leases beside its own.
     pub shares: bool,
     /// What a client that shares a lease does, and what it lets others do.
     pub opening: Opening,
     /// The time that an acquisition or a watch may wait, in seconds.
     pub waits: u64,
-    /// Whether a write has an idempotency key.
+    /// True if a write has an idempotency key.
     pub has_key: bool,
-    /// Whether the client sends its last request with an idempotency key again, if it has sent one, instead of a new one.
+    /// True if the client sends its last request with an idempotency key again, if it has sent one, instead of a new one.
     pub resends: bool,
-    /// Whether the request goes to the next process instead of the client's own.
+    /// True if the request goes to the next process instead of the client's own.
     pub goes_elsewhere: bool,
-    /// Whether a write that replaces a document is a POST to the list of documents, whose body names the document.
+    /// True if a write that replaces a document is a POST to the list of documents, whose body names the document.
     pub is_named_by_body: bool,
-    /// Whether a DELETE has no credentials, so that it can wait for the holders of a lease.
+    /// True if a DELETE has no credentials, so that it can wait for the holders of a lease.
     pub is_anonymous: bool,
-    /// Whether the credentials differ from those of the client's reads.
+    /// True if the credentials differ from those of the client's reads.
     pub as_other: bool,
-    /// Whether a write names the state by its modification date, if its client was told one.
+    /// True if a write names the state by its modification date, if its client was told one.
     pub by_date: bool,
-    /// Whether a cookie names the client.
+    /// True if a cookie names the client.
     pub has_session: bool,
-    /// Whether a COPY or MOVE keeps what is at its destination.
+    /// True if a COPY or MOVE keeps what is at its destination.
     pub keeps: bool,
     /// What the client changes of a request that it sends again.
     pub changes: Change,
@@ -136,7 +136,7 @@ impl Operation {
         )
     }
 
-    /// Whether the operation changes a second resource.
+    /// True if the operation changes a second resource.
     pub fn transfers(self) -> bool {
         matches!(self, Self::Copy | Self::Move)
     }
@@ -149,7 +149,7 @@ impl Operation {
         matches!(self, Self::Create | Self::Put | Self::Unless)
     }
 
-    /// Whether the client must know the resource.
+    /// True if the client must know the resource.
     pub fn needs_tag(self) -> bool {
         matches!(
             self,
@@ -164,7 +164,7 @@ impl Operation {
         )
     }
 
-    /// Whether the client must hold the lease.
+    /// True if the client must hold the lease.
     pub fn needs_lease(self) -> bool {
         matches!(self, Self::Renew | Self::Change | Self::Release)
     }

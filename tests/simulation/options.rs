@@ -69,35 +69,35 @@ pub struct Options {
     pub verbatim_after: usize,
     /// Whether documents can be leased on their own path and on their other path.
     pub leased: (bool, bool),
-    /// Whether items can be leased too.
+    /// True if items can be leased too.
     pub items_leased: bool,
     pub guards: Guards,
     pub required: bool,
-    /// Whether clients may share leases.
+    /// True if clients may share leases.
     pub shared: bool,
-    /// Whether a DELETE waits for the other holders of a shared lease.
+    /// True if a DELETE waits for the other holders of a shared lease.
     pub delete_pending: bool,
     pub idempotent: bool,
     /// Which states reads show.
     pub reads: &'static str,
-    /// Whether documents have metadata, and are served as Azure's blobs.
+    /// True if documents have metadata, and are served as Azure's blobs.
     pub has_metadata: bool,
     pub item_touches_document: bool,
     pub document_touches_item: bool,
     /// The key of documents.
     pub document_key: &'static str,
-    /// Whether each upstream has a server and an identity of its own. One server has all resources, and the other none.
+    /// True if each upstream has a server and an identity of its own. One server has all resources, and the other none.
     pub has_servers_apart: bool,
-    /// Whether the two upstreams have each other's server.
+    /// True if the two upstreams have each other's server.
     pub are_servers_swapped: bool,
     /// Seconds, for the first and the second upstream.
     pub late_write_window: (u64, u64),
     pub timeout: (u64, u64),
     pub start_grace: u64,
     pub dates: Dates,
-    /// Whether others write without ifmatch.
+    /// True if others write without ifmatch.
     pub others_write: bool,
-    /// Whether the configuration says that the backend's tags never repeat.
+    /// True if the configuration says that the backend's tags never repeat.
     pub says_unique: bool,
     /// How long the right of a client that watches lasts, in seconds; `None` if nobody may watch.
     pub identity_ttl: Option<u64>,
@@ -162,7 +162,7 @@ impl Options {
         other
     }
 
-    /// Whether the backend acts on no read while a write is under way.
+    /// True if the backend acts on no read while a write is under way.
     pub fn has_settled_reads(&self) -> bool {
         self.reads == "settled"
     }
@@ -185,7 +185,7 @@ impl Options {
         }
     }
 
-    /// Whether a configuration of these options may let a DELETE wait.
+    /// True if a configuration of these options may let a DELETE wait.
     pub fn lets_deletes_wait(&self) -> bool {
         self.delete_pending && self.shared && self.guards != Guards::Read && self.source != Source::Delegate
     }

@@ -39,7 +39,7 @@ impl Run {
             || background.any(|other| inner.only_resource(other).is_none_or(|other| other == resource)))
     }
 
-    /// Whether a client has no request any more.
+    /// True if a client has no request any more.
     fn is_done(&self, inner: &Inner, client: usize) -> bool {
         let mut own = inner.ledger.requests.iter().filter(|entry| entry.client == client);
         self.clients[client].steps.is_empty() && own.all(|entry| entry.answered.is_some() || entry.is_given_up)

@@ -22,7 +22,7 @@ struct Temper {
     slow: Option<usize>,
     /// The kind of question that is answered late, for all requests.
     late_kind: Option<Kind>,
-    /// Whether faults hit a write on its way to the backend more often than other questions.
+    /// True if faults hit a write on its way to the backend more often than other questions.
     aims: bool,
 }
 

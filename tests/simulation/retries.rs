@@ -56,7 +56,7 @@ impl Ledger {
         self.requests.iter().enumerate().filter(move |(other, _)| *other != number && first(*other) == own)
     }
 
-    /// Whether the keys of writes are known for their whole term.
+    /// True if the keys of writes are known for their whole term.
     fn keeps_keys(&self) -> bool {
         match self.keys {
             Keys::Forgotten => false,
@@ -117,7 +117,7 @@ impl Ledger {
     }
 }
 
-/// Whether a write keeps its key from others: it was applied, whatever its client was told, and its time is not over.
+/// True if a write keeps its key from others: it was applied, whatever its client was told, and its time is not over.
 fn is_known(entry: &Entry) -> bool {
     entry.applied > 0 && entry.invoked_at.elapsed() < KEPT_FOR
 }

@@ -40,7 +40,7 @@ pub struct Setting {
     pub successors: Vec<Arc<Config>>,
     /// Another configuration that a process may load.
     pub other: Option<String>,
-    /// Whether that configuration changes the source of tags.
+    /// True if that configuration changes the source of tags.
     pub reload_changes_tags: bool,
     /// The first steps of each client, undisturbed.
     pub prologue: Vec<Vec<Step>>,
@@ -54,17 +54,17 @@ pub struct Setting {
     pub tags_are_versions: bool,
     pub settled_reads: bool,
     pub has_metadata: bool,
-    /// Whether each configuration recognises the retries of keyed writes.
+    /// True if each configuration recognises the retries of keyed writes.
     pub keeps_keys: bool,
-    /// Whether the only faults are stops of owners after their marks.
+    /// True if the only faults are stops of owners after their marks.
     pub has_slow_owners: bool,
-    /// Whether the leases of the first steps have run out before the further steps begin.
+    /// True if the leases of the first steps have run out before the further steps begin.
     pub have_leases_ended: bool,
-    /// Whether notices of changed records can be lost.
+    /// True if notices of changed records can be lost.
     pub loses_notices: bool,
-    /// Whether each client has credentials of its own.
+    /// True if each client has credentials of its own.
     pub names_clients: bool,
-    /// Whether the run is about a queue in Azure's dialect.
+    /// True if the run is about a queue in Azure's dialect.
     pub has_queue: bool,
     /// How long the right of a client that watches lasts, if clients watch.
     pub right_lasts: Option<Duration>,
@@ -335,7 +335,7 @@ impl Run {
         is_idle && !self.clients[client].steps.is_empty()
     }
 
-    /// Whether every request has an answer, or no client to answer.
+    /// True if every request has an answer, or no client to answer.
     pub fn is_over(&self, inner: &Inner) -> bool {
         inner.pending.is_empty()
             && self.clients.iter().all(|client| client.steps.is_empty())

@@ -45,12 +45,12 @@ const MEETINGS: [Meeting; 5] =
 const MEETINGS_WITH_METADATA: [Meeting; 2] = [Meeting::WithMetadata, Meeting::WithMetadataBetween];
 
 impl Meeting {
-    /// Whether the first request is on an item whose document changes with it.
+    /// True if the first request is on an item whose document changes with it.
     pub fn is_by_touch(self) -> bool {
         matches!(self, Self::ByTouch | Self::OnDisk)
     }
 
-    /// Whether a pair can meet in this way, and the scenario does not repeat another one.
+    /// True if a pair can meet in this way, and the scenario does not repeat another one.
     fn is_of_interest(self, (one, other): (Operation, Operation)) -> bool {
         let changes = one.writes() || other.writes() || one.is_of_lease() && other.is_of_lease();
         match self {

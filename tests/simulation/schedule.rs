@@ -58,7 +58,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether the event is a fault.
+    /// True if the event is a fault.
     pub fn is_fault(self) -> bool {
         !matches!(
             self,
@@ -79,9 +79,9 @@ impl Event {
 pub struct Faults {
     /// The number of faults, in all.
     pub left: u32,
-    /// Whether processes die.
+    /// True if processes die.
     pub kills: bool,
-    /// Whether the backend answers with errors.
+    /// True if the backend answers with errors.
     pub fails: bool,
 }
 

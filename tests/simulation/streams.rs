@@ -83,7 +83,7 @@ fn events(piece: &Bytes) -> Vec<(String, Value)> {
 }
 
 impl Entry {
-    /// Whether the client holds the lease that it asks for by a stream.
+    /// True if the client holds the lease that it asks for by a stream.
     pub fn holds_by_stream(&self) -> bool {
         field(&self.request, "accept").is_some()
     }

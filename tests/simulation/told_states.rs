@@ -64,7 +64,7 @@ impl HeardLease {
         }
     }
 
-    /// Whether it is held no more.
+    /// True if it is held no more.
     pub fn has_ended(&self) -> bool {
         [LeaseState::Broken, LeaseState::Expired].into_iter().any(|state| self.state == state.word())
     }

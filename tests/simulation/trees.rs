@@ -28,7 +28,7 @@ const ROOTS: [&str; 2] = ["/tree", "/other"];
 /// The names of their members.
 const MEMBERS: [&str; 2] = ["1", "2"];
 
-/// Whether a target is one of the collections.
+/// True if a target is one of the collections.
 pub fn is_root(target: &str) -> bool {
     ROOTS.contains(&target)
 }
@@ -38,7 +38,7 @@ pub fn other_root(target: &str) -> &'static str {
     ROOTS[usize::from(target == ROOTS[0])]
 }
 
-/// Whether a resource is a member of the collection that this resource stands for.
+/// True if a resource is a member of the collection that this resource stands for.
 pub fn is_member(resource: &str, collection: &str) -> bool {
     collection.ends_with(' ') && resource.starts_with(collection) && resource.len() > collection.len()
 }
@@ -50,7 +50,7 @@ pub fn type_of(target: &str) -> Response {
 }
 
 impl Sent {
-    /// Whether the request changes a whole collection.
+    /// True if the request changes a whole collection.
     pub fn changes_tree(&self) -> bool {
         is_root(&self.target) && (self.method == Method::DELETE || self.destination.is_some())
     }
@@ -134,12 +134,12 @@ pub fn of_lock(operation: Operation, target: &str, id: Option<&String>, manner: 
     Request { method, target, fields, body, is_named_by_body: false, describes: false }
 }
 
-/// Whether a request is about the lock of a collection.
+/// True if a request is about the lock of a collection.
 pub fn is_of_lock(method: &Method) -> bool {
     matches!(method.as_str(), "LOCK" | "UNLOCK")
 }
 
-/// Whether a request asks for a lock beside others.
+/// True if a request asks for a lock beside others.
 pub fn is_shared_lock(request: &Request) -> bool {
     is_of_lock(&request.method) && request.body.as_ref().is_some_and(|body| body.contains("shared"))
 }

@@ -29,7 +29,7 @@ pub struct Turns {
     standing: BTreeMap<usize, u64>,
     /// The requests that have had their turn.
     served: BTreeSet<usize>,
-    /// Whether judging has stopped: rules have changed, and some requests now wait elsewhere.
+    /// True if judging has stopped: rules have changed, and some requests now wait elsewhere.
     pub is_off: bool,
 }
 
@@ -104,7 +104,7 @@ impl Inner {
     }
 }
 
-/// Whether an acquisition has waited its full time: it has left the line, and looks for its answer.
+/// True if an acquisition has waited its full time: it has left the line, and looks for its answer.
 fn is_past_its_wait(entry: &Entry) -> bool {
     let wait = field(&entry.request, "prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok());
     wait.is_some_and(|seconds| Instant::now() >= entry.invoked_at + Duration::from_secs(seconds))

@@ -37,7 +37,7 @@ const QUIET_AFTER_SECONDS: u32 = 120;
 /// What all clients that watch have been told.
 #[derive(Default)]
 pub struct Watches {
-    /// Whether each client has credentials of its own.
+    /// True if each client has credentials of its own.
     pub names_clients: bool,
     /// How long a client is told of a resource that it may not read any more; `None` if nobody watches.
     pub right_lasts: Option<Duration>,
@@ -308,7 +308,7 @@ impl Run {
         }
     }
 
-    /// Whether no write is in flight or in doubt any more.
+    /// True if no write is in flight or in doubt any more.
     fn is_quiet(&self) -> bool {
         let is_held_back = self.world.lock().held_until.iter().any(|until| *until > Instant::now());
         let is_settled = |snapshot: &Snapshot| {

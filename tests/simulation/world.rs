@@ -47,14 +47,14 @@ pub struct Inner {
     pub late: Vec<Late>,
     /// Swaps whose callers have given up, and which may still arrive at the store.
     pub stray: Vec<(ResourceKey, Revision, Record)>,
-    /// Whether each process lives, by number.
+    /// The processes by number: true if one lives.
     pub alive: Vec<bool>,
     /// The time until which each process holds writes back, because another may have left some behind.
     pub held_until: Vec<Instant>,
     /// A hash of the answers that each request got at the seams: equal hashes behave alike from here on.
     pub told: BTreeMap<usize, u64>,
     pub names: Names,
-    /// Whether notices of changed records can be lost, and how many could be so far.
+    /// True if notices of changed records can be lost, and how many could be so far.
     pub loses_notices: bool,
     pub notices: u64,
     next: u64,
@@ -101,11 +101,11 @@ pub struct Sent {
     pub if_none_match: Option<String>,
     pub if_unmodified_since: Option<String>,
     pub fence: Option<u64>,
-    /// Whether this is a DELETE that waited for the holders of a lease.
+    /// True if this is a DELETE that waited for the holders of a lease.
     pub is_late_delete: bool,
     /// How long after it was abandoned the backend may still apply it.
     pub late_write_window: Duration,
-    /// Whether it goes to the server that has no resources.
+    /// True if it goes to the server that has no resources.
     pub is_elsewhere: bool,
     /// The target that a COPY or MOVE leads to, and whether it keeps what is there.
     pub destination: Option<String>,
@@ -117,7 +117,7 @@ pub struct Sent {
 }
 
 impl What {
-    /// Whether the action can change a record or the backend.
+    /// True if the action can change a record or the backend.
     pub fn changes_something(&self) -> bool {
         match self {
             Self::Read { .. } => false,
@@ -225,7 +225,7 @@ impl Inner {
         writes.find(|sent| self.is_reached_by(sent, resource)).and_then(|sent| sent.request)
     }
 
-    /// Whether a request with this target concerns a resource, or a write with it changes that one too.
+    /// True if a request with this target concerns a resource, or a write with it changes that one too.
     pub fn reaches(&self, target: &str, resource: &str) -> bool {
         let own = resource_of(target);
         own == resource
@@ -233,7 +233,7 @@ impl Inner {
             || self.backend.touched(&own).is_some_and(|other| other == resource)
     }
 
-    /// Whether this request concerns a resource, or changes it as the destination of a COPY or MOVE.
+    /// True if this request concerns a resource, or changes it as the destination of a COPY or MOVE.
     pub fn is_reached_by(&self, sent: &Sent, resource: &str) -> bool {
         let targets = [Some(&sent.target), sent.destination.as_ref()];
         targets.into_iter().flatten().any(|target| self.reaches(target, resource))

@@ -92,7 +92,7 @@ fn ask(proxy: SocketAddr, step: &DemoStep<'_>) -> io::Result<DemoAnswer> {
     Ok(DemoAnswer { head: head.to_owned(), body: body.to_owned() })
 }
 
-/// Whether a line of a head is its status or a field worth showing.
+/// True if a line of a head is its status or a field worth showing.
 fn is_shown(line: &str) -> bool {
     line.starts_with("HTTP/")
         || line.split_once(':').is_some_and(|(name, _)| SHOWN.iter().any(|shown| name.eq_ignore_ascii_case(shown)))

@@ -23,7 +23,7 @@ pub(super) struct ConditionalAnswers {
 }
 
 impl ConditionalAnswers {
-    /// Whether anything on the way judges If-Match of reads.
+    /// True if anything on the way judges If-Match of reads.
     pub(super) fn judges(&self) -> bool {
         self.wrong_match.status == StatusCode::PRECONDITION_FAILED
     }

@@ -103,7 +103,7 @@ pub(super) fn report(findings: &[Finding]) -> Vec<String> {
     lines
 }
 
-/// Whether one of the findings is a problem.
+/// True if one of the findings is a problem.
 pub(super) fn has_problem(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.severity == Severity::Problem)
 }

@@ -36,17 +36,17 @@ impl ReceivedAnswer {
         others.into_iter().find_map(|(name, value)| Some((name, EntityTag::parse(value.as_bytes()).ok()?)))
     }
 
-    /// Whether two answers show one state. Their tags may differ: ifmatch names the query in some of them.
+    /// True if two answers show one state. Their tags may differ: ifmatch names the query in some of them.
     pub(super) fn shows_the_same(&self, other: &Self) -> bool {
         (self.status, &self.body) == (other.status, &other.body)
     }
 
-    /// Whether the body has a content coding such as gzip.
+    /// True if the body has a content coding such as gzip.
     pub(super) fn is_coded(&self) -> bool {
         self.fields.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
     }
 
-    /// Whether the answer names ifmatch as one of the proxies that it passed.
+    /// True if the answer names ifmatch as one of the proxies that it passed.
     pub(super) fn names_ifmatch(&self) -> bool {
         let received_by = |entry: &str| entry.split_whitespace().nth(1) == Some(PSEUDONYM);
         let first = |entry: &str| entry.split(';').next().is_some_and(|name| name.trim() == PSEUDONYM);

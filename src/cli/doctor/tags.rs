@@ -26,7 +26,7 @@ pub(super) struct PlainAnswers {
 }
 
 impl PlainAnswers {
-    /// Whether the tag is the same from read to read. If not, no condition with it can be expected to pass.
+    /// True if the tag is the same from read to read. If not, no condition with it can be expected to pass.
     pub(super) fn has_stable_tag(&self) -> bool {
         self.read.tag() == self.again.tag()
     }

@@ -78,13 +78,13 @@ pub(super) struct WriteAnswers {
 }
 
 impl WriteAnswers {
-    /// Whether the server applied both writes within one second of its clock.
+    /// True if the server applied both writes within one second of its clock.
     pub(super) fn share_a_second(&self) -> bool {
         let date = |answer: &ReceivedAnswer| answer.date(header::DATE);
         date(&self.first_write).is_some() && date(&self.first_write) == date(&self.second_write)
     }
 
-    /// Whether the tags differ, which those of one write in each of two seconds do.
+    /// True if the tags differ, which those of one write in each of two seconds do.
     pub(super) fn may_be_of_two_seconds(&self) -> bool {
         let [before, first, second] = [&self.before, &self.first_read, &self.second_read].map(ReceivedAnswer::tag);
         self.second_write.status.is_success() && before != first && first != second
@@ -102,7 +102,7 @@ impl WriteAnswers {
         }
     }
 
-    /// Whether the first read still showed the state before the first write.
+    /// True if the first read still showed the state before the first write.
     fn lagged(&self) -> bool {
         self.first_read.tag() == self.before.tag() && self.settled.tag() != self.before.tag()
     }

@@ -21,7 +21,7 @@ pub(super) fn refuse(check: &mut Check<'_>, upstreams: &BTreeMap<Text, Written<U
     }
 }
 
-/// Whether a connection to a server arrives at a listener. A name other than `localhost` is not resolved: it may mean
+/// True if a connection to a server arrives at a listener. A name other than `localhost` is not resolved: it may mean
 /// another machine where the file is used.
 fn is_reached(server: &str, listen: &Listen) -> bool {
     let server = server.split_once("://").map_or(server, |(_, place)| place);
@@ -44,7 +44,7 @@ fn addresses(host: &str) -> Vec<IpAddr> {
     host.trim_matches(['[', ']']).parse().into_iter().collect()
 }
 
-/// Whether a listener at one address takes a connection to another. One to `0.0.0.0` goes to this machine.
+/// True if a listener at one address takes a connection to another. One to `0.0.0.0` goes to this machine.
 fn takes(own: IpAddr, server: IpAddr) -> bool {
     let is_of_own_family = own.is_ipv4() == server.is_ipv4();
     let localhost: IpAddr = if server.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };

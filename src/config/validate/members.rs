@@ -107,29 +107,29 @@ fn of_members(placed: &Placed, path: &PathPattern, routes: &[Placed]) -> Option<
     Some((message, "write policy = \"pessimistic\" and lease.acquire_on_read = true there"))
 }
 
-/// Whether a read on a route can take a lease.
+/// True if a read on a route can take a lease.
 fn has_leases(route: &Route) -> bool {
     let enforced = route.enforced().filter(|rules| can_take(rules));
     enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.acquire_on_read)
 }
 
-/// Whether the members of a collection with these rules are containers.
+/// True if the members of a collection with these rules are containers.
 fn lists_containers(rules: &GuardRules) -> bool {
     rules.quirks.service == ServiceKind::Azure
 }
 
-/// Whether the resources of a route are containers.
+/// True if the resources of a route are containers.
 fn has_containers(route: &Route) -> bool {
     let enforced = route.enforced().filter(|rules| lists_containers(rules));
     enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.guards == LeaseGuards::Delete)
 }
 
-/// Whether the requests of clients make the proxy list folders, whatever members the route names.
+/// True if the requests of clients make the proxy list folders, whatever members the route names.
 fn lists_itself(rules: &GuardRules) -> bool {
     rules.dialect.grammar().facts().demands.makes_own_requests
 }
 
-/// Whether a read in the dialect of these rules can take a lease, and is one verb of the guard.
+/// True if a read in the dialect of these rules can take a lease, and is one verb of the guard.
 fn can_take(rules: &GuardRules) -> bool {
     rules.quirks.service == ServiceKind::Plain && rules.dialect.grammar().facts().demands.acquires_on_read
 }

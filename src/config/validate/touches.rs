@@ -52,7 +52,7 @@ pub(super) fn reached<'a>(host: &HostPattern, path: &PathPattern, routes: &'a [P
     routes.iter().filter(reaches).collect()
 }
 
-/// Whether a route enforces rules, or could once its problems are solved.
+/// True if a route enforces rules, or could once its problems are solved.
 pub(super) fn may_enforce(placed: &Placed) -> bool {
     placed.route.as_ref().is_none_or(|route| route.enforced().is_some())
 }

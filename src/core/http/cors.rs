@@ -46,12 +46,12 @@ const METHODS_OF_LEASES: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// The fields by which an upstream admits an origin, in any response.
 const GRANT: [HeaderName; 2] = [header::ACCESS_CONTROL_ALLOW_ORIGIN, header::ACCESS_CONTROL_ALLOW_CREDENTIALS];
 
-/// Whether a request with method OPTIONS is a preflight.
+/// True if a request with method OPTIONS is a preflight.
 pub fn is_preflight(request: &HeaderMap) -> bool {
     request.contains_key(header::ORIGIN) && request.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether a response admits the origin of its request.
+/// True if a response admits the origin of its request.
 pub fn is_granted(response: &HeaderMap) -> bool {
     response.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN)
 }

@@ -26,7 +26,7 @@ const URL_SIGNATURES: [&str; 3] = ["X-Amz-Signature", "X-Goog-Signature", "Signa
 /// The parameters that name who signed a URL.
 const URL_SIGNERS: [&str; 4] = ["X-Amz-Credential", "X-Goog-Credential", "AWSAccessKeyId", "GoogleAccessId"];
 
-/// Whether a request with these fields and this query carries credentials.
+/// True if a request with these fields and this query carries credentials.
 pub fn has_credentials(headers: &HeaderMap, query: Option<&[u8]>) -> bool {
     let has_field = CREDENTIAL_FIELDS.iter().any(|name| headers.contains_key(name));
     has_field || query.is_some_and(|query| parameters(query, &CREDENTIAL_PARAMETERS).next().is_some())
@@ -49,7 +49,7 @@ pub fn url_signer(query: &[u8]) -> Option<&[u8]> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether a parameter signs its URL.
+/// True if a parameter signs its URL.
 pub fn signs_url(parameter: &[u8]) -> bool {
     query::is_one_of(parameter, &URL_SIGNATURES)
 }
@@ -80,7 +80,7 @@ const BOUND_SCHEMES: [&[u8]; 5] = [b"digest", b"dpop", b"hawk", b"oauth", b"sign
 /// Fields that prove the right to one request: `DPoP` (RFC 9449) and HTTP Message Signatures (RFC 9421).
 pub static PROOF_FIELDS: [HeaderName; 2] = [HeaderName::from_static("dpop"), HeaderName::from_static("signature")];
 
-/// Whether the credentials of a request hold for its method, or for that request alone. No other request can carry them.
+/// True if the credentials of a request hold for its method, or for that request alone. No other request can carry them.
 pub fn are_bound_to_request(headers: &HeaderMap) -> bool {
     let scheme = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let scheme = scheme.and_then(|value| value.split(|&octet| octet == b' ').next()).unwrap_or_default();

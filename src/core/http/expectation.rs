@@ -9,7 +9,7 @@
 
 use http::{HeaderMap, Version, header};
 
-/// Whether the sender of this request expects a 100 before it sends its content.
+/// True if the sender of this request expects a 100 before it sends its content.
 pub fn expects_continue(version: Version, fields: &HeaderMap) -> bool {
     let is_continue = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
     version >= Version::HTTP_11 && fields.get_all(header::EXPECT).iter().any(is_continue)

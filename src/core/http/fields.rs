@@ -84,7 +84,7 @@ pub struct FieldRule {
     pub writer: FieldWriter,
     /// The party that may remove the field.
     pub remover: Remover,
-    /// Whether the proxy or the upstream decides anything by the client's value.
+    /// True if the proxy or the upstream decides anything by the client's value.
     pub is_judged: bool,
 }
 
@@ -184,33 +184,33 @@ pub fn of(name: &str) -> Option<&'static FieldRule> {
     })
 }
 
-/// Whether a field ends at this hop, even if `Connection` does not name it.
+/// True if a field ends at this hop, even if `Connection` does not name it.
 pub fn ends_at_hop(name: &HeaderName) -> bool {
     of(name.as_str()).is_some_and(|field| field.remover == Remover::Hop)
 }
 
-/// Whether the proxy sends the client's field to no upstream.
+/// True if the proxy sends the client's field to no upstream.
 pub fn is_ours(name: &HeaderName) -> bool {
     of(name.as_str()).is_some_and(|field| field.writer == FieldWriter::Proxy)
 }
 
-/// Whether the proxy sends the client's field to no upstream of a guarded route.
+/// True if the proxy sends the client's field to no upstream of a guarded route.
 pub fn is_for_guard(name: &HeaderName) -> bool {
     of(name.as_str()).is_some_and(|field| field.writer == FieldWriter::Proxy || field.remover == Remover::Guard)
 }
 
-/// Whether a field tells which client sent the request, and through which proxies.
+/// True if a field tells which client sent the request, and through which proxies.
 pub fn is_of_client(name: &HeaderName) -> bool {
     let name = name.as_str();
     matches!(name, "forwarded" | "x-real-ip") || name.starts_with("x-forwarded-")
 }
 
-/// Whether a field tells which part of the path a proxy in front of this one has removed.
+/// True if a field tells which part of the path a proxy in front of this one has removed.
 pub fn is_of_forwarded_path(name: &HeaderName) -> bool {
     FORWARDED_PATH_FIELDS.contains(name)
 }
 
-/// Whether a request names a path beside that of its target, which the backend could read instead.
+/// True if a request names a path beside that of its target, which the backend could read instead.
 pub fn names_path(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| PATH_FIELDS.contains(name))
 }
@@ -282,7 +282,7 @@ pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a Hea
     own.clone().any(has_second).then_some(Fault::SecondSpelling)
 }
 
-/// Whether some servers read a name as another one, of a field in the table that is judged or that the proxy writes.
+/// True if some servers read a name as another one, of a field in the table that is judged or that the proxy writes.
 pub fn is_second_spelling(name: &HeaderName) -> bool {
     let name = name.as_str();
     if name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-') {
@@ -292,7 +292,7 @@ pub fn is_second_spelling(name: &HeaderName) -> bool {
     of(&meant).is_some_and(|field| field.is_judged || field.writer != FieldWriter::Client)
 }
 
-/// Whether CGI gives two names one variable.
+/// True if CGI gives two names one variable.
 fn are_read_alike(one: &str, other: &str) -> bool {
     let is_letter = |octet: u8| octet.is_ascii_alphanumeric();
     let is_read_alike = |(one, other): (u8, u8)| one == other || !is_letter(one) && !is_letter(other);
@@ -316,12 +316,12 @@ fn token(option: &[u8]) -> Option<HeaderName> {
     HeaderName::from_bytes(option).ok()
 }
 
-/// Whether `Connection` names `Upgrade`. Otherwise that field is not meant for the next hop (RFC 9110 section 7.8).
+/// True if `Connection` names `Upgrade`. Otherwise that field is not meant for the next hop (RFC 9110 section 7.8).
 pub fn nominates_upgrade(headers: &HeaderMap) -> bool {
     connection_options(headers).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// Whether an answer says of its content all that a request says of its own (RFC 9110 section 8), except for the length.
+/// True if an answer says of its content all that a request says of its own (RFC 9110 section 8), except for the length.
 pub fn describe_alike(sent: &HeaderMap, shown: &HeaderMap) -> bool {
     let described = |name: &HeaderName| name.as_str().starts_with("content-") && *name != header::CONTENT_LENGTH;
     let is_shown = |name: &HeaderName, value: &HeaderValue| {
@@ -330,7 +330,7 @@ pub fn describe_alike(sent: &HeaderMap, shown: &HeaderMap) -> bool {
     sent.iter().filter(|(name, _)| described(name)).all(|(name, value)| is_shown(name, value))
 }
 
-/// Whether the client of a request wants its connection to stay (RFC 9112 section 9.3).
+/// True if the client of a request wants its connection to stay (RFC 9112 section 9.3).
 pub fn wants_connection(version: Version, headers: &HeaderMap) -> bool {
     let has = |wanted: &[u8]| connection_options(headers).any(|option| option.eq_ignore_ascii_case(wanted));
     !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))

@@ -33,9 +33,9 @@ pub struct ForwardedFields {
 pub struct Peer {
     /// The address of the peer; `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Whether the peer is a trusted proxy.
+    /// True if the peer is a trusted proxy.
     pub is_trusted: bool,
-    /// Whether the connection is secured by TLS.
+    /// True if the connection is secured by TLS.
     pub is_secure: bool,
 }
 

@@ -15,7 +15,7 @@ const OWN_NAME: &[u8] = b"ifmatch";
 /// The beginning of the names of all fields about leases.
 const OF_LEASES: &str = "lease-";
 
-/// Whether only this proxy writes a field of a response.
+/// True if only this proxy writes a field of a response.
 pub fn is_own(name: &HeaderName) -> bool {
     let of_leases = [field_names::FENCING_TOKEN.lower, field_names::PROPOSED_LEASE_ID.lower];
     name.as_str().starts_with(OF_LEASES) || of_leases.contains(&name.as_str()) || *name == REPLAYED
@@ -34,7 +34,7 @@ pub fn statuses_of_others(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
     Some(lines.iter().filter_map(of_others).collect())
 }
 
-/// Whether a member of `Proxy-Status` has the name of this proxy, as a token or as a string.
+/// True if a member of `Proxy-Status` has the name of this proxy, as a token or as a string.
 fn is_own_member(member: &[u8]) -> bool {
     let name = member.split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
     name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name).eq_ignore_ascii_case(OWN_NAME)

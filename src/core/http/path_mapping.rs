@@ -32,7 +32,7 @@ impl PathMapping {
         Self { ignores_case: true, ..self }
     }
 
-    /// Whether paths stay unchanged.
+    /// True if paths stay unchanged.
     pub fn is_identity(&self) -> bool {
         self.strip.is_empty() && self.add.is_empty()
     }
@@ -61,7 +61,7 @@ impl PathMapping {
         normalize(&self.to_upstream(path.as_str().as_bytes())?, KeptInNames::ALL).ok()
     }
 
-    /// Whether a path as received and its normal form lead the upstream to the same path.
+    /// True if a path as received and its normal form lead the upstream to the same path.
     pub fn agrees(&self, received: &[u8], normal: &NormalPath) -> bool {
         self.is_identity()
             || self.to_upstream(received).is_some_and(|mapped| {

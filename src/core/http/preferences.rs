@@ -19,7 +19,7 @@ pub fn preferences(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether a client wants the current representation in the answer to its write. The first value counts (section 2).
+/// True if a client wants the current representation in the answer to its write. The first value counts (section 2).
 pub fn wants_representation(headers: &HeaderMap) -> bool {
     let first = preferences(headers).find(|(name, _)| name.eq_ignore_ascii_case("return"));
     first.is_some_and(|(_, value)| value.eq_ignore_ascii_case("representation"))

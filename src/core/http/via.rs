@@ -19,7 +19,7 @@ pub const PSEUDONYM: &str = "ifmatch";
 /// The number of processes of this program that a request may have passed.
 const PASSES_MAX: usize = 8;
 
-/// Whether a request has been here before. `own` is the comment of this process, with its parentheses.
+/// True if a request has been here before. `own` is the comment of this process, with its parentheses.
 pub fn goes_round(fields: &HeaderMap, own: &str) -> bool {
     let mut passes = 0;
     for entry in fields.get_all(header::VIA).iter().flat_map(|line| entries(line.as_bytes())) {

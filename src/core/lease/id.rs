@@ -30,7 +30,7 @@ impl LeaseId {
         Uuid::try_parse_ascii(bare).map(Self).map_err(|_which| MalformedLeaseId)
     }
 
-    /// Whether the id is a UUID of the version that is made of random bits (RFC 9562 section 5.4).
+    /// True if the id is a UUID of the version that is made of random bits (RFC 9562 section 5.4).
     pub fn is_random(&self) -> bool {
         self.0.get_version_num() == 4 && self.0.get_variant() == Variant::RFC4122
     }

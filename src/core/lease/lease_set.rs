@@ -27,7 +27,7 @@ impl LeaseSet {
     /// A set without leases.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Whether the set has no leases.
+    /// True if the set has no leases.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -74,7 +74,7 @@ pub enum LeaseDuration {
 }
 
 impl LeaseDuration {
-    /// Whether a client may request this duration (`lease.min`, `lease.max`, `lease.infinite`).
+    /// True if a client may request this duration (`lease.min`, `lease.max`, `lease.infinite`).
     pub fn is_allowed(self, rules: &LeaseRules) -> bool {
         match self {
             Self::Fixed(duration) => (rules.min..=rules.max).contains(&duration),
@@ -128,7 +128,7 @@ impl LeaseState {
         }
     }
 
-    /// Whether a client holds the lease.
+    /// True if a client holds the lease.
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Leased | Self::Breaking)
     }
@@ -183,7 +183,7 @@ impl Lease {
         self.end().map(|end| now.until(end))
     }
 
-    /// Whether the lease is held, or still remembered.
+    /// True if the lease is held, or still remembered.
     pub fn is_remembered(&self, now: StoreTime) -> bool {
         self.forgotten_from().is_none_or(|forgotten| now < forgotten)
     }
@@ -193,12 +193,12 @@ impl Lease {
         self.end().map(|end| end.plus(self.remember_time))
     }
 
-    /// Whether the bearer of this id holds the lease.
+    /// True if the bearer of this id holds the lease.
     pub fn is_proved_by(&self, id: LeaseId, principal: Option<PrincipalName>) -> bool {
         self.id == id && self.is_for(principal)
     }
 
-    /// Whether a principal may use the lease.
+    /// True if a principal may use the lease.
     fn is_for(&self, principal: Option<PrincipalName>) -> bool {
         self.principal.is_none() || self.principal == principal
     }

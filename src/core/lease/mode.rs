@@ -32,12 +32,12 @@ impl LeaseMode {
         }
     }
 
-    /// Whether several clients may hold leases of this mode.
+    /// True if several clients may hold leases of this mode.
     pub const fn is_shared(self) -> bool {
         matches!(self, Self::Shared(_))
     }
 
-    /// Whether leases of both modes can be held at the same time: each permits what the holder of the other does.
+    /// True if leases of both modes can be held at the same time: each permits what the holder of the other does.
     pub fn stands_beside(self, other: Self) -> bool {
         match (self, other) {
             (Self::Shared(own), Self::Shared(other)) => {
@@ -47,7 +47,7 @@ impl LeaseMode {
         }
     }
 
-    /// Whether a holder of this mode has the other mode already: it does no more, and forbids others no more.
+    /// True if a holder of this mode has the other mode already: it does no more, and forbids others no more.
     pub fn covers(self, other: Self) -> bool {
         match (self, other) {
             (Self::Exclusive, _) => true,
@@ -58,7 +58,7 @@ impl LeaseMode {
         }
     }
 
-    /// Whether the holder of a lease of this mode may make all of these uses.
+    /// True if the holder of a lease of this mode may make all of these uses.
     pub fn permits(self, usages: Usages) -> bool {
         match self {
             Self::Exclusive => true,
@@ -73,7 +73,7 @@ impl Usages {
     /// Every use.
     pub const ALL: Self = Self { reads: true, writes: true, deletes: true };
 
-    /// Whether all the uses of the other are among these.
+    /// True if all the uses of the other are among these.
     pub const fn includes(self, other: Self) -> bool {
         (self.reads || !other.reads) && (self.writes || !other.writes) && (self.deletes || !other.deletes)
     }
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         std::iter::once(LeaseMode::Exclusive).chain(pairs.map(LeaseMode::Shared))
     }
 
-    /// Whether a use is permitted by the words of a mode alone.
+    /// True if a use is permitted by the words of a mode alone.
     fn forbids(mode: LeaseMode, usage: Usage) -> bool {
         match mode {
             LeaseMode::Exclusive => true,

@@ -14,7 +14,7 @@ pub struct Command {
     pub principal: Option<PrincipalName>,
     /// The target of the lease.
     pub target: TargetName,
-    /// Whether the sign in the record, by which a client waits for the holders of shared leases, is that of this client.
+    /// True if the sign in the record, by which a client waits for the holders of shared leases, is that of this client.
     pub has_signed: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Acquire {
     pub note: Option<LeaseNote>,
     /// The stream by which the client holds the lease.
     pub keeper: Option<KeeperName>,
-    /// Whether the leases of all others end at once. The caller checks that the route allows it (`lease.client_break`).
+    /// True if the leases of all others end at once. The caller checks that the route allows it (`lease.client_break`).
     pub takes_over: bool,
 }
 
@@ -90,7 +90,7 @@ pub enum Done {
         id: LeaseId,
         /// The time for which it is granted.
         duration: LeaseDuration,
-        /// Whether this is a new holding, with a new fence. If not, the holder has repeated its request, or lets other
+        /// True if this is a new holding, with a new fence. If not, the holder has repeated its request, or lets other
         /// clients hold shared leases from now on.
         is_new: bool,
     },
@@ -142,7 +142,7 @@ pub enum Denied {
         remaining: Option<Duration>,
         /// The label that the holder gave itself.
         holder: Option<HolderLabel>,
-        /// Whether the lease is breaking, so that it cannot be renewed.
+        /// True if the lease is breaking, so that it cannot be renewed.
         is_breaking: bool,
     },
     /// No client can join the holders of shared leases at present.

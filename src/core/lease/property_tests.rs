@@ -87,7 +87,7 @@ struct Promise {
     mode: LeaseMode,
     /// The end of its term. `None`: no end.
     until: Option<StoreTime>,
-    /// Whether a client that did not hold a lease beside this one has written, or may have, or was granted one.
+    /// True if a client that did not hold a lease beside this one has written, or may have, or was granted one.
     is_overwritten: bool,
 }
 

@@ -91,7 +91,7 @@ struct Current<'a> {
     /// The leases that are held or remembered.
     leases: LeaseSet,
     now: StoreTime,
-    /// Whether the sign that a client waits is that of the client itself.
+    /// True if the sign that a client waits is that of the client itself.
     has_signed: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::core::records::record::{Record, Snapshot, Stamp};
 pub struct LostGrant {
     /// The id of its lease.
     pub id: LeaseId,
-    /// Whether the client has chosen the id. If so, it may have acquired the same lease again and got an answer.
+    /// True if the client has chosen the id. If so, it may have acquired the same lease again and got an answer.
     pub is_known: bool,
 }
 

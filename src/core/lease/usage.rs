@@ -26,7 +26,7 @@ pub struct Usages {
 }
 
 impl Usages {
-    /// Whether this use is among them.
+    /// True if this use is among them.
     pub const fn contains(self, usage: Usage) -> bool {
         match usage {
             Usage::Read => self.reads,
@@ -45,7 +45,7 @@ impl Usages {
         }
     }
 
-    /// Whether the request changes the resource in some reading.
+    /// True if the request changes the resource in some reading.
     pub const fn changes(self) -> bool {
         self.writes || self.deletes
     }
@@ -68,7 +68,7 @@ impl From<Usage> for Usages {
 }
 
 impl LeaseGuards {
-    /// Whether this use needs the lease.
+    /// True if this use needs the lease.
     pub const fn covers(self, usage: Usage) -> bool {
         match self {
             Self::Write => matches!(usage, Usage::Write | Usage::Delete),
@@ -78,7 +78,7 @@ impl LeaseGuards {
         }
     }
 
-    /// Whether one of these uses needs the lease.
+    /// True if one of these uses needs the lease.
     pub fn covers_any(self, usages: Usages) -> bool {
         Usage::ALL.into_iter().any(|usage| usages.contains(usage) && self.covers(usage))
     }
@@ -98,14 +98,14 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Whether a write with this standing leaves an ended lease unchanged ([`Mark::leaves_lease`]).
+    /// True if a write with this standing leaves an ended lease unchanged ([`Mark::leaves_lease`]).
     ///
     /// [`Mark::leaves_lease`]: crate::core::records::record::Mark::leaves_lease
     pub const fn leaves_lease(self) -> bool {
         matches!(self, Self::Holder | Self::Unguarded)
     }
 
-    /// Whether the client holds a lease that keeps others away from the resource.
+    /// True if the client holds a lease that keeps others away from the resource.
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Holder | Self::HolderAround)
     }
@@ -175,7 +175,7 @@ pub fn judge_use(
     }
 }
 
-/// Whether one of these uses needs the present leases, or would need one if there were any.
+/// True if one of these uses needs the present leases, or would need one if there were any.
 fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usages: Usages) -> bool {
     if rules.is_none() && snapshot.lease().is_none() {
         return usages.changes();

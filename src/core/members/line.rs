@@ -29,7 +29,7 @@ pub struct Ticket {
 pub struct Dealt {
     /// The file of the member.
     pub file: String,
-    /// Whether it was set aside before, and is tried whatever its record shows.
+    /// True if it was set aside before, and is tried whatever its record shows.
     pub is_last_resort: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct Line {
     set_aside: BTreeSet<String>,
     passes: u64,
     rest: RestOfPass,
-    /// Whether a member of this pass was taken.
+    /// True if a member of this pass was taken.
     has_served: bool,
 }
 
@@ -126,7 +126,7 @@ impl Line {
         }
     }
 
-    /// Whether a pass may be given up for a new one, which shows what has come meanwhile. One that has served nobody goes
+    /// True if a pass may be given up for a new one, which shows what has come meanwhile. One that has served nobody goes
     /// on to its end, so that a long index cannot keep its last members from all clients.
     pub const fn may_begin_anew(&self) -> bool {
         self.has_served
@@ -163,7 +163,7 @@ impl Line {
         self.clients.len()
     }
 
-    /// Whether nobody is in the line.
+    /// True if nobody is in the line.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }

@@ -57,7 +57,7 @@ impl Properties {
         Ok(())
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -87,7 +87,7 @@ pub enum DescribedPart {
 }
 
 impl ResourceDescription {
-    /// Whether there is nothing to keep.
+    /// True if there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         self.metadata.is_empty() && self.properties.is_empty()
     }
@@ -140,7 +140,7 @@ pub enum KeptDocument {
     Readable(ResourceDescription),
 }
 
-/// Whether the date of a resource with this target and this date of its own depends on its document.
+/// True if the date of a resource with this target and this date of its own depends on its document.
 pub fn is_dated_by_document(target: &[u8], own: Option<Modified>) -> bool {
     own.is_some() || names_collection(target)
 }

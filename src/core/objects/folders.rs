@@ -23,15 +23,15 @@ pub const FOLDERS_MAX: usize = 100;
 pub struct Listing {
     /// The beginning of each name.
     pub prefix: String,
-    /// Whether a folder stands for all files in it.
+    /// True if a folder stands for all files in it.
     pub shows_folders: bool,
     /// The name that the page begins with, or would begin with.
     pub from: String,
     /// The largest number of items on the page.
     pub max_items: usize,
-    /// Whether the items are the folders alone.
+    /// True if the items are the folders alone.
     pub has_only_folders: bool,
-    /// Whether each item is read too: an index shows neither its tag nor its lease and metadata.
+    /// True if each item is read too: an index shows neither its tag nor its lease and metadata.
     pub reads_items: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Whether the entry is a folder.
+    /// True if the entry is a folder.
     pub fn is_folder(&self) -> bool {
         self.name.ends_with('/')
     }
@@ -146,7 +146,7 @@ impl Walk {
         }
     }
 
-    /// Whether an item, or a file in it, belongs on this page or a later one.
+    /// True if an item, or a file in it, belongs on this page or a later one.
     fn is_wanted(&self, item: &Item) -> bool {
         let Listing { prefix, shows_folders, from, has_only_folders, .. } = &self.listing;
         if *has_only_folders && !item.is_folder() {

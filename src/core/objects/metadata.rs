@@ -75,7 +75,7 @@ impl Metadata {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -86,20 +86,20 @@ impl Metadata {
     }
 }
 
-/// Whether a name is an identifier, as Azure demands: letters, digits and underscores, without a digit in front.
+/// True if a name is an identifier, as Azure demands: letters, digits and underscores, without a digit in front.
 fn is_identifier(name: &str) -> bool {
     let is_part = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
     name.bytes().all(is_part) && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether a value can be sent in a field: visible characters of ASCII with blanks between them.
+/// True if a value can be sent in a field: visible characters of ASCII with blanks between them.
 pub(super) fn is_field_value(value: &str) -> bool {
     value.trim_matches([' ', '\t']) == value
         && value.bytes().all(|octet| octet == b'\t' || (b' '..=b'~').contains(&octet))
 }
 
 impl GuardRules {
-    /// Whether documents beside the resources of the route describe them.
+    /// True if documents beside the resources of the route describe them.
     pub const fn keeps_descriptions(&self) -> bool {
         self.metadata_suffix.is_some()
     }
@@ -115,14 +115,14 @@ fn document_target(target: &[u8], suffix: &str) -> Vec<u8> {
     join_query(&[path, suffix.as_bytes()].concat(), query)
 }
 
-/// Whether a path is that of a document, or leads through a folder in the place of one. Letter case makes no
+/// True if a path is that of a document, or leads through a folder in the place of one. Letter case makes no
 /// difference, because it makes none to some backends.
 pub fn names_document(path: &[u8], suffix: &str) -> bool {
     let ends = |segment: &[u8]| ends_with(&percent_decode(segment).collect::<Vec<_>>(), suffix);
     path.split(|&octet| octet == b'/').any(ends)
 }
 
-/// Whether a decoded name is that of a document.
+/// True if a decoded name is that of a document.
 pub fn ends_with(name: &[u8], suffix: &str) -> bool {
     let end = name.len().checked_sub(suffix.len()).and_then(|start| name.get(start..));
     end.is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))

@@ -4,14 +4,14 @@ use super::{Collections, GuardRules, LeaseGuards};
 use crate::core::quirks::ServiceKind;
 
 impl GuardRules {
-    /// Whether one request may change a collection with all resources below it. Each request then reads one more record
+    /// True if one request may change a collection with all resources below it. Each request then reads one more record
     /// of the store, so only a route that says what its backend is has it.
     pub fn changes_trees(&self) -> bool {
         let of_service = self.quirks.service == ServiceKind::WebDav && self.collections != Collections::None;
         (of_service || self.collections == Collections::WebDav) && !self.quirks.is_flat || self.removes_trees()
     }
 
-    /// Whether an operation of the dialect removes a collection on this route. Where the upstream is asked about each entity
+    /// True if an operation of the dialect removes a collection on this route. Where the upstream is asked about each entity
     /// of a table, nobody relies on what was known of it before.
     pub fn removes_trees(&self) -> bool {
         let has_containers = self.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);

@@ -42,7 +42,7 @@ pub enum Reached {
     Answer {
         /// The status of the answer.
         status: StatusCode,
-        /// Whether the answer asks for the same request once more, at a later time.
+        /// True if the answer asks for the same request once more, at a later time.
         asks_again: bool,
     },
 }

@@ -148,7 +148,7 @@ impl Fingerprint {
     }
 }
 
-/// Whether a field tells one write from another: it describes the content, it is a precondition, or it tells where a COPY
+/// True if a field tells one write from another: it describes the content, it is a precondition, or it tells where a COPY
 /// or MOVE leads. The length of the
 /// content only frames it.
 fn counts(name: &HeaderName, content_prefixes: &[&str]) -> bool {
@@ -193,7 +193,7 @@ pub enum Progress {
 pub struct Replay {
     /// The answer.
     pub answer: KeptAnswer,
-    /// Whether the backend has to let the sender read first: the credentials are not those of the first write.
+    /// True if the backend has to let the sender read first: the credentials are not those of the first write.
     pub needs_permission: bool,
 }
 

@@ -16,7 +16,7 @@ impl Snapshot {
         })
     }
 
-    /// Whether the write of a tree around the resource is all that keeps it busy.
+    /// True if the write of a tree around the resource is all that keeps it busy.
     pub fn is_below_busy_tree(&self) -> bool {
         let is_busy = |above: TreeInTheWay| matches!(above.availability, Availability::Busy { .. });
         self.above.is_some_and(is_busy) && self.availability_by_own() == Availability::Free

@@ -23,7 +23,7 @@ pub struct PendingDelete {
 pub type Condition = (Box<str>, Box<[u8]>);
 
 impl PendingDelete {
-    /// Whether it removes one state of the resource alone. A write that may have changed the state then withdraws it.
+    /// True if it removes one state of the resource alone. A write that may have changed the state then withdraws it.
     pub fn is_conditional(&self) -> bool {
         !self.conditions.is_empty()
     }
@@ -34,7 +34,7 @@ impl PendingDelete {
         self.host.len() + self.target.len() + conditions.sum::<usize>()
     }
 
-    /// Whether the request is short enough for a record.
+    /// True if the request is short enough for a record.
     pub fn fits(&self) -> bool {
         self.bytes() <= REQUEST_BYTES_MAX
     }

@@ -17,7 +17,7 @@ use crate::core::lease::TargetName;
 pub struct Presence {
     /// The target.
     pub target: TargetName,
-    /// Whether it has content.
+    /// True if it has content.
     pub is_present: bool,
 }
 

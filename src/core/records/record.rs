@@ -65,14 +65,14 @@ pub struct Mark {
     pub deadline: StoreTime,
     /// How long the upstream may still apply this write after it was abandoned, whichever process takes the mark over.
     pub late_write_window: Duration,
-    /// Whether the write leaves an ended lease in place: it is the holder's own write, or one that the lease does not
+    /// True if the write leaves an ended lease in place: it is the holder's own write, or one that the lease does not
     /// guard. Any other write takes the ended lease from its holder, who could not know of the write. No write takes a
     /// lease that is held ([`Mark::takes`]).
     pub leaves_lease: bool,
 }
 
 impl Mark {
-    /// Whether both marks belong to one write.
+    /// True if both marks belong to one write.
     pub const fn is_same_write(&self, other: &Self) -> bool {
         self.owner == other.owner && self.nonce == other.nonce
     }
@@ -82,7 +82,7 @@ impl Mark {
         self.deadline.plus(self.late_write_window)
     }
 
-    /// Whether this write, if it ended now, would take this lease from its last holder.
+    /// True if this write, if it ended now, would take this lease from its last holder.
     pub fn takes(&self, lease: &Lease, now: StoreTime) -> bool {
         !self.leaves_lease && !lease.state(now).is_held()
     }
@@ -205,7 +205,7 @@ impl Record {
         }
     }
 
-    /// Whether the record tells nothing that its absence would not: a write that was not applied has left it so.
+    /// True if the record tells nothing that its absence would not: a write that was not applied has left it so.
     /// `touched` is not compared, since a store that forgets the record keeps it as the revision of the floor.
     pub fn says_no_more_than_absence(&self, floor: Floor) -> bool {
         let is_past = matches!(self.fence, Stamp::At(fence) if fence <= floor.revision);
@@ -236,12 +236,12 @@ impl Record {
         self
     }
 
-    /// Whether no write is in flight or in doubt.
+    /// True if no write is in flight or in doubt.
     pub fn has_no_pending_writes(&self, now: StoreTime) -> bool {
         self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 
-    /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
+    /// True if the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
     /// waits, and no retry is told from another write by it. What is listed of trees is never forgotten.
     ///
     /// The mark of a dead owner counts until nothing of its write can arrive any more. Perhaps nobody writes there again,
@@ -260,7 +260,7 @@ impl Record {
         self.leases.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
-    /// Whether the record holds a moment of the store's time.
+    /// True if the record holds a moment of the store's time.
     pub fn has_moments(&self) -> bool {
         let of_state = !self.has_no_marks() || self.doubt.is_some() || !self.leases.is_empty();
         self.attempt.is_some() || of_state || !self.waiting.is_empty() || self.exclusive_awaited_until.is_some()
@@ -301,12 +301,12 @@ impl Snapshot {
         self.record.touched.resolve(self.revision)
     }
 
-    /// Whether what is known can be trusted: no write is in flight or in doubt.
+    /// True if what is known can be trusted: no write is in flight or in doubt.
     pub fn has_no_pending_writes(&self) -> bool {
         self.above.is_none() && self.record.has_no_pending_writes(self.now)
     }
 
-    /// Whether the record is still the same as in an earlier snapshot, and no tree around the resource has changed since, or
+    /// True if the record is still the same as in an earlier snapshot, and no tree around the resource has changed since, or
     /// was leased or given up.
     pub fn is_that_of(&self, earlier: &Self) -> bool {
         self.revision == earlier.revision
@@ -329,7 +329,7 @@ impl Snapshot {
         self.record.leases.foremost(self.now)
     }
 
-    /// Whether a client waits for the holders of shared leases, for longer than this.
+    /// True if a client waits for the holders of shared leases, for longer than this.
     pub fn is_exclusive_awaited(&self, longer_than: Duration) -> bool {
         self.record.exclusive_awaited_until.is_some_and(|until| self.now.until(until) > longer_than)
     }

@@ -59,7 +59,7 @@ fn wait_for_end(reason: Reason, settled_after: Duration, left: Duration) -> Read
     if settled_after > left { ReadStep::GiveUp { reason, settled_after } } else { ReadStep::Wait(settled_after) }
 }
 
-/// Whether the upstream's answer shows a settled state, by the record before the request and after the answer.
+/// True if the upstream's answer shows a settled state, by the record before the request and after the answer.
 pub fn shows_settled_state(before: &Snapshot, after: &Snapshot) -> bool {
     before.has_no_pending_writes() && after.has_no_pending_writes() && before.touched() == after.touched()
 }

@@ -99,7 +99,7 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// Whether no other write began or ended since the mark: only then is the state learned under it the current one.
+    /// True if no other write began or ended since the mark: only then is the state learned under it the current one.
     pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
         snapshot.touched() == self.marked_at
     }
@@ -109,7 +109,7 @@ impl Settlement {
         self.leaves.filter(|left| !left.is_present).map(|left| left.target)
     }
 
-    /// Whether settling this record depends on the time.
+    /// True if settling this record depends on the time.
     pub fn needs_time(&self, record: &Record) -> bool {
         self.outcome == Outcome::Doubt || record.doubt.is_some() || !record.leases.is_empty()
     }

@@ -40,7 +40,7 @@ pub const TREE_LEASES: ListLimits = ListLimits { leases: 256, bytes: 32 * 1024 }
 pub const LISTED_LEASES: ListLimits = ListLimits { leases: 4_096, bytes: 448 * 1024 };
 
 impl TreeLease {
-    /// Whether the lease reaches this resource.
+    /// True if the lease reaches this resource.
     pub fn reaches(&self, key: &str) -> bool {
         let is_reached = match self.reach {
             LeaseReach::Itself => false,
@@ -51,7 +51,7 @@ impl TreeLease {
     }
 }
 
-/// Whether a resource is in a collection itself, and not in one below it.
+/// True if a resource is in a collection itself, and not in one below it.
 fn is_member(key: &str, root: &str) -> bool {
     let root = root.strip_suffix('/').unwrap_or(root);
     key.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
@@ -69,7 +69,7 @@ pub fn lease_around(listed: &TreeLease, root: ResourceKey, found: &Snapshot) -> 
     Some(LeaseAround { root, lease, reach: listed.reach, seen: found.revision })
 }
 
-/// Whether a record of its resource shows that the lease in an entry of the list has ended. The record may be older than the
+/// True if a record of its resource shows that the lease in an entry of the list has ended. The record may be older than the
 /// entry: then it shows nothing of the lease.
 pub fn is_over(listed: &TreeLease, key: &ResourceKey, found: &Snapshot) -> bool {
     let is_known = *listed.root == *key.as_str() && listed.fence <= found.fence();
@@ -120,7 +120,7 @@ impl Snapshot {
         self.held_leases().chain(self.held_around(LeaseReach::Tree).map(|around| &around.lease))
     }
 
-    /// Whether this record shows each lease around the resource that is held in a later look at it.
+    /// True if this record shows each lease around the resource that is held in a later look at it.
     pub fn shows_all_around(&self, later: &Self) -> bool {
         let is_shown = |around: &LeaseAround| {
             let is_same = |known: &LeaseAround| known.lease.fence == around.lease.fence && known.root == around.root;

@@ -19,7 +19,7 @@ pub const CHANGES_BYTES_MAX: usize = 16 * 1024;
 pub struct TreeRoot {
     /// The key of the collection.
     pub key: Box<str>,
-    /// Whether the tree stays as it is: it is the source of a COPY.
+    /// True if the tree stays as it is: it is the source of a COPY.
     pub is_read: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct TreeInTheWay {
 }
 
 impl TreeRoot {
-    /// Whether this resource is below the collection.
+    /// True if this resource is below the collection.
     pub fn is_above(&self, key: &ResourceKey) -> bool {
         is_below(key.as_str(), &self.key)
     }
@@ -116,7 +116,7 @@ impl TreeRoot {
     }
 }
 
-/// Whether a resource is below a collection. Both are named by their keys. What ends with a parenthesis is the beginning of
+/// True if a resource is below a collection. Both are named by their keys. What ends with a parenthesis is the beginning of
 /// the keys of all members, as those of a table are spelled.
 pub fn is_below(key: &str, root: &str) -> bool {
     if root.ends_with('(') {

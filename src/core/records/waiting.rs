@@ -45,7 +45,7 @@ impl Snapshot {
         others.map(|mark| self.now.until(mark.deadline)).max().unwrap_or_default()
     }
 
-    /// Whether processes other than `owner` are involved in what a write would wait for. Only then is a sign of use.
+    /// True if processes other than `owner` are involved in what a write would wait for. Only then is a sign of use.
     pub fn is_shared_with_others(&self, owner: u64) -> bool {
         let mut marks = self.record.claim.iter().chain(&self.record.unclaimed);
         marks.any(|mark| mark.owner != owner) || self.waiting().any(|waiting| waiting.owner != owner)

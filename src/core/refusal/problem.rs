@@ -68,7 +68,7 @@ impl Object {
     }
 }
 
-/// Whether an octet of a text is escaped (RFC 8259 section 7).
+/// True if an octet of a text is escaped (RFC 8259 section 7).
 fn is_escaped(octet: u8) -> bool {
     octet < b' ' || matches!(octet, b'"' | b'\\')
 }

@@ -41,7 +41,7 @@ impl Piece {
 }
 
 impl KeySource<'_> {
-    /// Whether a key that this route makes can be one that the other makes, for the same upstream. A value counts as
+    /// True if a key that this route makes can be one that the other makes, for the same upstream. A value counts as
     /// any text that it can hold, so the answer may be yes for two routes that never meet in fact.
     pub fn can_meet(&self, other: &Self) -> bool {
         let (one, other) = (self.pieces(), other.pieces());
@@ -129,7 +129,7 @@ fn append_path(pieces: &mut Vec<Piece>, path: &PathPattern) {
 mod tests {
     use super::*;
 
-    /// Whether two routes, each given as a path and a key, can make one key.
+    /// True if two routes, each given as a path and a key, can make one key.
     fn meet(one: (&str, &str), other: (&str, &str)) -> bool {
         let read = |(path, key): (&str, &str)| {
             let path = PathPattern::parse(path).unwrap();

@@ -67,12 +67,12 @@ impl ResourceKey {
         Self::new(format!("{UPLOAD}{:032x}", u128::from_be_bytes(name)))
     }
 
-    /// Whether the key belongs to what a client does, and not to a resource.
+    /// True if the key belongs to what a client does, and not to a resource.
     pub fn is_of_no_resource(&self) -> bool {
         self.is_of_keyed_write() || self.text.starts_with(UPLOAD)
     }
 
-    /// Whether the key belongs to a write, and not to a resource.
+    /// True if the key belongs to a write, and not to a resource.
     pub fn is_of_keyed_write(&self) -> bool {
         self.text.starts_with(KEYED_WRITE)
     }

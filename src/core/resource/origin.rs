@@ -11,7 +11,7 @@ use super::{
 };
 
 impl KeyTemplate {
-    /// Whether a request to the upstream with this identity, on a path of this pattern, may have this key. If the key
+    /// True if a request to the upstream with this identity, on a path of this pattern, may have this key. If the key
     /// does not tell, it may.
     pub fn may_have_made(&self, key: &ResourceKey, identity: &str, path: &PathPattern) -> bool {
         let Some(values) = key.as_str().strip_prefix(&identity_prefix(identity)) else { return false };
@@ -19,13 +19,13 @@ impl KeyTemplate {
     }
 }
 
-/// Whether a path in normal form matches a pattern.
+/// True if a path in normal form matches a pattern.
 fn matches(pattern: &PathPattern, path: &str) -> bool {
     let table = RouteTable::new(vec![(HostPattern::Any, pattern.clone())]);
     normalize(path.as_bytes(), KeptInNames::ALL).is_ok_and(|path| table.find("any", &path).is_some())
 }
 
-/// Whether the literals of a template occur in a text in their order. No value holds the beginning of the literal that
+/// True if the literals of a template occur in a text in their order. No value holds the beginning of the literal that
 /// follows it, so the first place where a literal is found is the right one.
 fn fits(parts: &[TemplatePart], text: &str) -> bool {
     let (mut rest, mut is_after_value) = (text, false);

@@ -27,7 +27,7 @@ pub(super) const ABSENT: u8 = b'?';
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyTemplate {
     pub(super) parts: Vec<TemplatePart>,
-    /// Whether keys that differ only in letter case are one.
+    /// True if keys that differ only in letter case are one.
     pub(super) ignores_case: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum TemplatePart {
     Capture {
         /// The name.
         name: String,
-        /// Whether the name could be a `{*rest}`, which holds slashes: only the last name of a path can.
+        /// True if the name could be a `{*rest}`, which holds slashes: only the last name of a path can.
         maybe_rest: bool,
     },
     /// A query parameter.
@@ -90,12 +90,12 @@ impl KeyTemplate {
         Self { parts: self.parts.into_iter().map(fold).collect(), ignores_case: true }
     }
 
-    /// Whether captures of a path pattern name resources.
+    /// True if captures of a path pattern name resources.
     pub fn needs_captures(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, TemplatePart::Capture { .. }))
     }
 
-    /// Whether the path alone names resources.
+    /// True if the path alone names resources.
     pub fn is_path(&self) -> bool {
         self.parts == [TemplatePart::Path]
     }
@@ -108,7 +108,7 @@ impl KeyTemplate {
         })
     }
 
-    /// Whether the query names resources.
+    /// True if the query names resources.
     pub fn needs_query(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, TemplatePart::Query(_)))
     }
@@ -194,7 +194,7 @@ fn check_boundaries(parts: &[TemplatePart]) -> Result<(), PatternProblem> {
 }
 
 impl TemplatePart {
-    /// Whether a value of this part can hold a character; `None` stands for any character. Literal text is not a
+    /// True if a value of this part can hold a character; `None` stands for any character. Literal text is not a
     /// value.
     fn can_hold(&self, character: Option<u8>) -> bool {
         let Some(octet) = character else { return !matches!(self, Self::Literal(_)) };

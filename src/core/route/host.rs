@@ -33,7 +33,7 @@ impl HostPattern {
         Ok(pattern)
     }
 
-    /// Whether the pattern matches a host as a request names it: perhaps with a port, in any case, perhaps with a
+    /// True if the pattern matches a host as a request names it: perhaps with a port, in any case, perhaps with a
     /// trailing dot.
     pub fn matches(&self, host: &str) -> bool {
         self.matches_name(host_name(host))
@@ -72,7 +72,7 @@ pub(in crate::core) fn host_name(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Whether a request can name this host: a name or an address, perhaps with a port (RFC 9110 section 7.2), or nothing.
+/// True if a request can name this host: a name or an address, perhaps with a port (RFC 9110 section 7.2), or nothing.
 ///
 /// The check is stricter than the grammar. Some forms occur in no name in use: an encoding, an empty label, a port
 /// above 65535. One backend ignores them and another does not, so the route taken may not be the one served.
@@ -93,7 +93,7 @@ pub fn is_host(named: &str) -> bool {
     is_port(port) && (named.is_empty() || relative.split('.').all(is_label))
 }
 
-/// Whether a text can follow the colon: a number, or nothing (RFC 3986 section 3.2.3).
+/// True if a text can follow the colon: a number, or nothing (RFC 3986 section 3.2.3).
 fn is_port(port: &str) -> bool {
     port.is_empty() || port.bytes().all(|octet| octet.is_ascii_digit()) && port.parse::<u16>().is_ok()
 }

@@ -50,7 +50,7 @@ impl MembersTemplate {
         &self.pattern
     }
 
-    /// Whether each member of a collection with this path is a segment below it, and nothing else is required of it.
+    /// True if each member of a collection with this path is a segment below it, and nothing else is required of it.
     pub fn is_directly_below(&self, collection: &PathPattern) -> bool {
         let folder = self.pattern.segments().split_last().map(|(_, folder)| folder);
         self.suffix.is_empty() && folder == Some(collection.segments())

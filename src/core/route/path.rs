@@ -66,12 +66,12 @@ impl PathPattern {
         Self { segments: self.segments.iter().map(Segment::ignoring_case).collect(), ignores_case: true }
     }
 
-    /// Whether the paths match in any letter case.
+    /// True if the paths match in any letter case.
     pub fn ignores_case(&self) -> bool {
         self.ignores_case
     }
 
-    /// Whether any number of segments may follow.
+    /// True if any number of segments may follow.
     pub fn is_open(&self) -> bool {
         matches!(self.segments.last(), Some(Segment::Rest(_)))
     }

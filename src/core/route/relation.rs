@@ -37,7 +37,7 @@ pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)
     }
 }
 
-/// Whether some target of the inner route lies below one of the outer route, as `/documents/1/raw` below
+/// True if some target of the inner route lies below one of the outer route, as `/documents/1/raw` below
 /// `/documents/{id}`, and is not one of it at the same depth.
 pub fn is_below(inner: (&HostPattern, &PathPattern), outer: (&HostPattern, &PathPattern)) -> bool {
     let shares_hosts = host_within(inner.0, outer.0) || host_within(outer.0, inner.0);
@@ -54,7 +54,7 @@ fn goes_on(inner: &[Segment], outer: &[Segment]) -> bool {
     }
 }
 
-/// Whether every host of the inner pattern is one of the outer. Two host patterns never cross, because names form a
+/// True if every host of the inner pattern is one of the outer. Two host patterns never cross, because names form a
 /// tree.
 fn host_within(inner: &HostPattern, outer: &HostPattern) -> bool {
     match (inner, outer) {
@@ -65,7 +65,7 @@ fn host_within(inner: &HostPattern, outer: &HostPattern) -> bool {
     }
 }
 
-/// Whether some path matches both.
+/// True if some path matches both.
 fn overlap(a: &[Segment], b: &[Segment]) -> bool {
     match (a.split_first(), b.split_first()) {
         (None, None) | (Some((Segment::Rest(_), _)), _) | (_, Some((Segment::Rest(_), _))) => true,
@@ -76,7 +76,7 @@ fn overlap(a: &[Segment], b: &[Segment]) -> bool {
     }
 }
 
-/// Whether every path that matches the inner pattern matches the outer.
+/// True if every path that matches the inner pattern matches the outer.
 fn contains(outer: &[Segment], inner: &[Segment]) -> bool {
     match (outer.split_first(), inner.split_first()) {
         (Some((Segment::Rest(_), _)), _) | (None, None) => true,

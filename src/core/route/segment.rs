@@ -52,7 +52,7 @@ impl Segment {
         }
     }
 
-    /// Whether some segment matches both. A rest matches every segment.
+    /// True if some segment matches both. A rest matches every segment.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Rest(_), _) | (_, Self::Rest(_)) => true,
@@ -63,7 +63,7 @@ impl Segment {
         }
     }
 
-    /// Whether every segment that matches the other matches this one. A rest matches every segment.
+    /// True if every segment that matches the other matches this one. A rest matches every segment.
     pub(super) fn contains(&self, inner: &Self) -> bool {
         match (self, inner) {
             (Self::Rest(_), _) => true,
@@ -91,7 +91,7 @@ impl LiteralText {
         &self.text
     }
 
-    /// Whether the text stands for all its letter cases.
+    /// True if the text stands for all its letter cases.
     pub(super) fn ignores_case(&self) -> bool {
         self.ignores_case
     }
@@ -126,17 +126,17 @@ impl LiteralText {
         if self.ignores_case { inner.folded() == self.text } else { !inner.ignores_case && inner.text == self.text }
     }
 
-    /// Whether some segment of a literal has this end, and something before it.
+    /// True if some segment of a literal has this end, and something before it.
     pub(super) fn may_end(&self, literal: &Self) -> bool {
         self.end_of(literal).is_some_and(|is_whole| !is_whole)
     }
 
-    /// Whether some segment has both ends.
+    /// True if some segment has both ends.
     pub(super) fn meets(&self, other: &Self) -> bool {
         self.end_of(other).is_some() || other.end_of(self).is_some()
     }
 
-    /// Whether some form of a text ends with some form of this one, and whether that is all of it.
+    /// `Some` if some form of a text ends with some form of this one: true if the end is all of the text.
     fn end_of(&self, text: &Self) -> Option<bool> {
         if self.ignores_case || text.ignores_case {
             before(text.folded().as_bytes(), &self.folded()).map(<[u8]>::is_empty)
@@ -145,7 +145,7 @@ impl LiteralText {
         }
     }
 
-    /// Whether every form of a text ends with this one. `whole` tells whether it may be all of the text.
+    /// True if every form of a text ends with this one. `whole` tells whether it may be all of the text.
     fn ends_all_of(&self, inner: &Self, whole: bool) -> bool {
         let text = if self.ignores_case { inner.folded() } else { Cow::Borrowed(inner.as_str()) };
         let is_end = before(text.as_bytes(), &self.text).is_some_and(|value| whole || !value.is_empty());

@@ -18,7 +18,7 @@ pub struct RouteTable {
     /// The routes of all hosts below a domain.
     below: BTreeMap<String, PathTree>,
     any: PathTree,
-    /// Whether any pattern matches in any letter case.
+    /// True if any pattern matches in any letter case.
     ignores_case: bool,
 }
 

@@ -45,7 +45,7 @@ impl PlaceCounts {
         if max == 1 { 0 } else { max.div_ceil(8) }
     }
 
-    /// Whether a place may be taken.
+    /// True if a place may be taken.
     pub fn admit(self, wanted: PlaceFor) -> bool {
         let free = self.max.saturating_sub(self.in_use);
         let (free, own) = match wanted {

@@ -71,7 +71,7 @@ impl UploadRoom {
     }
 }
 
-/// Whether there is room for what a client wants. Of all the room, clients that have not been seen to write have a part
+/// True if there is room for what a client wants. Of all the room, clients that have not been seen to write have a part
 /// together. `has_written` tells whether this client has been.
 pub fn has_room(total: UploadRoom, taken: &TakenRoom, wanted: UploadRoom, has_written: bool) -> bool {
     let (room, in_it) =

@@ -131,12 +131,12 @@ impl Spelling {
         Self::Suffixed { suffix: suffix_of(incarnation, snapshot), bare }
     }
 
-    /// Whether clients get the backend's tags unchanged.
+    /// True if clients get the backend's tags unchanged.
     pub fn is_bare(&self) -> bool {
         matches!(self, Self::Own | Self::Suffixed { bare: GoesBare::All, .. })
     }
 
-    /// Whether the backend shows this tag for the current state although an earlier one had it, and tags are said to be
+    /// True if the backend shows this tag for the current state although an earlier one had it, and tags are said to be
     /// unique.
     pub fn is_repeated(&self, tag: &EntityTag) -> bool {
         match self {
@@ -145,7 +145,7 @@ impl Spelling {
         }
     }
 
-    /// Whether the record shows that a client's tag is of an earlier state, or of none.
+    /// True if the record shows that a client's tag is of an earlier state, or of none.
     pub fn is_stale(&self, presented: &EntityTag) -> bool {
         match self {
             Self::Own | Self::Withheld => false,
@@ -218,7 +218,7 @@ fn suffix_of(incarnation: u64, snapshot: &Snapshot) -> Vec<u8> {
     format!("{}{incarnation:016x}-{}", char::from(SEPARATOR), snapshot.version().0).into_bytes()
 }
 
-/// Whether a tag ends like one with a suffix of the store that `suffix` is of.
+/// True if a tag ends like one with a suffix of the store that `suffix` is of.
 fn has_suffix_of_store(tag: &EntityTag, suffix: &[u8]) -> bool {
     let own = tag.opaque().strip_prefix(bare(tag.opaque())).unwrap_or_default();
     let of_store = suffix.get(..INCARNATION_DIGITS + 2);

@@ -121,7 +121,7 @@ impl EntityTag {
         Self::new(self.weak, opaque).ok()
     }
 
-    /// Whether the tag is weak.
+    /// True if the tag is weak.
     pub fn is_weak(&self) -> bool {
         self.weak
     }

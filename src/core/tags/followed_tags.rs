@@ -12,7 +12,7 @@ pub enum Followed {
 }
 
 impl GuardRules {
-    /// Whether the backend makes the tags, and may give one tag to two states. `repeats`: whether it was seen to do so
+    /// True if the backend makes the tags, and may give one tag to two states. `repeats`: whether it was seen to do so
     /// although the route says that it does not.
     pub const fn has_coarse_tags(&self, repeats: bool) -> bool {
         (!self.unique_tags || repeats) && self.etag.is_backends()

@@ -53,7 +53,7 @@ pub fn first_method(aim: Aim, guard: &GuardRules, conditions: &Preconditions) ->
     if may_suffice && !keeps_state && !guard.etag.needs_body() { Method::HEAD } else { Method::GET }
 }
 
-/// Whether an answer to HEAD with this status, which shows this representation, decides for the client of a request.
+/// True if an answer to HEAD with this status, which shows this representation, decides for the client of a request.
 /// Otherwise GET decides.
 pub fn head_decides(
     aim: Aim,

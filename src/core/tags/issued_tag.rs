@@ -42,7 +42,7 @@ pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<
     EntityTag::strong(text).ok()
 }
 
-/// Whether a tag has the form of a version tag of this incarnation. A content tag never has it.
+/// True if a tag has the form of a version tag of this incarnation. A content tag never has it.
 pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
     let mut prefix = Vec::with_capacity(17);
     push_hexadecimal(&mut prefix, &incarnation.to_be_bytes());
@@ -50,7 +50,7 @@ pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
     tag.opaque().starts_with(&prefix)
 }
 
-/// Whether a tag belongs to a variant of this version.
+/// True if a tag belongs to a variant of this version.
 pub fn is_tag_of_version(incarnation: u64, version: Revision, tag: &EntityTag) -> bool {
     tag.opaque().starts_with(&version_prefix(incarnation, version))
 }

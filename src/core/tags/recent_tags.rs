@@ -54,7 +54,7 @@ impl RecentTags {
     }
 }
 
-/// Whether a tag has the form of a hash of the content, as S3 makes it: 32 hexadecimal digits, and for an upload in parts
+/// True if a tag has the form of a hash of the content, as S3 makes it: 32 hexadecimal digits, and for an upload in parts
 /// their number.
 pub fn is_hash_of_content(tag: &EntityTag) -> bool {
     let (hash, parts) = tag.opaque().split_at_checked(32).unwrap_or_default();

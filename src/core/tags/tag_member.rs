@@ -73,7 +73,7 @@ struct TagSearch {
     values: Vec<Range<usize>>,
     /// The parts of the text that go, each with one comma if there is one.
     cuts: Vec<Range<usize>>,
-    /// Whether a name on the way occurs twice.
+    /// True if a name on the way occurs twice.
     is_ambiguous: bool,
 }
 

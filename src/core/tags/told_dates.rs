@@ -99,12 +99,12 @@ impl FirstDate {
         Self(answered.unix_seconds().max(before).max(earlier))
     }
 
-    /// Whether a date can be that of the current state alone.
+    /// True if a date can be that of the current state alone.
     pub const fn may_be(self, date: HttpDate) -> bool {
         self.0 <= date.unix_seconds()
     }
 
-    /// Whether a date is later than each that may have been told for an earlier state.
+    /// True if a date is later than each that may have been told for an earlier state.
     pub const fn is_before(self, date: HttpDate) -> bool {
         self.0 < date.unix_seconds()
     }

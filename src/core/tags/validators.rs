@@ -16,7 +16,7 @@ use crate::core::tags::http_date::{HttpDate, single_date};
 pub struct Modified {
     /// The `Last-Modified` date.
     pub date: HttpDate,
-    /// Whether it is strong by RFC 9110 section 8.8.2.2: at least a second older than the response that carried it.
+    /// True if it is strong by RFC 9110 section 8.8.2.2: at least a second older than the response that carried it.
     pub strong: bool,
     /// The first date that counts, by the record and by the response.
     pub first: FirstDate,
@@ -44,13 +44,13 @@ impl Modified {
         Self { first: FirstDate::NONE, ..self }
     }
 
-    /// Whether a state with this date is unmodified since another one, which no earlier state can have had. An equal date
+    /// True if a state with this date is unmodified since another one, which no earlier state can have had. An equal date
     /// counts only if it is strong; a later one is later in any case.
     pub fn admits(self, since: HttpDate) -> bool {
         if since == self.date { self.names_state(since) } else { since > self.date && self.first.is_before(since) }
     }
 
-    /// Whether a date names the state with this date, and no other state.
+    /// True if a date names the state with this date, and no other state.
     pub fn names_state(self, date: HttpDate) -> bool {
         date == self.date && self.strong && self.first.may_be(date)
     }
@@ -132,12 +132,12 @@ pub enum Representation {
     Present(Validators),
 }
 
-/// Whether a response with this status says that its resource has no representation.
+/// True if a response with this status says that its resource has no representation.
 pub fn tells_absence(status: StatusCode) -> bool {
     matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
-/// Whether a response with this status to a write says that its backend demands or judges preconditions.
+/// True if a response with this status to a write says that its backend demands or judges preconditions.
 pub fn judges_preconditions(status: StatusCode) -> bool {
     matches!(status, StatusCode::PRECONDITION_FAILED | StatusCode::PRECONDITION_REQUIRED)
 }

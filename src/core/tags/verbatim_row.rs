@@ -27,7 +27,7 @@ pub struct VerbatimRow {
 }
 
 impl VerbatimRow {
-    /// Whether a PUT can do without its re-read, and counts it if so. `after` is the number of re-reads that must have
+    /// True if a PUT can do without its re-read, and counts it if so. `after` is the number of re-reads that must have
     /// shown what was sent; zero means that no number suffices.
     pub fn spares(&mut self, after: usize) -> bool {
         let is_spared = self.is_long_enough(after) && self.unchecked < UNCHECKED_MAX;

@@ -70,7 +70,7 @@ pub struct Sight {
     pub content: SeenContent,
     /// How many changes were found so far that made no new version: others write too.
     pub changes: u64,
-    /// Whether a write from before the start of this proxy may still arrive.
+    /// True if a write from before the start of this proxy may still arrive.
     pub is_held_back: bool,
 }
 
@@ -83,14 +83,14 @@ impl From<SeenContent> for Sight {
 /// What changed between two looks at a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenChanges {
-    /// Whether the content changed, or may have.
+    /// True if the content changed, or may have.
     pub content: bool,
     /// The steps of the leases, in the order of their fences.
     pub leases: Vec<LeaseChange>,
 }
 
 impl SeenChanges {
-    /// Whether nothing changed.
+    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         !self.content && self.leases.is_empty()
     }
@@ -163,7 +163,7 @@ pub fn next_change(snapshot: &Snapshot) -> Option<Duration> {
     moments.filter(|&moment| moment > snapshot.now).min().map(|moment| snapshot.now.until(moment))
 }
 
-/// Whether two looks at a record show every observer the same.
+/// True if two looks at a record show every observer the same.
 pub fn looks_same(one: &Snapshot, other: &Snapshot) -> bool {
     one.version() == other.version()
         && leases::seen(one) == leases::seen(other)

@@ -104,7 +104,7 @@ impl ChunkScan {
         if seen == 0 { ChunkPart::Malformed } else { ChunkPart::Framing(seen) }
     }
 
-    /// Whether the line of the last chunk has ended.
+    /// True if the line of the last chunk has ended.
     pub fn has_ended(&self) -> bool {
         self.0 == ChunkState::End
     }

@@ -7,7 +7,7 @@ pub struct HeadScan {
     seen: usize,
     /// The offset of the beginning of the unfinished line.
     line: usize,
-    /// Whether a line that is not empty has ended: empty lines before the request line are not part of the head.
+    /// True if a line that is not empty has ended: empty lines before the request line are not part of the head.
     has_begun: bool,
 }
 
@@ -55,7 +55,7 @@ impl HeadScan {
     }
 }
 
-/// Whether a method may have this byte (RFC 9110 section 5.6.2).
+/// True if a method may have this byte (RFC 9110 section 5.6.2).
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

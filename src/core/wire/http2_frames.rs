@@ -37,9 +37,9 @@ pub struct FrameScan {
     skip: u32,
     begun: [u8; HEADER_BYTES],
     have: usize,
-    /// Whether a list of fields has begun, but not its last frame.
+    /// True if a list of fields has begun, but not its last frame.
     block_goes_on: bool,
-    /// Whether the bytes to skip belong to a list of fields.
+    /// True if the bytes to skip belong to a list of fields.
     in_block: bool,
     /// The number of frames that have begun. All frames of one list of fields count as one.
     units: u64,

@@ -39,7 +39,7 @@ impl RequestBody {
         }
     }
 
-    /// Whether nothing more is to come.
+    /// True if nothing more is to come.
     pub fn is_done(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,

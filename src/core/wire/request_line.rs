@@ -56,7 +56,7 @@ pub fn shown(received: &[u8]) -> ShownLine<'_> {
     ShownLine { method, path: path.get(..SHOWN_PATH_BYTES).unwrap_or(path) }
 }
 
-/// Whether a line of a head begins with the name of a field.
+/// True if a line of a head begins with the name of a field.
 pub fn has_field(head: &[u8], name: &[u8]) -> bool {
     field(head, name).is_some()
 }
@@ -71,7 +71,7 @@ fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     lines(rest.get(name.len()..)?).next()
 }
 
-/// Whether a line begins with this name. The first letter tells nearly all lines apart.
+/// True if a line begins with this name. The first letter tells nearly all lines apart.
 fn is_named(line: &[u8], name: &[u8]) -> bool {
     let letter = |octets: &[u8]| octets.first().map(u8::to_ascii_lowercase);
     letter(line) == letter(name) && line.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))

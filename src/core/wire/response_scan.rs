@@ -82,7 +82,7 @@ fn after(head: &[u8]) -> ScanState {
     }
 }
 
-/// Whether another head follows this one (RFC 9110 section 15.2). After 101, another protocol does.
+/// True if another head follows this one (RFC 9110 section 15.2). After 101, another protocol does.
 fn is_interim(head: &[u8]) -> bool {
     let status = head.split(|octet| *octet == b' ').nth(1).unwrap_or_default();
     status.starts_with(b"1") && !status.starts_with(b"101")

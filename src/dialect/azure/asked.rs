@@ -40,11 +40,11 @@ impl LeaseVerb {
 /// The requested operation. It is read from the head even if the request makes no sense.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AskedOperation {
-    /// Whether the operation acts on a container.
+    /// True if the operation acts on a container.
     pub container: bool,
     /// The action on a lease, if the operation is one on a lease.
     pub lease: Option<LeaseVerb>,
-    /// Whether the operation creates something that must not exist yet.
+    /// True if the operation creates something that must not exist yet.
     pub creates: bool,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
     Ok(conditions)
 }
 
-/// Whether the conditions of a write can be combined: one condition or one of two pairs, with one tag each.
+/// True if the conditions of a write can be combined: one condition or one of two pairs, with one tag each.
 fn can_stand_together(conditions: &Preconditions) -> bool {
     let is_list =
         |condition: &Option<TagCondition>| matches!(condition, Some(TagCondition::Tags(tags)) if tags.len() > 1);

@@ -50,7 +50,7 @@ static OF_MESSAGE: [HeaderName; 6] = [TRANSFER_ENCODING, EXPECT, RANGE, ACCEPT_E
 #[derive(Debug)]
 pub(super) struct AzureCopies;
 
-/// Whether a copy has this Azure field.
+/// True if a copy has this Azure field.
 pub(super) fn knows(name: &HeaderName) -> bool {
     [COPY_SOURCE, REQUIRES_SYNC].contains(name) || OF_SOURCE.iter().any(|(known, _)| known == name)
 }

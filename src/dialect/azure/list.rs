@@ -56,7 +56,7 @@ pub(super) fn read(query: &Query, has_metadata: bool) -> Result<Listing, Refusal
     })
 }
 
-/// Whether a list shows metadata. Nothing is kept of what was deleted, and there are no snapshots: a list that includes
+/// True if a list shows metadata. Nothing is kept of what was deleted, and there are no snapshots: a list that includes
 /// them is the same one.
 pub(super) fn includes_metadata(query: &Query, has_metadata: bool) -> Result<bool, Refusal> {
     let mut is_included = false;
@@ -88,7 +88,7 @@ pub(super) fn max_items(query: &Query, most: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// Whether a name of a blob can begin like this. A path to the backend is made of it.
+/// True if a name of a blob can begin like this. A path to the backend is made of it.
 pub(super) fn is_beginning_of_name(prefix: &str) -> bool {
     let folders = prefix.rsplit_once('/').map_or("", |(folders, _)| folders);
     let is_folder = |name: &str| !matches!(name, "" | "." | "..");

@@ -58,7 +58,7 @@ pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<Des
     })
 }
 
-/// Whether a field has a value of the metadata.
+/// True if a field has a value of the metadata.
 pub(super) fn is_value(name: &HeaderName) -> bool {
     name.as_str().starts_with(METADATA_PREFIX)
 }

@@ -176,22 +176,22 @@ impl AzureOperation {
         }
     }
 
-    /// Whether the operation changes nothing.
+    /// True if the operation changes nothing.
     pub const fn is_read(self) -> bool {
         matches!(self.intent(), Intent::Read | Intent::ReadBlocks | Intent::List)
     }
 
-    /// Whether the operation gives the blob a new content.
+    /// True if the operation gives the blob a new content.
     pub const fn replaces_blob(self) -> bool {
         matches!(self, Self::PutBlob | Self::CopyBlob | Self::PutBlockList)
     }
 
-    /// Whether the operation can overwrite what another client has written.
+    /// True if the operation can overwrite what another client has written.
     pub const fn overwrites(self) -> bool {
         self.replaces_blob() || matches!(self, Self::SetMetadata | Self::SetProperties)
     }
 
-    /// Whether the operation reads or sets metadata or properties, and nothing else.
+    /// True if the operation reads or sets metadata or properties, and nothing else.
     pub const fn is_of_description(self) -> bool {
         matches!(
             self,
@@ -203,12 +203,12 @@ impl AzureOperation {
         )
     }
 
-    /// Whether the operation acts on a lease.
+    /// True if the operation acts on a lease.
     pub const fn is_lease(self) -> bool {
         matches!(self, Self::LeaseBlob | Self::LeaseContainer)
     }
 
-    /// Whether the operation serves this Azure field.
+    /// True if the operation serves this Azure field.
     pub(super) fn knows(self, name: &HeaderName) -> bool {
         const ALWAYS: [HeaderName; 4] = [DATE, VERSION, CLIENT_REQUEST_ID, LEASE_ID];
         const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
@@ -234,7 +234,7 @@ impl AzureOperation {
             }
     }
 
-    /// Whether the operation serves this parameter of the query.
+    /// True if the operation serves this parameter of the query.
     pub(super) fn takes(self, parameter: &str) -> bool {
         match self {
             Self::PutBlock => parameter == "blockid",
@@ -246,7 +246,7 @@ impl AzureOperation {
     }
 }
 
-/// Whether a field describes the content or the metadata of a new blob.
+/// True if a field describes the content or the metadata of a new blob.
 fn describes_upload(name: &HeaderName) -> bool {
     [BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some() || metadata::is_value(name)
 }

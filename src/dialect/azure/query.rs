@@ -53,7 +53,7 @@ impl Component {
 /// A query that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
-    /// Whether the request is about a container.
+    /// True if the request is about a container.
     pub(super) container: bool,
     /// The part of the resource that the request is about, if not the whole.
     pub(super) component: Option<Component>,
@@ -113,7 +113,7 @@ impl Query {
     }
 }
 
-/// Whether a parameter with this name in lower case is part of a shared access signature.
+/// True if a parameter with this name in lower case is part of a shared access signature.
 pub(in crate::dialect) fn is_of_signature(name: &[u8]) -> bool {
     SIGNATURE.iter().any(|known| known.as_bytes() == name)
 }

@@ -110,7 +110,7 @@ impl QueueMessage {
         if self.visible <= now { MessageStanding::Visible } else { MessageStanding::Hidden(now.until(self.visible)) }
     }
 
-    /// Whether a receipt is the last one. It may be older than the time for which the message is hidden: as long as nobody
+    /// True if a receipt is the last one. It may be older than the time for which the message is hidden: as long as nobody
     /// else has taken the message, its last worker may finish.
     pub fn is_proved_by(&self, receipt: PopReceipt) -> bool {
         self.receipt == receipt.hash()

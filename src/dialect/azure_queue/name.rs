@@ -31,7 +31,7 @@ pub(super) fn check(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a queue can have this name.
+/// True if a queue can have this name.
 pub fn is_queue_name(name: &str) -> bool {
     check(name).is_ok()
 }
@@ -47,7 +47,7 @@ pub fn message_id(nanoseconds: u128, random: [u8; 16]) -> String {
     id.to_string()
 }
 
-/// Whether a text has the form of the id of a message.
+/// True if a text has the form of the id of a message.
 pub fn is_message_id(text: &str) -> bool {
     Uuid::try_parse(text).is_ok_and(|id| id.get_version() == Some(Version::SortRand) && id.to_string() == text)
 }

@@ -59,7 +59,7 @@ pub struct QueueList {
     pub after: Option<String>,
     /// How many there may be.
     pub max_queues: usize,
-    /// Whether the client wants their metadata.
+    /// True if the client wants their metadata.
     pub shows_metadata: bool,
 }
 

@@ -65,7 +65,7 @@ pub(super) fn outcome(operation: TableOperation, status: StatusCode, fields: &He
     CallOutcome::Failed(document(status, code, message(code)))
 }
 
-/// Whether a failure has the form that the SDKs read: the service knows best what it means.
+/// True if a failure has the form that the SDKs read: the service knows best what it means.
 fn is_own_error(fields: &HeaderMap) -> bool {
     let media_type = fields.get(header::CONTENT_TYPE).and_then(|media_type| media_type.to_str().ok());
     let is_odata = |media_type: &str| {

@@ -139,13 +139,13 @@ impl Resource {
     }
 }
 
-/// Whether the keys are those of an entity, in the order in which the SDKs send them.
+/// True if the keys are those of an entity, in the order in which the SDKs send them.
 fn is_entity(keys: &str) -> bool {
     let partition = keys.strip_prefix("(PartitionKey=");
     is_value(partition.and_then(after_value).and_then(|rest| rest.strip_prefix(",RowKey=")), ")")
 }
 
-/// Whether a text is a value in quotes, and then this end.
+/// True if a text is a value in quotes, and then this end.
 fn is_value(text: Option<&str>, end: &str) -> bool {
     text.and_then(after_value) == Some(end)
 }

@@ -23,7 +23,7 @@ pub const fn batch_bytes_max() -> usize {
 /// A request that asks where objects are read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRequest {
-    /// Whether they are to be written.
+    /// True if they are to be written.
     pub is_upload: bool,
     /// The objects.
     pub objects: Vec<BatchedObject>,
@@ -63,7 +63,7 @@ pub struct VerifyRequest {
 /// A request to unlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnlockRequest {
-    /// Whether the client ends the lock of another too.
+    /// True if the client ends the lock of another too.
     pub is_forced: bool,
 }
 

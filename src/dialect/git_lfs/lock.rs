@@ -62,7 +62,7 @@ impl LockName {
         Self(text.to_owned())
     }
 
-    /// Whether a lock of this name may be one of this resource.
+    /// True if a lock of this name may be one of this resource.
     pub fn may_be_of(&self, key: &ResourceKey) -> bool {
         let hashed = hexadecimal_text(&key.digest()).get(..2 * HASHED).map(str::to_owned);
         hashed.is_some_and(|hashed| self.0.starts_with(&hashed))
@@ -91,7 +91,7 @@ impl Lock {
         serde_json::from_str(note.as_str()).ok()
     }
 
-    /// Whether it has this name.
+    /// True if it has this name.
     pub fn is_named(&self, name: &LockName) -> bool {
         self.id == name.0
     }

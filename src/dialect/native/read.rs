@@ -154,7 +154,7 @@ fn usages(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Usages>, Refu
     usages.map(Some).ok_or_else(|| malformed(message()))
 }
 
-/// Whether an acquisition ends the leases of others.
+/// True if an acquisition ends the leases of others.
 fn takes_over(headers: &HeaderMap, rules: &LeaseRules) -> Result<bool, Refusal> {
     match break_period(headers, rules)? {
         None => Ok(false),

@@ -51,7 +51,7 @@ pub(super) fn source(headers: &HeaderMap, etag: &TagSource) -> Result<Option<Cop
     Ok(Some(CopySource { url: [slash, path].concat(), fields }))
 }
 
-/// Whether the read of the source has this field of the copy.
+/// True if the read of the source has this field of the copy.
 pub fn is_of_source(name: &HeaderName) -> bool {
     let starts = |start| name.as_str().starts_with(start);
     !starts(COPY_SOURCE) && !starts("if-") && !starts("content-") && !starts("lease-") && *name != http::header::RANGE

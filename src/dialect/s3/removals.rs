@@ -56,7 +56,7 @@ pub struct Removal {
 pub struct RemovalList {
     /// The objects.
     pub removals: Vec<Removal>,
-    /// Whether the answer tells only of objects that are still there.
+    /// True if the answer tells only of objects that are still there.
     pub is_quiet: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct NotRemoved {
     pub message: String,
 }
 
-/// Whether every reader takes a request for a removal of the objects that its body lists.
+/// True if every reader takes a request for a removal of the objects that its body lists.
 pub(super) fn is_list(request: Incoming<'_>) -> bool {
     let (_, query) = split_query(request.target);
     let parameters = || query.into_iter().flat_map(query::parameters).filter(|parameter| !parameter.is_empty());
@@ -86,12 +86,12 @@ pub(super) fn is_list(request: Incoming<'_>) -> bool {
         && is_utf8(request.headers)
 }
 
-/// Whether a parameter of a query is a part of its signature.
+/// True if a parameter of a query is a part of its signature.
 fn signs(parameter: &&[u8]) -> bool {
     parameter.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"x-amz-"))
 }
 
-/// Whether the media type names no other encoding than UTF-8.
+/// True if the media type names no other encoding than UTF-8.
 fn is_utf8(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter().map(|value| value.as_bytes().to_ascii_lowercase());
     types.all(|value| {

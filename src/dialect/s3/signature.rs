@@ -33,13 +33,13 @@ impl<'a> Signature<'a> {
         Self { headers, target }
     }
 
-    /// Whether the signature is an AWS signature. It covers one method and one target, so no other request can carry
+    /// True if the signature is an AWS signature. It covers one method and one target, so no other request can carry
     /// it.
     pub fn is_of_aws(self) -> bool {
         self.authorization().is_some() || self.parameter("x-amz-signature").is_some()
     }
 
-    /// Whether the signature covers a field. If so, the field must arrive as the client sent it.
+    /// True if the signature covers a field. If so, the field must arrive as the client sent it.
     pub fn covers(self, name: &HeaderName) -> bool {
         let is_name = |listed: &[u8]| listed.eq_ignore_ascii_case(name.as_str().as_bytes());
         let in_field = self.authorization().is_some_and(|value| {
@@ -90,7 +90,7 @@ fn with_parameters(target: &[u8], kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     join_query(path, Some(&kept[..]).filter(|kept| !kept.is_empty()))
 }
 
-/// Whether a field of a write belongs in a separately signed request that reads the same object.
+/// True if a field of a write belongs in a separately signed request that reads the same object.
 pub fn keep_for_own_signature(name: &HeaderName) -> bool {
     let name = name.as_str();
     let is_of_aws = name.starts_with("x-amz-") || name.starts_with("amz-sdk-");

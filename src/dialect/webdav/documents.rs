@@ -10,7 +10,7 @@ use crate::core::lease::{LeaseId, LeaseMode};
 pub struct ShownLock {
     /// Whether others may hold shared locks too.
     pub mode: LeaseMode,
-    /// Whether the client asked for a lock of all below the resource.
+    /// True if the client asked for a lock of all below the resource.
     pub is_deep: bool,
     /// The element of the owner.
     pub owner: Option<Box<str>>,

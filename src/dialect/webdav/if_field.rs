@@ -28,7 +28,7 @@ pub type IfList = Vec<IfPart>;
 /// One condition on the state of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IfPart {
-    /// Whether the state must be another one.
+    /// True if the state must be another one.
     pub is_negated: bool,
     /// The state.
     pub state: State,

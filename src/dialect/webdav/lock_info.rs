@@ -164,7 +164,7 @@ fn check_names(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Result<(), L
     if is_fine { Ok(()) } else { Err(LockInfoFault::Malformed) }
 }
 
-/// Whether a space stands before each attribute.
+/// True if a space stands before each attribute.
 fn are_apart(attributes: &str) -> bool {
     let mut quote = None;
     let mut is_after_value = false;
@@ -182,7 +182,7 @@ fn are_apart(attributes: &str) -> bool {
     true
 }
 
-/// Whether a text can be the name of an element or an attribute, with one prefix at most (Namespaces in XML, section 4).
+/// True if a text can be the name of an element or an attribute, with one prefix at most (Namespaces in XML, section 4).
 fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         let mut characters = part.chars();

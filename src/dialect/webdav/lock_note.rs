@@ -9,9 +9,9 @@ use crate::core::records::record::Snapshot;
 pub struct LockNote {
     /// The principal that made the lock. Only it sees the token again.
     pub maker: PrincipalName,
-    /// Whether the client asked for a lock of all below the resource.
+    /// True if the client asked for a lock of all below the resource.
     pub is_deep: bool,
-    /// Whether the resource is a collection.
+    /// True if the resource is a collection.
     pub is_of_collection: bool,
     /// The element of the owner.
     pub owner: Option<Box<str>>,

@@ -14,15 +14,15 @@ pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property, or a way to ask")]
 pub struct Question {
-    /// Whether it asks for the locks.
+    /// True if it asks for the locks.
     pub lockdiscovery: bool,
-    /// Whether it asks which locks can be taken.
+    /// True if it asks which locks can be taken.
     pub supportedlock: bool,
-    /// Whether it asks for the tag.
+    /// True if it asks for the tag.
     pub getetag: bool,
-    /// Whether it asks only for names.
+    /// True if it asks only for names.
     pub is_of_names: bool,
-    /// Whether it names each property that it wants, and so learns of those that are not there.
+    /// True if it names each property that it wants, and so learns of those that are not there.
     pub is_by_name: bool,
 }
 

@@ -21,7 +21,7 @@ const OWN: [&str; 3] = ["lockdiscovery", "supportedlock", "getetag"];
 pub struct ResourceFacts {
     /// Its locks.
     pub locks: Vec<ShownLock>,
-    /// Whether it can be locked.
+    /// True if it can be locked.
     pub can_be_locked: bool,
     /// The tag that a GET of it would answer.
     pub etag: Option<String>,
@@ -37,7 +37,7 @@ pub struct MultistatusResponse {
     cuts: Vec<Range<usize>>,
     /// Where properties are added, if it tells of properties.
     end_of_properties: Option<usize>,
-    /// Whether one of the lists of properties stays.
+    /// True if one of the lists of properties stays.
     keeps_properties: bool,
 }
 
@@ -250,7 +250,7 @@ impl ResponseReading {
     }
 }
 
-/// Whether a multistatus tells that all was done: each status in it is one of success.
+/// True if a multistatus tells that all was done: each status in it is one of success.
 pub fn all_succeeded(multistatus: &[u8]) -> bool {
     let statuses = || {
         let mut reader = reader(text_of(multistatus)?);

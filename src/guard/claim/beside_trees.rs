@@ -123,7 +123,7 @@ impl Claims {
         Ok(true)
     }
 
-    /// Whether no other write than one with this mark on them changes a tree around a resource, none has ended since its
+    /// True if no other write than one with this mark on them changes a tree around a resource, none has ended since its
     /// record became this one, and the record shows all leases of such trees.
     pub(crate) async fn is_clear_of_trees(
         &self,

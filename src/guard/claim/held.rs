@@ -47,7 +47,7 @@ pub(crate) struct Held {
 
 /// The marks of a write beside that on its own resource.
 struct OtherMarks {
-    /// Whether the write only reads its own resource.
+    /// True if the write only reads its own resource.
     only_reads_own: bool,
     /// The mark on its destination, if it is a COPY or MOVE.
     destination: Option<Claim>,
@@ -89,7 +89,7 @@ enum Touching {
 }
 
 impl Held {
-    /// Whether at least `needed` is left before others may take the owner of any of these marks for dead
+    /// True if at least `needed` is left before others may take the owner of any of these marks for dead
     /// ([`Claim::has_left`]).
     pub(crate) async fn has_left(&self, needed: Duration) -> bool {
         self.own.has_left(needed).await
@@ -128,7 +128,7 @@ impl Held {
         [self.own].into_iter().chain(others).map(|own| Self { own, others: None })
     }
 
-    /// Whether one of the marks is on this resource.
+    /// True if one of the marks is on this resource.
     pub(crate) fn is_on(&self, key: &ResourceKey) -> bool {
         self.marks().any(|mark| mark.key() == key)
     }

@@ -60,7 +60,7 @@ pub(crate) struct MarkIntent<'a> {
     pub(crate) since: Instant,
     /// The time from which the owner of the mark counts as dead.
     pub(crate) deadline: StoreTime,
-    /// Whether the write leaves an ended lease in place ([`Mark::leaves_lease`]).
+    /// True if the write leaves an ended lease in place ([`Mark::leaves_lease`]).
     pub(crate) leaves_lease: bool,
     /// What the write leaves of its target if it is applied; `None` if that is unknown.
     pub(crate) leaves: Option<Presence>,
@@ -82,7 +82,7 @@ pub(crate) enum Marked {
 pub(crate) struct Settled {
     /// The record with the outcome of the write.
     pub(crate) snapshot: Snapshot,
-    /// Whether no other write began or ended while this one was in flight.
+    /// True if no other write began or ended while this one was in flight.
     pub(crate) undisturbed: bool,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Claim {
     marked: Box<Snapshot>,
     leaves: Option<Presence>,
     is_settled: bool,
-    /// Whether this is the claim of an attempt of which no byte can have been sent.
+    /// True if this is the claim of an attempt of which no byte can have been sent.
     is_unsent_attempt: bool,
 }
 
@@ -177,7 +177,7 @@ impl Claim {
         &self.marked
     }
 
-    /// Whether at least `needed` is left before others may take the owner of this mark for dead. The caller checks this
+    /// True if at least `needed` is left before others may take the owner of this mark for dead. The caller checks this
     /// directly before the first byte of the write (rule 7).
     ///
     /// The store's time may be old when it arrives, and the process's own clock may have stood still while the machine

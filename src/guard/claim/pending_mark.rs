@@ -57,7 +57,7 @@ impl Tried {
         }
     }
 
-    /// Whether the proxy has made the id of the lease, so that no client knows it yet.
+    /// True if the proxy has made the id of the lease, so that no client knows it yet.
     fn is_secret(&self) -> bool {
         matches!(self, Self::Grant(LostGrant { is_known: false, .. }, _))
     }

@@ -100,12 +100,12 @@ pub(crate) enum TouchedPart {
 }
 
 impl Places {
-    /// Whether the write changes its own resource alone.
+    /// True if the write changes its own resource alone.
     pub(crate) const fn is_single(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// Whether others had their turn at the own resource during the wait for this one.
+    /// True if others had their turn at the own resource during the wait for this one.
     pub(crate) const fn came_after_others(&self) -> bool {
         self.own.came_after_others()
     }

@@ -114,7 +114,7 @@ pub(crate) struct Turn {
     front: Option<OwnedSemaphorePermit>,
     _claim: Option<OwnedSemaphorePermit>,
     place: LinePlace,
-    /// Whether others had their turn during the wait for this one.
+    /// True if others had their turn during the wait for this one.
     pub(crate) came_after_others: bool,
 }
 
@@ -148,9 +148,9 @@ struct LinePlace {
     is_standing: bool,
     /// The number of the member in the order of arrival, once it has had to wait.
     number: Option<u64>,
-    /// Whether the member waits now.
+    /// True if the member waits now.
     waits: bool,
-    /// Whether another client has the place. It is no longer counted then.
+    /// True if another client has the place. It is no longer counted then.
     is_lost: bool,
 }
 
@@ -212,7 +212,7 @@ impl Queues {
         Some(Turn { front: Some(front), _claim: None, place, came_after_others: false })
     }
 
-    /// Whether any member stands in the line of a resource.
+    /// True if any member stands in the line of a resource.
     pub(crate) fn has_line(&self, key: &ResourceKey) -> bool {
         self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
@@ -227,7 +227,7 @@ impl Queues {
         self.lines(key).get(key).map_or(0, |line| line.standing.saturating_sub(line.waiting.since(arrival)))
     }
 
-    /// Whether any member stands in the line of a resource, or has a claim in flight there.
+    /// True if any member stands in the line of a resource, or has a claim in flight there.
     pub(crate) fn is_used(&self, key: &ResourceKey) -> bool {
         self.lines(key).contains_key(key)
     }

@@ -58,7 +58,7 @@ struct Sign {
 }
 
 impl PlaceInFront {
-    /// Whether others had their turn during the wait for this one.
+    /// True if others had their turn during the wait for this one.
     pub(crate) const fn came_after_others(&self) -> bool {
         self.turn.came_after_others
     }
@@ -94,7 +94,7 @@ impl PlaceInFront {
         Ok(())
     }
 
-    /// Whether another process goes first, by the record as it was read.
+    /// True if another process goes first, by the record as it was read.
     pub(crate) fn is_behind(&mut self, snapshot: &Snapshot) -> bool {
         self.sign.is_up = snapshot.is_signed_by(self.sign.owner).is_some();
         snapshot.goes_before(self.sign.owner).is_some()

@@ -186,13 +186,13 @@ impl Knowledge {
         refusal
     }
 
-    /// Whether the upstream can be asked for the rights of the sender of a request, and has to be. The holder of a lease
+    /// True if the upstream can be asked for the rights of the sender of a request, and has to be. The holder of a lease
     /// needs no other proof.
     pub(crate) fn is_stranger(&self, request: &Request, snapshot: &Snapshot) -> bool {
         !self.may_know(request, snapshot) && !request.proves_lease(snapshot) && request.can_lend_credentials()
     }
 
-    /// Whether the sender of a request may know the state of the resource.
+    /// True if the sender of a request may know the state of the resource.
     pub(crate) fn may_know(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.read_grants.may_know(&request.key, request.sender.principal, snapshot.now)
     }

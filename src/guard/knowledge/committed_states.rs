@@ -108,7 +108,7 @@ impl Drop for KeptState {
     }
 }
 
-/// Whether the answer to a probe with this aim, with this status and these fields, is kept for the reads beside the write.
+/// True if the answer to a probe with this aim, with this status and these fields, is kept for the reads beside the write.
 pub(crate) fn is_kept(request: &Request, aim: Aim, status: StatusCode, fields: &HeaderMap) -> bool {
     request.rules().reads == ReadConsistency::Last
         && aim == Aim::Verdict

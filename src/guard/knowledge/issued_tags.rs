@@ -95,7 +95,7 @@ impl IssuedTags {
         self.latest(request, tag, |issued| issued.told_of.filter(|_| issued.version == version)).flatten()
     }
 
-    /// Whether a tag was issued at any version.
+    /// True if a tag was issued at any version.
     pub(crate) fn knows(&self, request: &Request, tag: &EntityTag) -> bool {
         self.latest(request, tag, |_| ()).is_some()
     }

@@ -45,14 +45,14 @@ impl Knowledge {
         tags_of(request).filter_map(|tag| self.issued.kind_told(request, tag, snapshot.version()))
     }
 
-    /// Whether `If-None-Match` of a write may name a tag of the current state other than that of the selected
+    /// True if `If-None-Match` of a write may name a tag of the current state other than that of the selected
     /// variant. The tag can be that of another variant, or of the version if the body could not be hashed when it was
     /// read.
     pub(crate) fn may_be_excluded(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.excludes_version(request, snapshot) || self.excluded_elsewhere(request, snapshot).next().is_some()
     }
 
-    /// Whether `If-None-Match` names the version although the route usually issues another kind of tag.
+    /// True if `If-None-Match` names the version although the route usually issues another kind of tag.
     pub(crate) fn excludes_version(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let incarnation = self.records.incarnation().0;
         request.rules().etag.needs_body()
@@ -78,12 +78,12 @@ impl Knowledge {
         })
     }
 
-    /// Whether a write names a tag that was once issued here. If no other variant has that tag now, the tag is stale.
+    /// True if a write names a tag that was once issued here. If no other variant has that tag now, the tag is stale.
     pub(crate) fn was_issued(&self, request: &Request) -> bool {
         tags_of(request).any(|tag| self.issued.knows(request, tag))
     }
 
-    /// Whether a write names a tag that was issued for another variant of the current state. Then the knowledge of
+    /// True if a write names a tag that was issued for another variant of the current state. Then the knowledge of
     /// the write's own variant does not decide.
     pub(crate) fn was_issued_elsewhere(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let mut selections =
@@ -92,7 +92,7 @@ impl Knowledge {
     }
 }
 
-/// Whether tags distinguish this variant from the one that a write selects.
+/// True if tags distinguish this variant from the one that a write selects.
 pub(crate) fn names_variant(request: &Request, selection: &Selection) -> bool {
     request.rules().etag == TagSource::Content || selection.has_target_of(&request.head)
 }

@@ -76,7 +76,7 @@ impl Knowledge {
         self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))
     }
 
-    /// Whether no write has begun or ended since the record was read.
+    /// True if no write has begun or ended since the record was read.
     pub(crate) async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
@@ -110,7 +110,7 @@ impl Knowledge {
         self.memory.current(request.variant(), snapshot, &request.head.headers)
     }
 
-    /// Whether `If-Range` names the version that the proxy is about to request from the upstream.
+    /// True if `If-Range` names the version that the proxy is about to request from the upstream.
     pub(crate) fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         let remembered = snapshot.and_then(|snapshot| self.remembered(request, snapshot));
         remembered.is_some_and(|remembered| {
@@ -135,7 +135,7 @@ impl Knowledge {
         self.read_grants.was_removed(&request.key);
     }
 
-    /// Whether the upstream has shown the resource to any client of late, and no write has changed it since. Asked before
+    /// True if the upstream has shown the resource to any client of late, and no write has changed it since. Asked before
     /// the upstream is: what is created meanwhile was absent.
     pub(crate) fn is_shown(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.read_grants.is_shown(&request.key, (snapshot.now, snapshot.version()))

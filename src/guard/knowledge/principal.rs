@@ -88,7 +88,7 @@ struct Declared<'a> {
     headers: &'a [HeaderName],
     parameters: &'a [String],
     cookies: Cookies<'a>,
-    /// Whether the signer's name counts instead of a signature.
+    /// True if the signer's name counts instead of a signature.
     by_name: bool,
 }
 
@@ -120,7 +120,7 @@ impl Principal {
         Self { whole, signer, holder }
     }
 
-    /// Whether the principal is that of all clients without credentials.
+    /// True if the principal is that of all clients without credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.whole == ANONYMOUS
     }
@@ -176,7 +176,7 @@ impl Principal {
         variant(self.signer, key, target, headers)
     }
 
-    /// Whether the client signs each request anew.
+    /// True if the client signs each request anew.
     pub(crate) fn signs(&self) -> bool {
         self.whole != self.signer
     }
@@ -292,12 +292,12 @@ impl ReadGrants {
         self.shown.invalidate(&key.digest());
     }
 
-    /// Whether the upstream has let any principal read the resource, in whatever version.
+    /// True if the upstream has let any principal read the resource, in whatever version.
     pub(crate) fn was_shown(&self, key: &ResourceKey, now: StoreTime) -> bool {
         self.shown.get(&key.digest()).is_some_and(|(until, _)| now < until)
     }
 
-    /// Whether the upstream has let any principal read this version of the resource.
+    /// True if the upstream has let any principal read this version of the resource.
     pub(crate) fn is_shown(&self, key: &ResourceKey, (now, version): (StoreTime, Revision)) -> bool {
         self.shown.get(&key.digest()).is_some_and(|(until, of)| now < until && of == version)
     }
@@ -308,7 +308,7 @@ impl ReadGrants {
         self.shown.invalidate_all();
     }
 
-    /// Whether the principal may know the state of the resource.
+    /// True if the principal may know the state of the resource.
     pub(crate) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
         self.pairs.get(&(principal, key.digest())).is_some_and(|(until, _)| now < until)
     }

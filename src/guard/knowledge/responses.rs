@@ -54,7 +54,7 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// Whether the response is still current for a request with these fields.
+    /// True if the response is still current for a request with these fields.
     pub(crate) fn is_current(&self, snapshot: &Snapshot, request: &HeaderMap) -> bool {
         let is_selected = |(name, values): &(HeaderName, Vec<HeaderValue>)| request.get_all(name).iter().eq(values);
         snapshot.has_no_pending_writes()
@@ -63,7 +63,7 @@ impl Remembered {
             && self.selecting.iter().all(is_selected)
     }
 
-    /// Whether it would gain nothing to remember a response with these validators anew, because this one is recent.
+    /// True if it would gain nothing to remember a response with these validators anew, because this one is recent.
     pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, rules: &GuardRules) -> bool {
         self.validators == *validators && now.plus(rules.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
     }
@@ -130,7 +130,7 @@ pub(crate) fn selecting_fields(
     Some(selecting)
 }
 
-/// Whether a response may be remembered: it is neither private nor forbidden to store.
+/// True if a response may be remembered: it is neither private nor forbidden to store.
 pub(crate) fn is_shareable(response: &HeaderMap) -> bool {
     let forbids = |directive: &[u8]| {
         let name = directive.split(|&octet| octet == b'=').next().unwrap_or_default().trim_ascii();
@@ -141,7 +141,7 @@ pub(crate) fn is_shareable(response: &HeaderMap) -> bool {
     !is_private && !response.contains_key(header::SET_COOKIE)
 }
 
-/// Whether the client requests an answer from the upstream itself (RFC 9111 section 5.2.1.4).
+/// True if the client requests an answer from the upstream itself (RFC 9111 section 5.2.1.4).
 pub(crate) fn wants_upstream(request: &HeaderMap) -> bool {
     let is_no_cache = |directive: &[u8]| directive.trim_ascii().eq_ignore_ascii_case(b"no-cache");
     let lines = request.get_all(header::CACHE_CONTROL).iter().chain(request.get_all(header::PRAGMA));

@@ -79,12 +79,12 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether a request has the same target.
+    /// True if a request has the same target.
     pub(crate) fn has_target_of(&self, head: &RequestHeader) -> bool {
         self.target == head.raw_path()
     }
 
-    /// Whether a request selects the same representation.
+    /// True if a request selects the same representation.
     pub(crate) fn is_that_of(&self, head: &RequestHeader) -> bool {
         self.has_target_of(head)
             && self.fields.iter().all(|(name, values)| head.headers.get_all(name).iter().eq(values))

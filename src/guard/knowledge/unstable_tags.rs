@@ -141,7 +141,7 @@ impl Knowledge {
         }
     }
 
-    /// Whether the resource of a request was shown with another tag each time, and nothing was written meanwhile.
+    /// True if the resource of a request was shown with another tag each time, and nothing was written meanwhile.
     pub(super) fn changes_each_time(&self, request: &Request, snapshot: &Snapshot) -> bool {
         request.rules().etag.needs_body()
             && self.unstable_tags.changes(shown(request), snapshot.touched()) >= CHANGES_BESIDE_OTHERS

@@ -46,13 +46,13 @@ struct UntrueStatement {
 /// The statements that were seen to be untrue: at most two for each route of a configuration.
 #[derive(Default)]
 pub(crate) struct UntrueStatements {
-    /// Whether there are any, so that the usual case takes no lock.
+    /// True if there are any, so that the usual case takes no lock.
     any: AtomicBool,
     all: Mutex<Vec<UntrueStatement>>,
 }
 
 impl UntrueStatements {
-    /// Whether a statement of the route of a request is untrue.
+    /// True if a statement of the route of a request is untrue.
     pub(crate) fn has(&self, request: &Request, statement: Statement) -> bool {
         self.any.load(Ordering::Acquire) && self.all.lock().iter().any(|untrue| untrue.is(request, statement))
     }
@@ -80,18 +80,18 @@ impl UntrueStatement {
 }
 
 impl Knowledge {
-    /// Whether the tags of a route can be coarse, by its configuration and by what was seen.
+    /// True if the tags of a route can be coarse, by its configuration and by what was seen.
     pub(crate) fn has_coarse_tags(&self, request: &Request) -> bool {
         request.rules().has_coarse_tags(self.untrue.has(request, Statement::TagsAreUnique))
     }
 
-    /// Whether the backend may show one tag for the states before and after a write in flight or in doubt. The client
+    /// True if the backend may show one tag for the states before and after a write in flight or in doubt. The client
     /// of the write may have its answer already.
     pub(crate) fn tags_may_outlive_state(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         self.has_coarse_tags(request) && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
     }
 
-    /// Whether the backend of a route judges `If-Match`, by its configuration and by what was seen.
+    /// True if the backend of a route judges `If-Match`, by its configuration and by what was seen.
     pub(crate) fn backend_judges(&self, request: &Request) -> bool {
         request.rules().etag == TagSource::Delegate && !self.untrue.has(request, Statement::BackendChecks)
     }

@@ -41,7 +41,7 @@ const AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) struct LeaseKeeper {
     state: watch::Receiver<KeptLeaseState>,
     farewell: Option<oneshot::Sender<Farewell>>,
-    /// Whether the client knows of the keeper, or of no other way in which it holds the lease. Otherwise it may have
+    /// True if the client knows of the keeper, or of no other way in which it holds the lease. Otherwise it may have
     /// given this request up, and renewed the lease by another one: then the end of the stream releases nothing.
     is_known: bool,
 }
@@ -106,7 +106,7 @@ pub(super) struct Keeping {
     pub(super) path: Box<[u8]>,
     pub(super) lease: KeptLease,
     pub(super) linger: Duration,
-    /// Whether the lease was granted anew.
+    /// True if the lease was granted anew.
     pub(super) is_new: bool,
 }
 
@@ -142,7 +142,7 @@ struct Keeper {
     renew_at: Instant,
     /// When the lease ends, as far as this process knows without the store.
     lasts_until: Instant,
-    /// Whether the lease cannot be renewed.
+    /// True if the lease cannot be renewed.
     is_last_term: bool,
 }
 

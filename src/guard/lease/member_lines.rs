@@ -53,7 +53,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 /// The lines of all collections.
 pub(crate) struct MemberLines {
     lines: Cache<(KeyDigest, Principal, String), Arc<MemberLine>>,
-    /// Whether there has been any line yet.
+    /// True if there has been any line yet.
     are_used: AtomicBool,
 }
 

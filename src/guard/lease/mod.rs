@@ -50,9 +50,9 @@ pub(crate) mod usage;
 /// The facts about its resource that a lease operation needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
-    /// Whether the resource must exist.
+    /// True if the resource must exist.
     pub(crate) presence: bool,
-    /// Whether the answer needs the tag of the resource.
+    /// True if the answer needs the tag of the resource.
     pub(crate) tag: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Operated {
     pub(crate) done: Option<Done>,
     /// The record after the operation.
     pub(crate) snapshot: Snapshot,
-    /// Whether the client had to wait for the lease.
+    /// True if the client had to wait for the lease.
     pub(crate) waited: bool,
     /// When the store was asked for the change, or for the record.
     pub(crate) asked: Instant,

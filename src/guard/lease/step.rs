@@ -50,7 +50,7 @@ pub(crate) struct Stepped {
     pub(crate) done: Done,
     /// The record after the step.
     pub(crate) snapshot: Snapshot,
-    /// Whether the client had to wait for the lease.
+    /// True if the client had to wait for the lease.
     pub(crate) waited: bool,
     /// When the store was asked for the step.
     pub(crate) asked: Instant,
@@ -306,7 +306,7 @@ impl Leases {
     }
 }
 
-/// Whether a client wants a lease that cannot be beside a shared one that another client holds.
+/// True if a client wants a lease that cannot be beside a shared one that another client holds.
 fn waits_for_sharers(action: &Action, snapshot: &Snapshot) -> bool {
     let Action::Acquire(Acquire { mode, proposed, .. }) = action else { return false };
     let is_in_the_way =

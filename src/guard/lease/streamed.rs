@@ -133,7 +133,7 @@ impl StreamedLease {
         Ok(self.leases.knowledge.record(&self.request).await?)
     }
 
-    /// Whether clients must stop waiting: their route gets other rules, or the process ends.
+    /// True if clients must stop waiting: their route gets other rules, or the process ends.
     pub(crate) fn is_wait_cancelled(&self) -> bool {
         self.request.place.gate.has_cancelled_waiters()
     }

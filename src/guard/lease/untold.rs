@@ -43,7 +43,7 @@ impl UntoldGrant {
     }
 }
 
-/// Whether a client has gone before it could learn of a lease that never ends. The answer would seem to be sent: a
+/// True if a client has gone before it could learn of a lease that never ends. The answer would seem to be sent: a
 /// connection that its client has closed takes bytes until the client's system objects.
 pub(crate) fn has_nobody_to_tell(client: &mut dyn Client, duration: LeaseDuration) -> bool {
     duration == LeaseDuration::Infinite && client.has_gone()

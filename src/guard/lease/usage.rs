@@ -148,7 +148,7 @@ pub(crate) fn judge_read_by_lease(
 }
 
 impl Receipt {
-    /// Whether its client has gone, so that nobody would learn of a lease that never ends.
+    /// True if its client has gone, so that nobody would learn of a lease that never ends.
     pub(crate) fn is_in_vain(&self, client: &mut dyn Client) -> bool {
         has_nobody_to_tell(client, self.duration)
     }
@@ -216,7 +216,7 @@ fn without_leases(snapshot: &Snapshot) -> Snapshot {
     Snapshot::new(snapshot.revision, record, snapshot.now)
 }
 
-/// Whether each client that can reach the proxy may know of the lease (`lease.auth`).
+/// True if each client that can reach the proxy may know of the lease (`lease.auth`).
 pub(crate) fn is_open_to_all(request: &Request) -> bool {
     request.rules().lease.as_ref().is_some_and(|rules| rules.auth == LeaseAuth::None)
 }
@@ -226,7 +226,7 @@ pub(crate) fn lease_obstacle(request: &Request) -> Obstacle {
     Obstacle::Lease(request.rules().lease.as_ref().map_or(AbsentLease::Refuse, |rules| rules.absent))
 }
 
-/// Whether the conditions of a request are judged before the lease: all but `If-None-Match: *`, in some dialects.
+/// True if the conditions of a request are judged before the lease: all but `If-None-Match: *`, in some dialects.
 pub(crate) fn conditions_go_first(request: &Request) -> bool {
     let conditions = &request.conditions;
     request.rules().quirks.conditions_before_lease
@@ -234,7 +234,7 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
         && conditions.if_none_match != Some(TagCondition::Any)
 }
 
-/// Whether the upstream is probed before a request is refused by its lease. Some dialects judge the conditions of a
+/// True if the upstream is probed before a request is refused by its lease. Some dialects judge the conditions of a
 /// read first. A read or removal of a missing resource gets 404, whatever lease it names, since a missing resource
 /// has no lease.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
@@ -251,7 +251,7 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
     }
 }
 
-/// Whether an appending write has nothing to judge, and so runs beside other writes.
+/// True if an appending write has nothing to judge, and so runs beside other writes.
 pub(crate) fn is_free_to_append(request: &Request) -> bool {
     request.conditions.is_empty()
         && request.rules().demand(&request.method) == Require::Never

@@ -21,7 +21,7 @@ use crate::{
 /// What a client's signature covers (RFC 9421 section 4.1). It means nothing without the signature.
 static SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
-/// Whether a probe carries credentials of the client that hold for the client's own request alone.
+/// True if a probe carries credentials of the client that hold for the client's own request alone.
 pub(super) fn lends_bound_credentials(request: &Request) -> bool {
     request.rules().probe_auth == ProbeAuth::Client && are_bound_to_request(&request.head.headers)
 }

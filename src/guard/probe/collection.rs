@@ -96,7 +96,7 @@ impl Probes {
         if !request.has_trees() && self.removes_members(request).await? { Err(members_too().into()) } else { Ok(()) }
     }
 
-    /// Whether a request would remove resources below its target.
+    /// True if a request would remove resources below its target.
     async fn removes_members(&self, request: &Request) -> Result<bool, Halt> {
         let may_remove = request.place.usages.contains(Usage::Delete)
             && request.route().may_hold_members
@@ -105,7 +105,7 @@ impl Probes {
         if may_remove { self.is_collection(request).await } else { Ok(false) }
     }
 
-    /// Whether the target of a request is a collection.
+    /// True if the target of a request is a collection.
     async fn is_collection(&self, request: &Request) -> Result<bool, Halt> {
         let end = Instant::now() + request.rules().probe.timeout;
         let is_webdav = match request.rules().collections {
@@ -183,7 +183,7 @@ impl Probes {
         }
     }
 
-    /// Whether the target, with a slash at its end, is a folder of a file server.
+    /// True if the target, with a slash at its end, is a folder of a file server.
     async fn is_folder(&self, request: &Request, end: Instant) -> Result<bool, Halt> {
         let Some(file) = named_folder(request.head.raw_path()) else { return Ok(false) };
         // The root is a folder whose name has a slash already.
@@ -197,7 +197,7 @@ impl Probes {
         Ok(may_be)
     }
 
-    /// Whether the name of a folder without its slash leads to the one with it.
+    /// True if the name of a folder without its slash leads to the one with it.
     async fn leads_to_folder(&self, request: &Request, file: &[u8], end: Instant) -> Result<bool, Halt> {
         let exchange = self.put(request, Method::GET, (Some(file), &Body::empty()), end).await?;
         let leads = leads_to_slash(exchange.head().status, &exchange.head().headers, file);

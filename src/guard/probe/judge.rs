@@ -176,7 +176,7 @@ impl Probes {
     }
 }
 
-/// Whether a request acts on a resource that is read at another target, as `POST /orders/1/send` does on `/orders/1`.
+/// True if a request acts on a resource that is read at another target, as `POST /orders/1/send` does on `/orders/1`.
 fn acts(request: &Request) -> bool {
     request.method == Method::POST && !request.route().key.is_path()
 }

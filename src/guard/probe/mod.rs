@@ -128,7 +128,7 @@ impl Probed {
         }
     }
 
-    /// Whether this result of a HEAD needs no confirmation.
+    /// True if this result of a HEAD needs no confirmation.
     fn is_decided_by_head(&self, aim: Aim, request: &Request) -> bool {
         let Self::Current { representation, rule, status, .. } = self else { return false };
         let asked = (&request.method, &request.conditions);
@@ -378,13 +378,13 @@ impl Probes {
     }
 }
 
-/// Whether a write names tags, so that the verdict needs the current one.
+/// True if a write names tags, so that the verdict needs the current one.
 fn names_tags(conditions: &Preconditions) -> bool {
     let lists = [&conditions.if_match, &conditions.if_none_match];
     lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
 }
 
-/// Whether the name of a response's variant covers all fields in its `Vary`, so that the record may keep its
+/// True if the name of a response's variant covers all fields in its `Vary`, so that the record may keep its
 /// validators.
 pub(crate) fn is_selected_by_name(rules: &GuardRules, response: &HeaderMap) -> bool {
     let mut names =

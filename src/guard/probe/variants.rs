@@ -91,7 +91,7 @@ impl Probes {
         None
     }
 
-    /// Whether `If-None-Match` of a write names a tag of the current state. The upstream is asked until `end`, and
+    /// True if `If-None-Match` of a write names a tag of the current state. The upstream is asked until `end`, and
     /// `current` is the representation that the write selects. A variant that the client may no longer read counts as
     /// unchanged.
     ///
@@ -122,7 +122,7 @@ impl Probes {
     }
 }
 
-/// Whether the write's own target shows no state of the resource. Only PUT creates what is absent, so to any other method
+/// True if the write's own target shows no state of the resource. Only PUT creates what is absent, so to any other method
 /// a target without a representation is one that acts on the resource.
 fn is_read_elsewhere(request: &Request, open: OpenQuestion) -> bool {
     open == OpenQuestion::Unreadable || open == OpenQuestion::Absent && request.method != Method::PUT

@@ -163,14 +163,14 @@ fn shown_lease(request: &Request, snapshot: Option<&Snapshot>) -> HeaderMap {
     snapshot.filter(|_| is_shown).map(state_fields).unwrap_or_default()
 }
 
-/// Whether a 304 would rest on a date alone, which may be that of an earlier state. The client's copy may be of that
+/// True if a 304 would rest on a date alone, which may be that of an earlier state. The client's copy may be of that
 /// state, and must not get the tag of the later one.
 fn is_by_date(request: &Request, snapshot: Option<&Snapshot>) -> bool {
     let is_told = |date| first_date(snapshot) == FirstDate::ANY || first_date(snapshot).is_before(date);
     request.conditions.if_none_match.is_none() && !request.conditions.if_modified_since.is_some_and(is_told)
 }
 
-/// Whether a response may show the state after a write in flight or in doubt, while its label is the version of the
+/// True if a response may show the state after a write in flight or in doubt, while its label is the version of the
 /// state before. Then the client's copy with that label may be of the other state.
 fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
     let is_version = match rules.etag {
@@ -194,7 +194,7 @@ fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
     }
 }
 
-/// Whether a response represents the target and gets a tag. It can be a whole representation, a part of one, or a 304
+/// True if a response represents the target and gets a tag. It can be a whole representation, a part of one, or a 304
 /// if the upstream judges its own tags.
 fn is_labelled(request: &Request, status: StatusCode) -> bool {
     let is_labelled = match status {

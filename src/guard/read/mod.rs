@@ -326,7 +326,7 @@ impl Reads {
     }
 }
 
-/// Whether an answer with this status shows that its client may read the resource, if there is one.
+/// True if an answer with this status shows that its client may read the resource, if there is one.
 fn is_let(status: StatusCode, may_be_absent: bool) -> bool {
     let word = WordOfBackend::of_status(status);
     word == WordOfBackend::Shows

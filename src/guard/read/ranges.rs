@@ -102,7 +102,7 @@ impl Reads {
         Some(part)
     }
 
-    /// Whether a part could be of a state other than the one that its tag, or `If-Range`, names.
+    /// True if a part could be of a state other than the one that its tag, or `If-Range`, names.
     pub(crate) async fn is_of_another_state(
         &self,
         request: &Request,
@@ -131,7 +131,7 @@ impl Reads {
         }
     }
 
-    /// Whether a write is in flight or in doubt, or has begun since the record was read. A client joins parts with the
+    /// True if a write is in flight or in doubt, or has begun since the record was read. A client joins parts with the
     /// same tag, so a part must be neither older nor newer than its tag.
     async fn was_touched(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         match snapshot {
@@ -185,7 +185,7 @@ pub(crate) async fn whole_or_part(
     Ok(Answer::Relayed(Box::new(Relayed { head, begun: body, rest: None })))
 }
 
-/// Whether the route's tags cover all bytes of a body, so that parts with the same tag are parts of one body.
+/// True if the route's tags cover all bytes of a body, so that parts with the same tag are parts of one body.
 fn names_bytes(rules: &GuardRules) -> bool {
     rules.etag == TagSource::Content && !rules.hashes_parts()
 }

@@ -30,7 +30,7 @@ pub(super) struct Backend {
     pub(super) refusal: AtomicU16,
     /// The status that refuses each write; 0 if none is refused.
     pub(super) write_refusal: AtomicU16,
-    /// Whether each resource is shown as a collection.
+    /// True if each resource is shown as a collection.
     pub(super) has_only_folders: AtomicBool,
 }
 

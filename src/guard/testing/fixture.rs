@@ -158,7 +158,7 @@ impl Fixture {
         *self.backend.answer_read.lock().await = Some(answer_read);
     }
 
-    /// Whether a write or a grant stands in the line of a resource.
+    /// True if a write or a grant stands in the line of a resource.
     pub(crate) fn has_line(&self, key: &ResourceKey) -> bool {
         self.guards.claims.queues.has_line(key)
     }

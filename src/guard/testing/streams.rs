@@ -90,7 +90,7 @@ impl EventClient {
         if self.received.contains("\ndata: ") { Some(self.event().await) } else { None }
     }
 
-    /// Whether all was said, or the request was refused.
+    /// True if all was said, or the request was refused.
     pub(crate) fn has_ended(&self) -> bool {
         self.served.is_finished()
     }

@@ -206,7 +206,7 @@ impl Writes {
     }
 }
 
-/// Whether all tags that a write names are of earlier states, as the record shows.
+/// True if all tags that a write names are of earlier states, as the record shows.
 fn names_stale_tags(request: &Request, spelling: &Spelling) -> bool {
     match &request.conditions.if_match {
         Some(TagCondition::Tags(tags)) => tags.iter().all(|tag| spelling.is_stale(tag)),

@@ -39,7 +39,7 @@ impl Writes {
         Err(refused)
     }
 
-    /// Whether nothing may be at the target of a write.
+    /// True if nothing may be at the target of a write.
     async fn may_create(&self, request: &Request) -> Result<bool, Halt> {
         let seen = self.probes.type_of(request).await?;
         Ok(!matches!(seen, Some(TypeSeen::Plain | TypeSeen::Collection)))

@@ -20,7 +20,7 @@ use crate::{
     routing::GuardedRequest,
 };
 
-/// Whether the body of a request may name its method. Frameworks look for it in the form of a POST.
+/// True if the body of a request may name its method. Frameworks look for it in the form of a POST.
 pub(crate) fn may_name_method(client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
     !guarded.is_lease()
         && guarded.methods.may_be(&[Method::POST])

@@ -39,9 +39,9 @@ use crate::{
 pub(crate) struct NewState {
     /// The representation after the write. Its version tag is not known before the write is settled.
     representation: Representation,
-    /// Whether the answer to the write may carry the tag.
+    /// True if the answer to the write may carry the tag.
     may_answer: bool,
-    /// Whether the record may keep the representation.
+    /// True if the record may keep the representation.
     may_keep: bool,
     /// The selection of the representation, if it was read.
     selection: Option<Selection>,
@@ -58,7 +58,7 @@ impl NewState {
         }
     }
 
-    /// Whether the target has no representation.
+    /// True if the target has no representation.
     pub(crate) fn is_absent(&self) -> bool {
         self.representation == Representation::Absent
     }
@@ -90,7 +90,7 @@ impl NewState {
     }
 }
 
-/// Whether the answer to an applied write describes its target. The answer to a POST may describe what the POST has
+/// True if the answer to an applied write describes its target. The answer to a POST may describe what the POST has
 /// created (RFC 9110 section 15.3.2), so a tag of the target would label something else.
 pub(crate) fn describes_target(method: &Method) -> bool {
     matches!(*method, Method::PUT | Method::PATCH)

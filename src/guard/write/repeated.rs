@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Whether a refused write may be done already.
+/// True if a refused write may be done already.
 pub(super) fn may_be_done(request: &Request, refused: &Halt) -> bool {
     let is_stale = |refusal: &Refusal| {
         let reason = refusal.cause.as_ref().and_then(|cause| cause.reason);

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Writes {
-    /// Whether a write with something in its way is refused only after its body, as it would be if nothing were.
+    /// True if a write with something in its way is refused only after its body, as it would be if nothing were.
     pub(super) async fn must_wait_for_body(
         &self,
         request: &Request,

@@ -132,7 +132,7 @@ impl Writes {
     }
 }
 
-/// Whether a response reports a change (RFC 9111 section 4.4: a status that is no error).
+/// True if a response reports a change (RFC 9111 section 4.4: a status that is no error).
 fn is_success(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection()
 }

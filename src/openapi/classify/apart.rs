@@ -57,7 +57,7 @@ fn relates(one: &PathPattern, other: &PathPattern) -> Relation {
     relation((&HostPattern::Any, one), (&HostPattern::Any, other))
 }
 
-/// Whether a guarded route takes requests of an unguarded path that has none of its own.
+/// True if a guarded route takes requests of an unguarded path that has none of its own.
 fn is_taken(all: &[DecidedPath<'_>], table: &RouteTable, unguarded: &DecidedPath<'_>) -> bool {
     let pattern = &unguarded.path.pattern;
     let others = table.overlapping(&HostPattern::Any, pattern).into_iter().filter_map(|other| all.get(other));

@@ -153,7 +153,7 @@ impl<'p> WholeDocument<'p, '_> {
         unguarded(Vec::new())
     }
 
-    /// Whether a path without members is a list to which its POST adds.
+    /// True if a path without members is a list to which its POST adds.
     fn is_list(&self, place: &PathPlace<'p>, read: &'p ApiOperation<'p>) -> bool {
         let facts = |operation| OperationFacts { document: self.paths.document, operation };
         let creates = place.operation(&Method::POST).is_some_and(|post| facts(post).has_status("201"));

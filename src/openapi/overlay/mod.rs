@@ -134,7 +134,7 @@ impl<'d, 'o> Guarded<'d, 'o> {
         missing.filter_map(|(_, component)| Some(components.reference("parameters", component?))).collect()
     }
 
-    /// Whether each request needs If-Match. A PUT that may create something can have If-None-Match instead, and a version
+    /// True if each request needs If-Match. A PUT that may create something can have If-None-Match instead, and a version
     /// may be in other places.
     fn needs_tag(&self) -> bool {
         let method = &self.operation.method;

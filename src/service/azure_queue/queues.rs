@@ -192,7 +192,7 @@ impl QueueDocuments<'_> {
     }
 }
 
-/// Whether a refusal has this name of Azure.
+/// True if a refusal has this name of Azure.
 pub(super) fn is_named(refusal: &Refusal, code: &str) -> bool {
     refusal.service.is_some_and(|service| service.code == code)
 }

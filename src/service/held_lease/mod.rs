@@ -34,7 +34,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-/// Whether a request acquires a lease that its client holds by a stream.
+/// True if a request acquires a lease that its client holds by a stream.
 pub(super) fn is_wanted(headers: &HeaderMap, guarded: &GuardedRequest) -> bool {
     guarded.facet == Facet::Lease && guarded.methods.judged == Method::POST && events::are_wanted(headers)
 }

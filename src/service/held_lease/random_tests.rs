@@ -31,11 +31,11 @@ const LATE_MAX: Duration = Duration::from_millis(2_500);
 #[derive(Default)]
 struct Person {
     stream: Option<EventClient>,
-    /// Whether this stream has granted it the lease, and has not told of its loss.
+    /// True if this stream has granted it the lease, and has not told of its loss.
     holds: bool,
     /// The id and fence of the lease that it was granted last.
     lease: Option<(String, u64)>,
-    /// Whether it has renewed its lease itself, or may have, since the last grant. The end of its stream releases
+    /// True if it has renewed its lease itself, or may have, since the last grant. The end of its stream releases
     /// nothing then.
     is_in_charge: bool,
     /// When its stream broke off, if it has done nothing about its lease since.

@@ -138,7 +138,7 @@ fn member_at(guard: &Guard, head: &RequestHeader, collection: &GuardedRequest) -
     }
 }
 
-/// Whether a refusal says that somebody else uses the member at this moment. While this proxy gives no member to anybody,
+/// True if a refusal says that somebody else uses the member at this moment. While this proxy gives no member to anybody,
 /// its client must not be told that there is none.
 pub(in crate::service) fn is_in_use(refusal: &Refusal) -> bool {
     let is_of_all = refusal.cause.as_ref().is_some_and(|cause| cause.reason == Some(Reason::StartGrace));

@@ -43,7 +43,7 @@ const FAILURES_MAX: usize = 8;
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// Whether a request takes a member of the collection that it names.
+/// True if a request takes a member of the collection that it names.
 pub(super) fn takes_member(head: &RequestHeader, guarded: &GuardedRequest) -> bool {
     guarded.route.members.is_some()
         && guarded.route.guard.as_ref().is_some_and(|rules| rules.quirks.service == ServiceKind::Plain)

@@ -100,7 +100,7 @@ impl Service<'_> {
     }
 }
 
-/// Whether a refusal tells of a lease that is held.
+/// True if a refusal tells of a lease that is held.
 fn names_lease(refusal: &Refusal) -> bool {
     refusal.cause.as_ref().is_some_and(|cause| cause.lease.is_some())
 }

@@ -66,7 +66,7 @@ pub(super) struct Watched {
 
 /// What a client asks of a watch.
 struct WatchWanted {
-    /// Whether it reads a stream of events.
+    /// True if it reads a stream of events.
     stream: bool,
     /// The state that it knows.
     known: Option<TagCondition>,
@@ -192,7 +192,7 @@ impl WatchWanted {
         }
     }
 
-    /// Whether the client knows the states with this name.
+    /// True if the client knows the states with this name.
     fn knows(&self, id: &StateId) -> bool {
         let is_named = |tag: &crate::core::tags::entity_tag::EntityTag| tag.opaque() == id.as_str().as_bytes();
         match &self.known {

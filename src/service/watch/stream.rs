@@ -24,7 +24,7 @@ const COMES_BACK_MAX: Duration = Duration::from_secs(5);
 /// A stream of the events of some resources.
 pub(super) struct EventStream {
     watched: Vec<Watched>,
-    /// Whether the client has named several resources, so that one of them can be denied alone.
+    /// True if the client has named several resources, so that one of them can be denied alone.
     has_several: bool,
     /// What is told before anything else.
     first: Option<Bytes>,

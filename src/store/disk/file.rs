@@ -86,7 +86,7 @@ pub(super) struct Contents {
 struct LogFile {
     path: PathBuf,
     file: File,
-    /// Whether the name of the file would survive a loss of power.
+    /// True if the name of the file would survive a loss of power.
     is_named: bool,
 }
 

@@ -45,7 +45,7 @@ impl<'a> LastingPart<'a> {
         lasts.then_some(part)
     }
 
-    /// Whether a lease of the record lasts.
+    /// True if a lease of the record lasts.
     ///
     /// A write that takes an ended lease from its holder takes it here when it begins. Otherwise a crash before its end
     /// would bring the lease back, and a renewal would seem to prove that nothing was written. No write takes a lease

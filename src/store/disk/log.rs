@@ -79,7 +79,7 @@ struct NextFrame {
 #[derive(Debug)]
 pub(super) struct NotMade {
     pub(super) error: io::Error,
-    /// Whether the log holds the words of the commit all the same, so that the next commit follows them. Otherwise the
+    /// True if the log holds the words of the commit all the same, so that the next commit follows them. Otherwise the
     /// next commit overwrites whatever was written of them.
     pub(super) is_in_log: bool,
 }
@@ -98,7 +98,7 @@ pub(super) struct Log {
     boot: u128,
     last: Numbers,
     end: NextFrame,
-    /// Whether the other region may hold a valid frame from a failed start. Only a later frame there corrects that.
+    /// True if the other region may hold a valid frame from a failed start. Only a later frame there corrects that.
     is_half_begun: bool,
 }
 
@@ -173,7 +173,7 @@ fn frames(region: &[u8]) -> impl Iterator<Item = LogFrame<'_>> {
     })
 }
 
-/// Whether a region holds a frame with a greater sequence number, at any offset.
+/// True if a region holds a frame with a greater sequence number, at any offset.
 fn has_later(region: &[u8], than: u64) -> bool {
     let mut places = (0..region.len()).step_by(HEAD_BYTES).filter_map(|at| region.get(at..));
     places.any(|bytes| frame::decode(bytes).is_some_and(|frame| frame.numbers.sequence > than))

@@ -32,7 +32,7 @@ pub(super) struct Words {
     pub(super) reserve: u64,
     /// What the process owes from this commit on; `None` if as before.
     pub(super) owed: Option<Owed>,
-    /// Whether the commit checks that there is room for more.
+    /// True if the commit checks that there is room for more.
     pub(super) tries: bool,
 }
 
@@ -62,9 +62,9 @@ struct Next {
     /// The number of callers that wait for the commit, or will.
     callers: usize,
     commit: Arc<Commit>,
-    /// Whether the writer sleeps until something comes.
+    /// True if the writer sleeps until something comes.
     is_awaited: bool,
-    /// Whether one side of the queue is gone: the callers or the writer.
+    /// True if one side of the queue is gone: the callers or the writer.
     is_closed: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct TakenCommit {
 }
 
 impl Commit {
-    /// Whether the commit was made, if it has ended.
+    /// True if the commit was made, if it has ended.
     pub(super) fn outcome(&self) -> Option<bool> {
         self.is_made.get().copied()
     }

@@ -44,9 +44,9 @@ pub(super) struct Platter {
     unsynced: Vec<Change>,
     /// The number of operations until the power fails.
     pub(super) power: Option<u64>,
-    /// Whether the disk has no room for another file.
+    /// True if the disk has no room for another file.
     pub(super) is_full: bool,
-    /// Whether the sync of the name fails after another file has replaced this one.
+    /// True if the sync of the name fails after another file has replaced this one.
     pub(super) fails_sync_after_replacement: bool,
     /// The bytes of all writes, including those that failed.
     pub(super) tried_bytes: usize,

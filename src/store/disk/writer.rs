@@ -52,7 +52,7 @@ struct Backlog {
     log: Log,
     /// Words that are in force without a waiting caller. If they cannot be committed, the next commit retries them.
     holding: Entries,
-    /// Whether the next commit checks that there is room for more.
+    /// True if the next commit checks that there is room for more.
     tries: bool,
     is_failing: bool,
     /// The time since when the disk is known to have no room for another lease.
@@ -218,7 +218,7 @@ impl Backlog {
         self.owed = words.owed.unwrap_or(self.owed);
     }
 
-    /// Whether a commit would only add leases to a file that could not grow a moment ago. Another attempt would cost as
+    /// True if a commit would only add leases to a file that could not grow a moment ago. Another attempt would cost as
     /// much as a read of the whole file. A renewal or a release of a lease is always attempted.
     fn is_in_vain(&self, taken: &TakenCommit, now: Instant) -> bool {
         let is_full = self.is_full_since.is_some_and(|since| now.saturating_duration_since(since) < PAUSE);

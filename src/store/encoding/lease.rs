@@ -18,7 +18,7 @@ use crate::core::{
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenLease {
     id: String,
-    /// Whether other clients may hold a lease beside it.
+    /// True if other clients may hold a lease beside it.
     shared: bool,
     /// What the holder of a shared lease does, and what it lets others do; without them, everything.
     #[serde(default)]

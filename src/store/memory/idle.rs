@@ -39,7 +39,7 @@ pub(super) struct PlainEntry {
     fence: Revision,
     revealed: PlainRevealed,
     first_date: FirstDate,
-    /// Whether all tags went out bare, or none.
+    /// True if all tags went out bare, or none.
     all_are_bare: bool,
 }
 
@@ -159,7 +159,7 @@ impl PlainRevealed {
     }
 }
 
-/// Whether a record takes the small form: it has nothing but versions and what the last write revealed. The parts are
+/// True if a record takes the small form: it has nothing but versions and what the last write revealed. The parts are
 /// named one by one, so that none is forgotten.
 pub(super) fn is_plain(record: &Record) -> bool {
     let Record {
@@ -188,7 +188,7 @@ pub(super) fn is_plain(record: &Record) -> bool {
     is_unmarked && is_unleased && is_unlisted && attempt.is_none() && !matches!(bare_tags, BareTags::One(_))
 }
 
-/// Whether the small form keeps what the last write revealed in a place of its own.
+/// True if the small form keeps what the last write revealed in a place of its own.
 pub(super) fn has_place_of_revealed(record: &Record) -> bool {
     let is_untagged =
         |known: &Known| matches!(known.representation, Representation::Present(Validators { tag: None, .. }));

@@ -143,7 +143,7 @@ impl<J: Journal> MemoryStore<J> {
         store
     }
 
-    /// Whether no write is in flight or in doubt.
+    /// True if no write is in flight or in doubt.
     fn has_no_pending_writes(&self) -> bool {
         let now = self.clock.now();
         self.shards.iter().all(|shard| self.ended(shard).has_no_pending_writes(now))

@@ -49,7 +49,7 @@ pub(super) struct RecordTable<J: Journal> {
 struct AwaitedRecord<E> {
     next: MemoryEntry,
     until: E,
-    /// Whether a record without content stands in for an absent one.
+    /// True if a record without content stands in for an absent one.
     was_absent: bool,
 }
 
@@ -67,7 +67,7 @@ impl<J: Journal> RecordTable<J> {
         bytes.map_or(RecordPlaces::NONE, RecordPlaces::one)
     }
 
-    /// Whether a record will not be kept, because it says no more than its absence.
+    /// True if a record will not be kept, because it says no more than its absence.
     pub(super) fn is_as_absent(&self, key: &ResourceKey, record: &Record) -> bool {
         record.says_no_more_than_absence(self.floor(key))
     }

@@ -13,7 +13,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The number of buckets whose floors are raised by one request, which takes the engine some milliseconds at most.
     const RAISED_AT_ONCE: u16;
 
-    /// Whether this process keeps the store's time itself, because the engine has none.
+    /// True if this process keeps the store's time itself, because the engine has none.
     const HAS_OWN_TIME: bool = false;
 
     /// Returns the store's time.
@@ -58,7 +58,7 @@ pub trait Engine: Send + Sync + 'static {
         ready(Ok(None))
     }
 
-    /// Whether it is this process's turn to look for idle records. If that is costly, only one of all processes looks in
+    /// True if it is this process's turn to look for idle records. If that is costly, only one of all processes looks in
     /// each `interval`.
     fn takes_turn(&self, _interval: Duration) -> impl Future<Output = bool> + Send {
         ready(true)
@@ -121,7 +121,7 @@ pub struct Swap {
     pub text: String,
     /// The time from which the next record is idle if it stays unchanged.
     pub idle_from: Option<StoreTime>,
-    /// Whether there is room for a record that is absent now, as far as this process counts them.
+    /// True if there is room for a record that is absent now, as far as this process counts them.
     pub may_create: bool,
 }
 
@@ -131,7 +131,7 @@ pub enum SwapOutcome {
     Made {
         /// The revision of the record.
         revision: Revision,
-        /// Whether there is one more record to be counted.
+        /// True if there is one more record to be counted.
         is_new: bool,
     },
     /// The record would be new, and there is no room.
@@ -140,7 +140,7 @@ pub enum SwapOutcome {
     Other {
         /// What is there instead. `None` if the engine has not said: then it is read.
         kept: Option<KeptText>,
-        /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
+        /// True if an earlier attempt got no answer. It may have been carried out before this one or after it.
         is_repeated: bool,
     },
 }

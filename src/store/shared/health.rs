@@ -32,7 +32,7 @@ pub(super) struct EngineHealth {
 pub(super) struct Attempts<'a> {
     health: &'a EngineHealth,
     end: Instant,
-    /// Whether an earlier attempt got no answer. It may have been carried out before the next one or after it.
+    /// True if an earlier attempt got no answer. It may have been carried out before the next one or after it.
     pub(super) are_repeated: bool,
 }
 

@@ -132,7 +132,7 @@ impl<E: Engine> EngineRecords<E> {
         }
     }
 
-    /// Whether there is room for another record.
+    /// True if there is room for another record.
     pub(super) fn has_room(&self) -> bool {
         self.counted.load(Ordering::Relaxed) < self.capacity
     }

@@ -44,7 +44,7 @@ pub(super) trait Announces: Sync {
 pub(super) struct Waiters {
     waiting: Mutex<HashMap<ResourceKey, Arc<Notify>>>,
     arrived: Notify,
-    /// Whether a caller has come since the last check.
+    /// True if a caller has come since the last check.
     has_come: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ impl Waiters {
         }
     }
 
-    /// Whether a caller waits now, or has come since the last call of this function.
+    /// True if a caller waits now, or has come since the last call of this function.
     fn were_there(&self) -> bool {
         self.has_come.swap(false, Ordering::Relaxed) || !self.waiting.lock().is_empty()
     }

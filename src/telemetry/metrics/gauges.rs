@@ -28,11 +28,11 @@ pub struct ServerState {
     pub upstream: String,
     /// The `host:port` of the server.
     pub server: String,
-    /// Whether the server has active health checks.
+    /// True if the server has active health checks.
     pub is_checked: bool,
-    /// Whether the checks failed, so that the server receives no requests.
+    /// True if the checks failed, so that the server receives no requests.
     pub is_down: bool,
-    /// Whether a connection failed a moment ago, so that the server is tried after the others.
+    /// True if a connection failed a moment ago, so that the server is tried after the others.
     pub comes_last: bool,
     /// The number of exchanges under way with the server.
     pub in_use: usize,
@@ -45,7 +45,7 @@ pub struct ServerState {
 pub struct LoadState {
     /// The time at which the configuration in effect was loaded.
     pub loaded_at: SystemTime,
-    /// Whether a later reload was refused.
+    /// True if a later reload was refused.
     pub is_refused_since: bool,
 }
 

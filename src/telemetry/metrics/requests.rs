@@ -31,7 +31,7 @@ fn counted(status: u16) -> u16 {
 pub struct EndedRequest<'a> {
     /// The name of the method, see [`known`].
     pub method: &'static str,
-    /// Whether the request came over TLS.
+    /// True if the request came over TLS.
     pub is_tls: bool,
     /// The status of the answer; 0 if none was sent.
     pub status: u16,

@@ -188,7 +188,7 @@ impl UpstreamServers {
         }
     }
 
-    /// Whether this server has a slot at this moment.
+    /// True if this server has a slot at this moment.
     pub(crate) fn has_place(&self, server: usize, occupant: Occupant) -> bool {
         self.list.get(server).is_some_and(|server| server.places.has_place(occupant))
     }

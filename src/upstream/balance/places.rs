@@ -123,7 +123,7 @@ impl PlacesAtServer {
         self.taken.lock().line.iter().filter(|waiting| !waiting.slot.is_closed()).count()
     }
 
-    /// Whether there is a place at this moment.
+    /// True if there is a place at this moment.
     pub(super) fn has_place(&self, occupant: Occupant) -> bool {
         self.taken.lock().has_place(self.max, occupant)
     }

@@ -21,7 +21,7 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 #[derive(Debug)]
 pub(super) struct UpstreamServer {
     pub(super) name: String,
-    /// Whether the server's health checks failed.
+    /// True if the server's health checks failed.
     down: AtomicBool,
     /// The time until which the server comes last, in milliseconds since the start. 0 for never.
     last_until: AtomicU64,
@@ -50,7 +50,7 @@ impl UpstreamServer {
         self.down.swap(down, Ordering::Relaxed) != down
     }
 
-    /// Whether a connection to the server failed a moment ago.
+    /// True if a connection to the server failed a moment ago.
     pub(super) fn comes_last(&self) -> bool {
         let until = self.last_until.load(Ordering::Relaxed);
         until != 0 && since_start() < until

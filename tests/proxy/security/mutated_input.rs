@@ -154,7 +154,7 @@ async fn exchange(proxy: &Proxy, request: &[u8]) -> Result<(), String> {
     if are_responses(&answered) { Ok(()) } else { Err(format!("\"{}\"", answered.escape_ascii())) }
 }
 
-/// Whether a proxy has answered so, though a reset may have cut it off. An answer to HEAD has none of the content that it
+/// True if a proxy has answered so, though a reset may have cut it off. An answer to HEAD has none of the content that it
 /// declares. Which answers are to a HEAD, mutated bytes do not tell: each reading is tried.
 fn are_responses(bytes: &[u8]) -> bool {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {

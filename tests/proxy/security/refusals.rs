@@ -60,7 +60,7 @@ fn small_cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// Whether the proxy has to read the body before it can refuse, so that it asks a client that waits to send it.
+    /// True if the proxy has to read the body before it can refuse, so that it asks a client that waits to send it.
     fn needs_body(&self) -> bool {
         let is_read_on = self.method == "GET" && self.kind == STALE;
         is_read_on || (self.kind == TOO_LARGE && self.announced == Announced::End)

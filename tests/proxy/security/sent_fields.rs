@@ -111,7 +111,7 @@ impl Sent {
         options.filter(|option| !option.is_empty()).collect()
     }
 
-    /// Whether the table has it refused.
+    /// True if the table has it refused.
     fn is_refused(&self) -> bool {
         let options = self.options();
         let is_token = |octet: char| octet.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(octet);

@@ -26,7 +26,7 @@ const UPSTREAM: &str = "connect_timeout = \"100ms\"\ntimeout = \"500ms\"\nlate_w
 struct Service {
     proxies: Vec<Proxy>,
     engine: Option<Engine>,
-    /// Whether a lease survives a proxy that is killed.
+    /// True if a lease survives a proxy that is killed.
     keeps_leases: bool,
     _disk: TempDir,
 }

@@ -145,7 +145,7 @@ impl Drop for Collector {
     }
 }
 
-/// Whether these are among them.
+/// True if these are among them.
 pub fn has(attributes: &Attributes, with: &[(&str, &str)]) -> bool {
     with.iter().all(|(name, value)| attributes.get(*name).is_some_and(|found| found == value))
 }

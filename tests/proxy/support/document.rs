@@ -76,7 +76,7 @@ pub fn assert_prints(command: &str, directory: &Path, shown: &[&str]) {
     }
 }
 
-/// Whether both texts are JSON objects, and the first has all members of the second: a refusal also has an id, which is
+/// True if both texts are JSON objects, and the first has all members of the second: a refusal also has an id, which is
 /// never the same twice.
 pub fn has_members(printed: &str, shown: &str) -> bool {
     let object = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).ok();

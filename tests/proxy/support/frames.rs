@@ -27,7 +27,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the request got no further than the proxy.
+    /// True if the request got no further than the proxy.
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::Answered(400) | Self::Reset(1))
     }

@@ -32,7 +32,7 @@ impl Headers {
         self.get(name).is_some()
     }
 
-    /// Whether a field that is a list of tokens has this one.
+    /// True if a field that is a list of tokens has this one.
     pub fn has_token(&self, name: &str, token: &str) -> bool {
         self.all(name).iter().flat_map(|value| value.split(',')).any(|member| member.trim().eq_ignore_ascii_case(token))
     }

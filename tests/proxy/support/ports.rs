@@ -26,7 +26,7 @@ pub fn free() -> SocketAddr {
     panic!("no loopback port is free between {FIRST} and {}", FIRST + COUNT);
 }
 
-/// Whether a server could listen there. The look itself never listens: a child that another thread starts meanwhile
+/// True if a server could listen there. The look itself never listens: a child that another thread starts meanwhile
 /// holds copies of all sockets until its program begins, and clients would be accepted that nobody answers.
 pub fn is_free(addr: SocketAddr) -> bool {
     let bind = || -> io::Result<()> {

@@ -27,7 +27,7 @@ impl Random {
         usize::try_from(self.0 % limit as u64).expect("it is below the limit")
     }
 
-    /// Whether something happens that does so `percent` times in a hundred.
+    /// True if something happens that does so `percent` times in a hundred.
     pub fn is_one_of(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -112,7 +112,7 @@ impl Connection {
         bytes
     }
 
-    /// Whether the server has closed by now; unread bytes before the close count as open.
+    /// True if the server has closed by now; unread bytes before the close count as open.
     pub async fn is_closed(&mut self) -> bool {
         let Wire { reader, .. } = &mut self.wire;
         tokio::select! {

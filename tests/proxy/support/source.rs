@@ -39,7 +39,7 @@ impl Source {
         Self { validators: Validators::Tags, route }
     }
 
-    /// Whether equal tags mean equal bytes.
+    /// True if equal tags mean equal bytes.
     pub fn hashes_content(self) -> bool {
         [CONTENT, CONTENT_EXCLUSIVE].contains(&self)
     }

@@ -47,7 +47,7 @@ pub async fn start_checking() -> Backend {
     backend
 }
 
-/// Whether a request has the `SharedKey` of the account. The client signs its method, and no condition.
+/// True if a request has the `SharedKey` of the account. The client signs its method, and no condition.
 fn is_signed(request: &Request) -> bool {
     let (account, key) = ACCOUNT;
     let field = |name: &str| request.header(name).unwrap_or_default();

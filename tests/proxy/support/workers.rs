@@ -36,7 +36,7 @@ pub fn tenure(write: &Request) -> String {
     text.split(" by ").nth(1).expect("an author").to_owned()
 }
 
-/// Whether a write is that of this worker.
+/// True if a write is that of this worker.
 pub fn is_by(write: &Request, worker: &str) -> bool {
     tenure(write).split('/').next() == Some(worker)
 }

@@ -222,7 +222,7 @@ async fn a_handshake_that_does_not_end_is_ended_and_holds_up_nobody() {
     }
 }
 
-/// Whether a new connection is answered with a certificate of this authority.
+/// True if a new connection is answered with a certificate of this authority.
 async fn trusted(addr: SocketAddr, ca: &Path) -> bool {
     Curl::new("GET").trust(ca).send(NAME, addr, DOC).await.code == 0
 }

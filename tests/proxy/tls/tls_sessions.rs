@@ -79,7 +79,7 @@ impl Scene {
         session
     }
 
-    /// Whether a session goes on. Either way the request is answered.
+    /// True if a session goes on. Either way the request is answered.
     async fn goes_on(&self, session: &Path, version: &str) -> bool {
         let told = self.ask("-sess_in", session, version, &[]).await;
         assert!(is_answered(&told), "{told}");

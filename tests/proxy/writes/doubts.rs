@@ -105,9 +105,9 @@ struct Swallowed {
     resource: Resource,
     sent: Instant,
     response: Response,
-    /// Whether the backend has applied it.
+    /// True if the backend has applied it.
     applied: bool,
-    /// Whether there is something still.
+    /// True if there is something still.
     exists: bool,
 }
 

@@ -57,7 +57,7 @@ enum Settled {
 }
 
 impl Settled {
-    /// Whether the tag from before the write is still good.
+    /// True if the tag from before the write is still good.
     fn lets_old_tag_pass(self, mode: Mode, applied: bool) -> bool {
         match mode {
             Mode::ContentShared | Mode::ContentExclusive => !applied,

@@ -39,7 +39,7 @@ pub fn name_from_json<'de>(
     Ok(name)
 }
 
-/// Whether some reader takes a member for one of this name.
+/// True if some reader takes a member for one of this name.
 fn may_be_read_as(member: &str, name: &str) -> bool {
     let until_nul = member.split('\0').next().unwrap_or_default();
     member == "__proto__" || [member, until_nul].into_iter().any(|read| simple_fold(read) == simple_fold(name))

@@ -16,14 +16,14 @@ const DAV: HeaderName = HeaderName::from_static("dav");
 pub const TYPE_OF_RESOURCE: &str =
     "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>\n";
 
-/// Whether the fields of an answer to OPTIONS tell that the resource is one of `WebDAV`.
+/// True if the fields of an answer to OPTIONS tell that the resource is one of `WebDAV`.
 pub fn speaks_webdav(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ALLOW).into_iter().chain(headers.get_all("public"));
     let mut methods = lines.flat_map(|line| line.as_bytes().split(|&octet| octet == b','));
     headers.contains_key(DAV) || methods.any(|method| method.trim_ascii().eq_ignore_ascii_case(b"PROPFIND"))
 }
 
-/// Whether the content of a 207 that answers [`TYPE_OF_RESOURCE`] shows a collection; `None` if it shows no type.
+/// True if the content of a 207 that answers [`TYPE_OF_RESOURCE`] shows a collection; `None` if it shows no type.
 pub fn is_collection(multistatus: &[u8]) -> Option<bool> {
     let text = String::from_utf8_lossy(multistatus);
     let mut tags = text.split('<').skip(1).filter_map(local_name);
@@ -40,20 +40,20 @@ pub fn named_folder(target: &[u8]) -> Option<Vec<u8>> {
     Some(normal.as_str().trim_end_matches('/')).filter(|_| is_named).map(Into::into)
 }
 
-/// Whether the answer to OPTIONS is that of a server without `WebDAV`. An absent resource, or a path that the server does not
+/// True if the answer to OPTIONS is that of a server without `WebDAV`. An absent resource, or a path that the server does not
 /// take, says nothing of the server.
 pub fn denies_webdav(status: StatusCode, headers: &HeaderMap) -> bool {
     !speaks_webdav(headers) && (status.is_success() || matches!(status.as_u16(), 405 | 501))
 }
 
-/// Whether an answer leads from a path to the same path with a slash.
+/// True if an answer leads from a path to the same path with a slash.
 pub fn leads_to_slash(status: StatusCode, headers: &HeaderMap, without_slash: &[u8]) -> bool {
     let location = headers.get(header::LOCATION).map(HeaderValue::as_bytes).unwrap_or_default();
     let (path, _) = split_query(location);
     status.is_redirection() && path.strip_suffix(b"/").is_some_and(|path| path.ends_with(without_slash))
 }
 
-/// Whether an answer to a GET of a path with a slash could be that of a folder: a page, or no content.
+/// True if an answer to a GET of a path with a slash could be that of a folder: a page, or no content.
 pub fn may_be_folder(status: StatusCode, headers: &HeaderMap) -> bool {
     let content = headers.get(header::CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
     let is_page = content.is_none_or(|content| {

@@ -10,7 +10,7 @@
 
 use http::{HeaderMap, header};
 
-/// Whether the fields have more than one reading of the media type.
+/// True if the fields have more than one reading of the media type.
 pub fn is_ambiguous(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
     let line = lines.next();
@@ -18,7 +18,7 @@ pub fn is_ambiguous(headers: &HeaderMap) -> bool {
     lines.next().is_some() || parts.skip(1).any(|part| is_media_type(essence(part)))
 }
 
-/// Whether a backend could read this beginning of a media type, in lower case: `multipart/` or a whole type.
+/// True if a backend could read this beginning of a media type, in lower case: `multipart/` or a whole type.
 pub fn may_be(headers: &HeaderMap, beginning: &str) -> bool {
     let lines = headers.get_all(header::CONTENT_TYPE).iter();
     let mut parts = lines.flat_map(|line| line.as_bytes().split(|octet| matches!(octet, b',' | b';')));

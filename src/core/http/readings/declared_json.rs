@@ -12,14 +12,14 @@ use http::{HeaderMap, header};
 /// Words of the types that servers read as forms, wherever in the field they stand.
 const WORDS_OF_FORMS: [&str; 2] = ["form", "multipart"];
 
-/// Whether a request declares its body as JSON in UTF-8, with one reading.
+/// True if a request declares its body as JSON in UTF-8, with one reading.
 pub fn is_declared_json(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
     !headers.contains_key(header::CONTENT_ENCODING) && line.to_str().is_ok_and(is_json)
 }
 
-/// Whether a media type is one of JSON (RFC 6839 section 3.1), with parameters that change nothing.
+/// True if a media type is one of JSON (RFC 6839 section 3.1), with parameters that change nothing.
 fn is_json(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     let mut parts = value.split(';').map(|part| part.trim_matches([' ', '\t']));
@@ -34,7 +34,7 @@ fn is_json(value: &str) -> bool {
         && !WORDS_OF_FORMS.iter().any(|word| value.contains(word))
 }
 
-/// Whether a parameter ends where every reader ends it.
+/// True if a parameter ends where every reader ends it.
 fn is_parameter(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else { return false };
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));

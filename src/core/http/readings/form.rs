@@ -27,7 +27,7 @@ pub enum NamedMethod {
     Unclear,
 }
 
-/// Whether content with these fields could be a form.
+/// True if content with these fields could be a form.
 pub fn may_be_form(headers: &HeaderMap) -> bool {
     ["application/x-www-form-urlencoded", "multipart/"].iter().any(|form| content_type::may_be(headers, form))
 }
@@ -96,7 +96,7 @@ impl Search {
     }
 }
 
-/// Whether a parameter of Content-Disposition names a part that holds a method.
+/// True if a parameter of Content-Disposition names a part that holds a method.
 fn is_part(parameter: &[u8]) -> bool {
     let mut halves = parameter.splitn(2, |&octet| octet == b'=');
     let key = halves.next().unwrap_or_default().trim_ascii();

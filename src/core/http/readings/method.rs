@@ -59,7 +59,7 @@ impl MethodReadings {
         Ok(Self::strictest_first(guard, own, named))
     }
 
-    /// Whether a backend could read one of these methods.
+    /// True if a backend could read one of these methods.
     pub fn may_be(&self, methods: &[Method]) -> bool {
         self.others.iter().chain([&self.judged]).any(|method| methods.contains(method))
     }
@@ -82,7 +82,7 @@ impl MethodReadings {
         Self::strictest_first(guard, &self.judged, self.others.iter().cloned().chain([named]))
     }
 
-    /// Whether all readings are one method, apart from its letter case.
+    /// True if all readings are one method, apart from its letter case.
     pub fn are_alike(&self) -> bool {
         self.others.iter().all(|other| other.as_str().eq_ignore_ascii_case(self.judged.as_str()))
     }
@@ -105,17 +105,17 @@ impl MethodReadings {
     }
 }
 
-/// Whether a field, or the query of a target, names a method.
+/// True if a field, or the query of a target, names a method.
 pub fn is_named(headers: &HeaderMap, target: &[u8]) -> bool {
     headers.keys().any(|name| METHOD_FIELDS.contains(name)) || in_query(target).next().is_some()
 }
 
-/// Whether a parameter of a query names a method.
+/// True if a parameter of a query names a method.
 pub fn is_parameter(parameter: &[u8]) -> bool {
     query::is_one_of(parameter, &PARAMETERS)
 }
 
-/// Whether the dialect of the route reads the request as a POST that wraps another write, and nothing else names a
+/// True if the dialect of the route reads the request as a POST that wraps another write, and nothing else names a
 /// method.
 fn is_wrapped(guard: &GuardRules, own: &Method, headers: &HeaderMap, target: &[u8]) -> bool {
     let mut named = METHOD_FIELDS.iter().flat_map(|field| headers.get_all(field));

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode;
 use super::query_names::may_be_read_as;
 use crate::core::http::request_target::{join_query, split_query};
 
-/// Whether the query of a target has a parameter that a backend could read under this name.
+/// True if the query of a target has a parameter that a backend could read under this name.
 pub fn has(target: &[u8], meant: &str) -> bool {
     values(target, meant).next().is_some()
 }
@@ -24,7 +24,7 @@ pub fn parameters(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     query.split(|octet| matches!(octet, b'&' | b';'))
 }
 
-/// Whether a backend could read a parameter, as sent, under one of these names.
+/// True if a backend could read a parameter, as sent, under one of these names.
 pub fn is_one_of<N: AsRef<str>>(parameter: &[u8], names: &[N]) -> bool {
     let name = name_of(parameter);
     names.iter().any(|meant| may_be_read_as(name, meant.as_ref()))

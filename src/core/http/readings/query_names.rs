@@ -29,12 +29,12 @@ fn spaced(spelled: &[u8]) -> Vec<u8> {
     spelled.iter().map(|&octet| if octet == b'+' { b' ' } else { octet }).collect()
 }
 
-/// Whether every reader takes a spelled name for this one: it is the name, and only what must be encoded is.
+/// True if every reader takes a spelled name for this one: it is the name, and only what must be encoded is.
 pub fn is_only_read_as(spelled: &[u8], name: &str) -> bool {
     *form_decode(spelled) == *name.as_bytes() && spelled.is_ascii() && !has_needless_encoding(spelled)
 }
 
-/// Whether an encoding stands for a character that no encoder encodes. nginx compares names without decoding them.
+/// True if an encoding stands for a character that no encoder encodes. nginx compares names without decoding them.
 fn has_needless_encoding(spelled: &[u8]) -> bool {
     spelled.split(|&octet| octet == b'%').skip(1).any(|text| {
         let code = text.get(..2).and_then(|digits| str::from_utf8(digits).ok());
@@ -43,7 +43,7 @@ fn has_needless_encoding(spelled: &[u8]) -> bool {
     })
 }
 
-/// Whether some reader takes a spelled name of a parameter for this one, for a list or a table of that name, or for
+/// True if some reader takes a spelled name of a parameter for this one, for a list or a table of that name, or for
 /// what takes its place.
 pub fn may_be_read_as(spelled: &[u8], name: &str) -> bool {
     let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');

@@ -66,7 +66,7 @@ pub(in crate::core) fn fold_spelled(raw_path: &[u8]) -> Vec<u8> {
     raw_path.split(|&octet| octet == b'/').map(fold_segment).collect::<Vec<_>>().join(&b'/')
 }
 
-/// Whether a text of a normal form has another form in another letter case.
+/// True if a text of a normal form has another form in another letter case.
 pub(in crate::core) fn has_case(text: &str) -> bool {
     let decoded = percent_decode_str(text).decode_utf8_lossy();
     decoded.chars().any(|character| {

@@ -169,7 +169,7 @@ pub fn split_query(raw_target: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether a request target in origin-form is that of a collection: its path ends with a slash (RFC 4918 section 5.2).
+/// True if a request target in origin-form is that of a collection: its path ends with a slash (RFC 4918 section 5.2).
 pub fn names_collection(raw_target: &[u8]) -> bool {
     split_query(raw_target).0.ends_with(b"/")
 }
@@ -220,14 +220,14 @@ pub(in crate::core) fn normal_segment(spelled: &[u8], kept: KeptInNames) -> Resu
     Ok(Cow::Owned(utf8_percent_encode(name, ENCODED).collect()))
 }
 
-/// Whether an octet is its own normal form on every route.
+/// True if an octet is its own normal form on every route.
 fn is_plain(octet: u8) -> bool {
     octet.is_ascii_alphanumeric()
         || matches!(octet, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')')
         || matches!(octet, b'*' | b'+' | b',' | b'=' | b':' | b'@')
 }
 
-/// Whether a normal segment can hold this octet.
+/// True if a normal segment can hold this octet.
 pub(in crate::core) fn is_segment_character(octet: u8) -> bool {
     is_plain(octet) || matches!(octet, b';' | b'%')
 }
@@ -245,7 +245,7 @@ fn check_spelling(spelled: &[u8]) -> Result<(), AmbiguousTarget> {
     if has_bad_encoding(spelled) { Err(AmbiguousTarget::BadPercentEncoding) } else { Ok(()) }
 }
 
-/// Whether a percent sign lacks its two hexadecimal digits.
+/// True if a percent sign lacks its two hexadecimal digits.
 pub(in crate::core) fn has_bad_encoding(spelled: &[u8]) -> bool {
     let encodings = spelled.split(|&octet| octet == b'%').skip(1);
     encodings

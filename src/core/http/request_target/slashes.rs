@@ -1,7 +1,7 @@
 //! The second reading of an encoded slash: many servers decode `%2F` before they look for segments (DESIGN, section 3,
 //! rule 18).
 
-/// Whether a path as received holds an encoded slash.
+/// True if a path as received holds an encoded slash.
 pub fn holds_encoded_slash(raw_path: &[u8]) -> bool {
     raw_path.split(|&octet| octet == b'%').skip(1).any(is_slash)
 }
@@ -26,7 +26,7 @@ pub fn decode_slashes(raw_path: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Whether what follows a percent sign makes it an encoded slash.
+/// True if what follows a percent sign makes it an encoded slash.
 fn is_slash(following: &[u8]) -> bool {
     matches!(following, [b'2', b'F' | b'f', ..])
 }

@@ -23,12 +23,12 @@ pub enum MatchRule {
     Opaque,
 }
 
-/// Whether a false `If-None-Match` or `If-Modified-Since` means that the client's copy is current.
+/// True if a false `If-None-Match` or `If-Modified-Since` means that the client's copy is current.
 pub(super) fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Whether a condition names the current representation. One without a tag is named only by `*`.
+/// True if a condition names the current representation. One without a tag is named only by `*`.
 pub(super) fn names_current(
     condition: &TagCondition,
     representation: Option<&Validators>,
@@ -59,7 +59,7 @@ pub(super) fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) 
     }
 }
 
-/// Whether a tag in `If-None-Match` makes the condition false. Reads and writes both use the weak comparison (section
+/// True if a tag in `If-None-Match` makes the condition false. Reads and writes both use the weak comparison (section
 /// 13.1.2).
 pub(super) fn is_excluded(method: &Method, rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
     // A doubt gives a state another suffix, and may have left the state unchanged.
@@ -70,7 +70,7 @@ pub(super) fn is_excluded(method: &Method, rule: MatchRule, tag: &EntityTag, cur
     if reads(method) { tag.weak_matches(current) } else { same_state(rule, tag, current) || may_be_same() }
 }
 
-/// Whether the opaque bytes name the same state. Those without a `-` have no variant to leave out.
+/// True if the opaque bytes name the same state. Those without a `-` have no variant to leave out.
 fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
     let same_version = || {
         let version = version_of(tag.opaque());

@@ -22,7 +22,7 @@ pub enum Judgement {
     Failed {
         /// The first false one.
         field: ConditionField,
-        /// Whether `If-Match` named the current tag, but weakly.
+        /// True if `If-Match` named the current tag, but weakly.
         weak_tag: bool,
     },
     /// A precondition counts, and the current representation is unknown.
@@ -82,7 +82,7 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
     }
 }
 
-/// Whether `Range` is to be obeyed (section 13.1.5); if not, the response is the whole representation.
+/// True if `Range` is to be obeyed (section 13.1.5); if not, the response is the whole representation.
 ///
 /// Without `If-Range` it is. A tag is compared strongly. A date is true only if it is exactly the current one, and the
 /// current one is strong and of no earlier state.

@@ -73,11 +73,11 @@ pub struct Preconditions {
     pub if_modified_since: Option<HttpDate>,
     /// `If-Unmodified-Since` (section 13.1.4).
     pub if_unmodified_since: Option<HttpDate>,
-    /// Whether `If-Unmodified-Since` is present but not a single date, and so must be ignored.
+    /// True if `If-Unmodified-Since` is present but not a single date, and so must be ignored.
     pub has_unreadable_date: bool,
     /// `If-Range` (section 13.1.5).
     pub if_range: Option<RangeCondition>,
-    /// Whether the request names a lease that stands for the condition that its route demands. Without the lease it is
+    /// True if the request names a lease that stands for the condition that its route demands. Without the lease it is
     /// refused in any case.
     pub lease_suffices: bool,
     /// The rules by which the conditions are judged.

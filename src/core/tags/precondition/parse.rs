@@ -72,7 +72,7 @@ impl Preconditions {
         conditions
     }
 
-    /// Whether there is nothing to judge. `If-Range` decides only about a part of the response and does not count.
+    /// True if there is nothing to judge. `If-Range` decides only about a part of the response and does not count.
     pub fn is_empty(&self) -> bool {
         self.if_match.is_none()
             && self.if_none_match.is_none()

@@ -87,7 +87,7 @@ impl InProcess {
         Self { writes: Mutex::default(), bytes_max }
     }
 
-    /// Whether there is a first attempt at this write.
+    /// True if there is a first attempt at this write.
     pub(super) fn has(&self, name: &KeyName) -> bool {
         let mut writes = self.writes.lock();
         writes.forget_past(Instant::now());

@@ -108,7 +108,7 @@ impl Replays {
 }
 
 impl Writes {
-    /// Whether a write may be a retry. If so, no precondition is judged until this is certain.
+    /// True if a write may be a retry. If so, no precondition is judged until this is certain.
     pub(crate) async fn may_be_retry(&self, key: Option<&mut WriteKey>) -> Result<bool, Refusal> {
         let Some(key) = key else { return Ok(false) };
         match &self.replays {
@@ -217,7 +217,7 @@ impl Writes {
 }
 
 impl KeyedWrite {
-    /// Whether the write came with a key.
+    /// True if the write came with a key.
     pub(crate) fn is_named(&self) -> bool {
         self.0.is_some()
     }

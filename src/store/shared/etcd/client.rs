@@ -31,7 +31,7 @@ pub(super) struct TransactionReply {
     pub(super) response: TxnResponse,
     /// The store's revision at that time. If a record was put, this is its revision.
     pub(super) at: Revision,
-    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
+    /// True if an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
 

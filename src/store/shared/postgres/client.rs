@@ -81,7 +81,7 @@ struct Open {
 /// The answer to a statement.
 pub(super) struct PostgresReply {
     pub(super) rows: Vec<Row>,
-    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
+    /// True if an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
 
@@ -172,7 +172,7 @@ async fn set_up(client: &Client, texts: &StatementTexts, drawn: &str) -> Result<
     Ok(client.query_one(&texts.incarnation, &[]).await?.try_get(0)?)
 }
 
-/// Whether an error proves that the statement was not carried out. A server that ends may have committed it before.
+/// True if an error proves that the statement was not carried out. A server that ends may have committed it before.
 fn is_rolled_back(code: &SqlState) -> bool {
     let is_of = |class| code.code().starts_with(class);
     [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE].contains(&code)

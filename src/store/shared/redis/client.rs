@@ -56,7 +56,7 @@ struct RedisConnection {
 /// The answer to a request.
 pub(super) struct RedisReply<T> {
     pub(super) reply: T,
-    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
+    /// True if an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
 

@@ -8,7 +8,7 @@ use super::super::{gate::Gate, message::compose};
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(super) kind: Kind,
-    /// Whether a write is applied before it is answered.
+    /// True if a write is applied before it is answered.
     pub(super) applied: bool,
     /// 1xx responses before it, as bytes.
     pub(super) early: Vec<u8>,

@@ -14,7 +14,7 @@ pub struct Request {
     pub head: Vec<u8>,
     /// What has come of its body, without the chunked coding.
     pub body: Vec<u8>,
-    /// Whether the end of its body has come.
+    /// True if the end of its body has come.
     pub complete: bool,
     /// Which connection it came over, from 0.
     pub connection: usize,
@@ -28,7 +28,7 @@ impl Request {
         self.headers.get(name)
     }
 
-    /// Whether it came over a connection that had carried another before.
+    /// True if it came over a connection that had carried another before.
     pub fn on_reused_connection(&self) -> bool {
         self.nth_on_connection > 1
     }

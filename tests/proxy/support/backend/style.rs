@@ -57,7 +57,7 @@ pub struct Style {
     pub tags: Tags,
     pub dates: Dates,
     pub shown: Shown,
-    /// Whether the answer to a PUT shows the new tag, in a field.
+    /// True if the answer to a PUT shows the new tag, in a field.
     pub tells: bool,
     pub named: fn(&str) -> Named,
 }
