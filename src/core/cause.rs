@@ -180,7 +180,7 @@ pub struct LeaseInTheWay {
     pub holder: Option<Box<str>>,
     /// The time until it ends unless it is renewed; `None` for an infinite lease.
     pub remaining: Option<Duration>,
-    /// What its service keeps with it.
+    /// The service's note about the lease.
     pub note: Option<LeaseNote>,
 }
 

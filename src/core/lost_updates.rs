@@ -2,12 +2,12 @@
 //!
 //! # Design
 //!
-//! *Why is the count a lower bound?* Nothing is refused by it, so it only counts what was seen: another client's write was
-//! applied, it began after the last moment at which this client can have seen the state before it, and this client wrote.
-//! What overlaps, and what was forgotten, is taken as read.
+//! *Why is the count a lower bound?* The count refuses nothing, so it takes only certain cases. The backend applied a
+//! write of another client. That write began after the last moment at which this client can have seen the state before
+//! it. Then this client wrote. If two events overlap, or one is forgotten, the client counts as a reader of the change.
 //!
-//! *Why is no client a row of a table?* A resource remembers a fixed number of readers, writers and tags. The number of
-//! clients then costs nothing.
+//! *Why does no table have a row for each client?* A resource remembers a fixed number of readers, writers and tags. So
+//! the number of clients costs nothing.
 
 use super::tags::{
     entity_tag::EntityTag,
@@ -28,27 +28,27 @@ pub type SightedName = [u8; 16];
 /// The number of writes that had begun on a resource at some moment.
 pub type WriteMoment = u64;
 
-/// What shows that a write was based on an earlier version.
+/// The evidence that a write was based on an earlier version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostUpdate {
-    /// It named a tag that was last shown before another client's write.
+    /// The write named a tag that was last shown before another client's write.
     StaleTag,
-    /// It named no version, and its client has not read the resource since another client's write.
+    /// The write named no version, and its client has not read the resource since another client's write.
     Unread,
 }
 
-/// What a write says of the version that it is based on.
+/// The version that a write names as its base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteBasis {
-    /// Nothing: it would overwrite any version.
+    /// The write names no version, and would overwrite any.
     Unnamed,
-    /// One of the versions with these tags.
+    /// The write names one of the versions with these tags.
     Tags(Vec<SightedName>),
-    /// Something that the tags seen so far cannot tell, such as a date.
+    /// The write names something that the tags seen so far cannot tell, such as a date.
     Untold,
 }
 
-/// What was seen of one resource.
+/// The reads, writes and tags that were seen of one resource.
 #[derive(Debug, Default)]
 pub struct Sightings {
     begun: WriteMoment,

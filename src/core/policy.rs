@@ -123,7 +123,7 @@ impl ReadConsistency {
     }
 }
 
-/// Whether a write is recognised by its idempotency key (`idempotency`).
+/// The recognition of writes by their idempotency keys (`idempotency`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idempotency {
     /// A write is not recognised, and the field is left to the upstream.
@@ -184,7 +184,7 @@ pub struct LeaseRules {
     pub shared: bool,
     /// True if a DELETE waits until no other client holds the lease.
     pub delete_pending: bool,
-    /// True if a client without the lease is told of a conflict with its holder, and not of an absent id.
+    /// True if a client without the lease learns of a conflict with the holder, instead of an absent id.
     pub sharing_violation: bool,
     /// True if reads of the resource show the state of its lease.
     pub show: bool,
@@ -192,7 +192,7 @@ pub struct LeaseRules {
     pub acquire_on_read: bool,
     /// True if clients may break a lease that they do not hold.
     pub client_break: bool,
-    /// Whether a resource that does not exist can be leased.
+    /// The rule for leases of resources that do not exist.
     pub absent: AbsentLease,
     /// How long a lease is remembered after its end.
     pub remember_time: Duration,
@@ -326,7 +326,7 @@ pub struct GuardRules {
     pub probe_region: Box<str>,
     /// The file of the field that a probe carries, under [`ProbeAuth::Field`].
     pub probe_field_file: Option<PathBuf>,
-    /// Whether writes are recognised by their idempotency keys.
+    /// The recognition of writes by their idempotency keys.
     pub idempotency: Idempotency,
     /// How long the answer of a write is replayed to its retries.
     pub idempotency_ttl: Duration,

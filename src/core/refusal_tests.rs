@@ -30,7 +30,7 @@ fn any_text_is_escaped() {
     }
 }
 
-/// What shows the state of the resource is for those who may know it.
+/// Details that show the state of the resource are only for clients that may know it.
 #[test]
 fn a_client_is_told_of_the_cause_what_it_may_know() {
     let mut refusal = Refusal::new(Code::PreconditionFailed, "").because(Reason::StaleTag);

@@ -1,4 +1,5 @@
-//! What a client may know of a resource: what the backend has let it read (DESIGN, sections 4 and 8).
+//! The right of a client to know of a resource: it may know what the backend has let it read (DESIGN, sections 4 and
+//! 8).
 //!
 //! # Design
 //!
@@ -17,7 +18,7 @@ use http::StatusCode;
 
 use super::{policy::AbsentLease, tags::validators::tells_absence};
 
-/// What the backend says to a client that asks for a resource.
+/// The answer of the backend to a client that asks for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordOfBackend {
     /// It shows the resource.
@@ -45,12 +46,12 @@ impl WordOfBackend {
     }
 }
 
-/// What keeps a request from the backend.
+/// The obstacle that keeps a request from the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The lease of another client, on a route with this rule. It may be one that needs no resource.
     Lease(AbsentLease),
-    /// What the request says of a lease: it would be refused without any lease too.
+    /// The lease fields of the request itself: it would be refused without any lease too.
     OwnLease,
     /// Another write, which the request would wait for.
     Write,
@@ -60,15 +61,15 @@ pub enum Obstacle {
     OwnAttempt,
 }
 
-/// True if a client that the backend has answered so may know of the obstacle. If not, the backend's answer is its own.
-/// `is_shown`: whether the backend has shown the resource to any client of late.
+/// True if a client that got this answer of the backend may know of the obstacle. If not, the client gets the backend's
+/// answer itself. `is_shown` is true if the backend has recently shown the resource to any client.
 pub fn may_be_told(word: WordOfBackend, obstacle: Obstacle, is_shown: bool) -> bool {
     use Obstacle::{Attempt, Lease, OwnAttempt, OwnLease, Write};
     match (word, obstacle) {
         (WordOfBackend::Shows, _) | (WordOfBackend::Misses, OwnLease) => true,
         // A client that may wait is not sent away because of a failure, which may be over by then.
         (WordOfBackend::Fails, _) => matches!(obstacle, Write),
-        // What nobody was shown may be absent, and some targets are only written to.
+        // A resource that was shown to no client may be absent, and clients only write to some targets.
         (WordOfBackend::Misses, Lease(AbsentLease::Allow) | Write | Attempt)
         | (WordOfBackend::Evades, Attempt | OwnAttempt) => !is_shown,
         (WordOfBackend::Refuses, _)
@@ -78,8 +79,8 @@ pub fn may_be_told(word: WordOfBackend, obstacle: Obstacle, is_shown: bool) -> b
 }
 
 /// True if a lease operation is for a resource that its client must not know of, since the backend says that there is
-/// none. `needs_presence`: whether the operation is for present resources alone. `is_proved`: whether the request has the
-/// id of a lease that is held or remembered.
+/// none. `needs_presence` is true if the operation is for present resources alone. `is_proved` is true if the request
+/// has the id of a lease that is held or remembered.
 pub fn is_missing_to_lease(absent: AbsentLease, needs_presence: bool, is_proved: bool, is_shown: bool) -> bool {
     match absent {
         AbsentLease::Refuse => needs_presence || !is_proved,
@@ -110,7 +111,7 @@ mod tests {
         }
     }
 
-    /// What a client may not read, it learns nothing of.
+    /// A client learns nothing of resources that it may not read.
     #[test]
     fn each_obstacle_is_told_to_those_that_may_know() {
         use AbsentLease::{Allow, Refuse};

@@ -96,7 +96,7 @@ fn a_weak_tag_is_told_what_is_wrong_with_it() {
     assert!(refusal.detail.contains("weak tag"), "{}", refusal.detail);
 }
 
-/// An operator is told of a setting only if the request would have passed with it.
+/// An operator learns of a setting only if the request would have passed with it.
 #[test]
 fn the_setting_that_would_have_saved_a_request_is_named() {
     let weak = Representation::Present(Validators { tag: EntityTag::weak("a").ok(), modified: None });

@@ -1,4 +1,4 @@
-//! The expectation of a client that sends its content only when it is told to (RFC 9110 section 10.1.1).
+//! The expectation of a client that waits for a 100 before it sends its content (RFC 9110 section 10.1.1).
 //!
 //! # Design
 //!

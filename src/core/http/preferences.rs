@@ -1,4 +1,4 @@
-//! What a client prefers of the answer (`Prefer`, RFC 7240).
+//! The preferences of a client for the answer (`Prefer`, RFC 7240).
 
 use http::{HeaderMap, HeaderName};
 

@@ -43,7 +43,7 @@ mod tests {
         Action::Renew { id: id(1), duration: None }
     }
 
-    /// What a step begins that takes effect so many seconds after it was judged.
+    /// Returns the lease that a step begins if it takes effect `later` seconds after its judgement.
     fn begun_by(resource: &mut Resource, action: Action, later: u64) -> Option<BegunLease> {
         let before = resource.snapshot.clone();
         resource.must(action);

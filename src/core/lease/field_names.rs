@@ -19,13 +19,13 @@ pub const LEASE_ID: FieldName = named("lease-id", "Lease-Id");
 pub const DESTINATION_LEASE_ID: FieldName = named("destination-lease-id", "Destination-Lease-Id");
 /// The id that a holder wants instead.
 pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Lease-Id");
-/// Whether a DELETE that waits goes on waiting: `?0` withdraws it.
+/// The choice whether a DELETE that waits goes on waiting: `?0` withdraws it.
 pub const DELETE_PENDING: FieldName = named("delete-pending", "Delete-Pending");
-/// Whether other clients may hold shared leases beside this one: `shared`, or `exclusive`.
+/// The mode of the lease: `shared` permits shared leases of other clients beside this one, `exclusive` does not.
 pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
-/// What the holder of a shared lease does: a list of `read`, `write` and `delete`.
+/// The uses that the holder of a shared lease makes of the resource: a list of `read`, `write` and `delete`.
 pub const LEASE_ACCESS: FieldName = named("lease-access", "Lease-Access");
-/// What the holder of a shared lease lets other holders do: such a list, or `none`.
+/// The uses that the holder of a shared lease permits to other holders: such a list, or `none`.
 pub const LEASE_SHARE: FieldName = named("lease-share", "Lease-Share");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");

@@ -46,18 +46,18 @@ pub struct KeptLease {
     pub max_hold_time: Duration,
 }
 
-/// What has become of a lease that a stream holds.
+/// The state of a lease that a stream holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptLeaseState {
-    /// Its client holds it, for so long unless it is renewed.
+    /// The client holds the lease, for this time unless it is renewed.
     Held(Duration),
-    /// It is being broken, and its client has so long to finish.
+    /// The lease is being broken, and its client has this time to finish.
     Breaking(Duration),
-    /// Its client holds it no more.
+    /// The client has lost the lease.
     Lost(LeaseLoss),
 }
 
-/// Why the client of a stream holds its lease no more.
+/// The reason why the client of a stream has lost its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseLoss {
     /// It was broken.

@@ -139,7 +139,7 @@ impl LeaseState {
 pub struct Lease {
     /// The secret that proves the lease.
     pub id: LeaseId,
-    /// Whether other clients may hold shared leases of the resource too.
+    /// The mode of the lease: if it is shared, other clients may hold shared leases of the resource too.
     pub mode: LeaseMode,
     /// The revision of the record in which the lease was granted: no other lease of the resource has it.
     pub fence: Stamp,
@@ -151,7 +151,7 @@ pub struct Lease {
     pub granted: StoreTime,
     /// The label that its holder gave itself.
     pub holder: Option<HolderLabel>,
-    /// What a service keeps with it.
+    /// The service's note about the lease.
     pub note: Option<LeaseNote>,
     /// The stream that renews it for its client, unless the client has done something about the lease itself since.
     pub keeper: Option<KeeperName>,

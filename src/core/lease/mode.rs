@@ -1,8 +1,8 @@
-//! What the holders of leases of one resource let each other do.
+//! The uses of one resource that the holders of its leases permit to each other.
 
 use super::{Usage, Usages};
 
-/// Whether several clients may hold a lease of one resource at the same time.
+/// The modes of leases: several clients, or one, may hold a lease of one resource at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseMode {
     /// One client holds the lease.
@@ -11,7 +11,7 @@ pub enum LeaseMode {
     Shared(ShareMode),
 }
 
-/// What the holder of a shared lease does, and what it lets the other holders do.
+/// The uses that the holder of a shared lease makes of the resource, and those that it permits to other holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShareMode {
     /// The uses that the holder makes of the resource (`Lease-Access`).
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         std::iter::once(LeaseMode::Exclusive).chain(pairs.map(LeaseMode::Shared))
     }
 
-    /// True if a use is permitted by the words of a mode alone.
+    /// True if the words of a mode alone forbid a use.
     fn forbids(mode: LeaseMode, usage: Usage) -> bool {
         match mode {
             LeaseMode::Exclusive => true,
@@ -145,7 +145,8 @@ pub(crate) mod tests {
         assert_eq!(pairs, 65 * 65);
     }
 
-    /// What covers a mode needs no other grant: whoever stands beside it stands beside that mode too.
+    /// A holder needs no other grant for a mode that its own covers: leases that stand beside its mode stand beside
+    /// both.
     #[test]
     fn a_mode_that_is_covered_meets_nobody_else_and_permits_nothing_more() {
         for (own, wanted) in modes().flat_map(|own| modes().map(move |wanted| (own, wanted))) {

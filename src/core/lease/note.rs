@@ -1,4 +1,4 @@
-//! What a service keeps with a lease, in its own words.
+//! The note of a service about a lease, in the service's own words.
 
 /// The maximum length of a note, in bytes: enough for the document by which a client of another protocol describes its
 /// lock. All leases of a resource stand in one record.
@@ -8,7 +8,7 @@ pub const NOTE_BYTES_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseNote(Box<str>);
 
-/// Why a text is no note.
+/// The reason why a text is no note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what is kept with a lease has at most {NOTE_BYTES_MAX} bytes")]
 pub struct TooLongNote;

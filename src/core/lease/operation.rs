@@ -1,4 +1,4 @@
-//! The lease operations: what a client requests, and what it is told.
+//! The lease operations: the requests of clients, and their results.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct Command {
     pub principal: Option<PrincipalName>,
     /// The target of the lease.
     pub target: TargetName,
-    /// True if the sign in the record, by which a client waits for the holders of shared leases, is that of this client.
+    /// True if this client has set the sign in the record by which a client waits for the holders of shared leases.
     pub has_signed: bool,
 }
 
@@ -53,7 +53,7 @@ pub enum Action {
         /// end, and an infinite one ends at once.
         period: Option<Duration>,
     },
-    /// Ends the lease with this id at once, whoever holds it.
+    /// Ends the lease with this id at once, no matter which client holds it.
     BreakNamed {
         /// The id.
         id: LeaseId,
@@ -67,13 +67,13 @@ pub struct Acquire {
     pub proposed: Option<LeaseId>,
     /// The random id to use if the client has chosen none.
     pub fresh: LeaseId,
-    /// Whether other clients may hold shared leases beside this one.
+    /// The mode of the lease: if it is shared, other clients may hold shared leases beside it.
     pub mode: LeaseMode,
     /// The duration. The caller checks that the route allows it ([`LeaseDuration::is_allowed`]).
     pub duration: LeaseDuration,
     /// The label that the holder gives itself.
     pub holder: Option<HolderLabel>,
-    /// What a service keeps with the lease.
+    /// The service's note about the lease.
     pub note: Option<LeaseNote>,
     /// The stream by which the client holds the lease.
     pub keeper: Option<KeeperName>,

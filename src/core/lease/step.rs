@@ -91,7 +91,7 @@ struct Current<'a> {
     /// The leases that are held or remembered.
     leases: LeaseSet,
     now: StoreTime,
-    /// True if the sign that a client waits is that of the client itself.
+    /// True if this very client has set the sign that a client waits.
     has_signed: bool,
 }
 

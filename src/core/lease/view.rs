@@ -1,4 +1,4 @@
-//! What everybody may see of the lease of a resource.
+//! The public view of the lease of a resource.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl<'a> PublicLease<'a> {
     }
 }
 
-/// Returns a duration in seconds. Whoever waits that long does not come too early.
+/// Returns a duration in seconds, rounded up: a client that waits that long does not come too early.
 pub fn rounded_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

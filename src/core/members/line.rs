@@ -29,11 +29,11 @@ pub struct Ticket {
 pub struct Dealt {
     /// The file of the member.
     pub file: String,
-    /// True if it was set aside before, and is tried whatever its record shows.
+    /// True if the member was set aside before. The client then tries it, no matter what its record shows.
     pub is_last_resort: bool,
 }
 
-/// What the line needs from a client whose turn it is.
+/// The next step that the line needs from a client whose turn it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     /// To look at this member.
@@ -46,7 +46,7 @@ pub enum Need {
     Nothing,
 }
 
-/// What of a pass is still to be read.
+/// The part of a pass that is still to be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum RestOfPass {
     #[default]
@@ -126,8 +126,8 @@ impl Line {
         }
     }
 
-    /// True if a pass may be given up for a new one, which shows what has come meanwhile. One that has served nobody goes
-    /// on to its end, so that a long index cannot keep its last members from all clients.
+    /// True if the line may give up a pass for a new one, which shows the members that have come meanwhile. A pass that
+    /// has served no client goes on to its end, so a long index cannot keep its last members from all clients.
     pub const fn may_begin_anew(&self) -> bool {
         self.has_served
     }
@@ -144,7 +144,7 @@ impl Line {
         self.deal();
     }
 
-    /// What the line needs from a client.
+    /// Returns the next step that the line needs from a client.
     pub fn need(&self, ticket: Ticket) -> Need {
         let Some(dealt) = self.clients.get(&ticket) else { return Need::Nothing };
         if let Some(dealt) = dealt {
@@ -163,12 +163,12 @@ impl Line {
         self.clients.len()
     }
 
-    /// True if nobody is in the line.
+    /// True if no client is in the line.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }
 
-    /// Gives each client something to look at, those first that came first.
+    /// Gives each client a member to look at, in the order of arrival.
     fn deal(&mut self) {
         // A pass that has served a client makes room for a new one, whose index does not show what was deleted.
         let is_left = self.rest == RestOfPass::Nothing && !self.has_served;

@@ -22,7 +22,7 @@ pub enum LeaseAuth {
     None,
 }
 
-/// Whether a resource that does not exist can be leased (`lease.absent`).
+/// The rule for leases of resources that do not exist (`lease.absent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentLease {
     /// It can be leased.

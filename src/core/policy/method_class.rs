@@ -1,4 +1,4 @@
-//! What a method does to a resource.
+//! The effect of a method on a resource.
 
 use http::Method;
 

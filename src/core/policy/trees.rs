@@ -11,8 +11,8 @@ impl GuardRules {
         (of_service || self.collections == Collections::WebDav) && !self.quirks.is_flat || self.removes_trees()
     }
 
-    /// True if an operation of the dialect removes a collection on this route. Where the upstream is asked about each entity
-    /// of a table, nobody relies on what was known of it before.
+    /// True if an operation of the dialect removes a collection on this route. If the proxy asks the upstream about
+    /// each entity of a table, no write relies on earlier knowledge of an entity.
     pub fn removes_trees(&self) -> bool {
         let has_containers = self.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
         self.quirks.removes_trees && if self.quirks.is_flat { !self.other_writers } else { has_containers }

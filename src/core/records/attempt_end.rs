@@ -1,12 +1,13 @@
-//! What is remembered of a write with an idempotency key when it has ended (DESIGN, section 3, rule 21).
+//! The memory of a write with an idempotency key after its end (DESIGN, section 3, rule 21).
 //!
 //! # Design
 //!
 //! *Which answers release a key?* Those by which the upstream says that it did nothing. A retry is then a write like any
 //! other, and may succeed.
 //!
-//! *Why is a failure replayed?* An upstream may fail after it has made the change, and its answer does not tell. If a
-//! retry were carried out, the write could be applied twice. So only what is known to be undone is done again.
+//! *Why is a failure replayed?* An upstream may fail after it has made the change, and its answer does not show that.
+//! If a retry were carried out, the write could be applied twice. So the proxy carries out only retries of writes that
+//! certainly changed nothing.
 //!
 //! *Why does `Retry-After` make a difference to 503?* With it the upstream asks for the same request once more. Without
 //! it, the answer may come from a gateway whose server goes on with the write.
@@ -55,7 +56,7 @@ impl Reached {
 }
 
 impl End {
-    /// What the proxy remembers of a write that has come this far. `in_doubt`: whether its client was told of a doubt.
+    /// Returns the end of a write that has come this far. `in_doubt` is true if its client has learned of a doubt.
     pub fn of(reached: Reached, in_doubt: bool) -> Self {
         match reached {
             _ if in_doubt => Self::Doubt,

@@ -1,8 +1,8 @@
-//! Whether a resource can be claimed.
+//! The availability of a resource to a write.
 
 use crate::core::time::StoreTime;
 
-/// What a write finds when it tries to claim the resource.
+/// The obstacle that a write finds when it tries to claim the resource, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
     /// No other write is in the way.

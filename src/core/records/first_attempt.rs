@@ -44,10 +44,10 @@ pub struct AttemptSender {
     pub credentials: PrincipalName,
 }
 
-/// What an attempt sends, and who sends it.
+/// The fingerprint of an attempt, and its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SentWrite {
-    /// The hash of what is sent.
+    /// The hash of the parts of a request that tell one write from another.
     pub fingerprint: Fingerprint,
     /// The sender.
     pub sender: AttemptSender,
@@ -56,7 +56,7 @@ pub struct SentWrite {
 /// The first attempt at a write. The claim of its record shows that it is in flight, and the doubt that it is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FirstAttempt {
-    /// What was sent, and by whom.
+    /// The fingerprint of the attempt, and its sender.
     pub sent: SentWrite,
     /// The time until which no other write with this key is carried out.
     pub until: StoreTime,

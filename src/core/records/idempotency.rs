@@ -13,8 +13,8 @@
 //! *Why do the preconditions count as payload?* A replayed success tells the client that its write was applied to the
 //! version that it names. For any other version that would be false.
 //!
-//! *Why is a key looked up by its resource alone?* Whoever sends it, it names one write, and a client may appear as
-//! another one: with a renewed token, or another cookie. So the identity decides only who is told the answer.
+//! *Why is a key looked up by its resource alone?* The key names one write, no matter who sends it. A client may look
+//! like another one, with a renewed token or another cookie. So the identity decides only who gets the answer.
 
 use std::time::Duration;
 
@@ -148,9 +148,8 @@ impl Fingerprint {
     }
 }
 
-/// True if a field tells one write from another: it describes the content, it is a precondition, or it tells where a COPY
-/// or MOVE leads. The length of the
-/// content only frames it.
+/// True if a field tells one write from another: it describes the content, is a precondition, or tells where a COPY or
+/// MOVE leads. The length of the content only frames it.
 fn counts(name: &HeaderName, content_prefixes: &[&str]) -> bool {
     let text = name.as_str();
     let is_of_content = text.starts_with(OF_CONTENT) && name != header::CONTENT_LENGTH;

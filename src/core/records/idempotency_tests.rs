@@ -154,7 +154,7 @@ fn another_payload_is_told_nothing_of_the_first() {
     }
 }
 
-/// Rule 21: nobody but the owner of a key is told anything of its write.
+/// Rule 21: only the owner of a key learns anything about its write.
 #[test]
 fn another_identity_is_told_nothing_of_the_first() {
     let first = sent(fingerprint("/", &[], "one"));

@@ -1,17 +1,18 @@
-//! What a process owes after its end (DESIGN, section 3, rule 20): the time for which a write that it has sent may still
-//! be applied.
+//! The time that a process owes after its end (DESIGN, section 3, rule 20). Until it is over, a write that the process
+//! has sent may still be applied.
 //!
 //! # Design
 //!
-//! *Why does the last process say it, and not the next one?* The next one may have another configuration. How long a
-//! write may come late is a property of the upstream that it was sent to, under the times it was sent with.
+//! *Why does the last process state this time, and not the next one?* The next one may have another configuration. The
+//! time within which a write may arrive late depends on its upstream, and on the limits under which it was sent.
 //!
-//! *Why times to wait, and no moments?* A moment of this machine's clock means nothing after its restart. A process that
-//! ends while it holds writes back passes on what is left of that time. It may be counted again, and is never shortened.
+//! *Why durations, and no moments?* A moment of this machine's clock means nothing after its restart. A process that
+//! ends while it holds writes back passes on the rest of that time. The time may be counted again, and is never
+//! shortened.
 
 use std::time::Duration;
 
-/// How long the next process must hold writes and grants back, by how this one ends.
+/// The time for which the next process must hold writes and grants back, by the way in which this one ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
     /// After its death: its connections were closed with it.
@@ -24,14 +25,14 @@ impl Owed {
     /// Nothing: no write can come any more.
     pub const NONE: Self = Self { after_death: Duration::ZERO, after_power_loss: Duration::ZERO };
 
-    /// What writes to an upstream with these times leave. After a loss of power the upstream may still wait for the rest
-    /// of a write, or process it, as if its client were connected.
+    /// Returns the time owed for writes to an upstream with these limits. After a loss of power the upstream may still
+    /// wait for the rest of a write, or process it, as if its client were connected.
     pub const fn by_writes(timeout: Duration, late_write_window: Duration) -> Self {
         Self { after_death: late_write_window, after_power_loss: timeout.saturating_add(late_write_window) }
     }
 
-    /// What is left of the time for which a process holds back the writes of earlier ones. Their connections are closed,
-    /// or that time takes them into account.
+    /// Returns the rest of the time for which a process holds writes back because of earlier ones. The connections of
+    /// those are closed, or that time takes them into account.
     pub const fn by_hold(remaining: Duration) -> Self {
         Self { after_death: remaining, after_power_loss: remaining }
     }

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *What is it for?* The version of a resource names the state after a deletion as well. Who is told of that version alone
-//! must not take it for the tag of content.
+//! *What is the purpose?* The version of a resource names the state after a deletion as well. A client that gets that
+//! version alone must not take it for the tag of content.
 //!
 //! *Why of one target?* Several targets can share a record, and the deletion of one leaves the others.
 //!
@@ -12,7 +12,7 @@
 
 use crate::core::lease::TargetName;
 
-/// What an applied write has left of its target.
+/// The state of its target that an applied write has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Presence {
     /// The target.

@@ -1,4 +1,4 @@
-//! What the store keeps of one resource, and what can be derived from it (DESIGN, sections 2, 3 and 7).
+//! The record that the store keeps of one resource, and the facts that follow from it (DESIGN, sections 2, 3 and 7).
 //!
 //! The steps that change a record are in [`steps`](super::steps).
 //!
@@ -119,7 +119,7 @@ pub struct Known {
     pub representation: Representation,
 }
 
-/// What the store keeps of one resource.
+/// The record that the store keeps of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The version of the resource.
@@ -128,7 +128,7 @@ pub struct Record {
     pub touched: Stamp,
     /// The validators that the last settled write revealed; `None` if they are unknown.
     pub known: Option<Known>,
-    /// What the last settled write has left of its target; `None` if that is unknown.
+    /// The state of its target that the last settled write has left; `None` if that is unknown.
     pub presence: Option<Presence>,
     /// The backend's tags that clients were given without a suffix.
     pub bare_tags: BareTags,
@@ -176,12 +176,12 @@ pub struct Snapshot {
 }
 
 impl Record {
-    /// What an absent record stands for if all records forgotten in its bucket had earlier revisions.
+    /// Returns the meaning of an absent record if all records forgotten in its bucket had earlier revisions.
     pub const fn absent(floor: Revision) -> Self {
         Self::absent_above(Floor::at(floor))
     }
 
-    /// What an absent record stands for, given the floor of its bucket.
+    /// Returns the meaning of an absent record, given the floor of its bucket.
     pub const fn absent_above(floor: Floor) -> Self {
         Self {
             version: Stamp::At(floor.version),
@@ -241,8 +241,8 @@ impl Record {
         self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 
-    /// True if the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no DELETE
-    /// waits, and no retry is told from another write by it. What is listed of trees is never forgotten.
+    /// True if the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no
+    /// DELETE waits, and no retry can be recognised by it. A list of trees is never forgotten.
     ///
     /// The mark of a dead owner counts until nothing of its write can arrive any more. Perhaps nobody writes there again,
     /// and nobody takes it over. The floor then names another state than the version before the mark.
@@ -301,13 +301,13 @@ impl Snapshot {
         self.record.touched.resolve(self.revision)
     }
 
-    /// True if what is known can be trusted: no write is in flight or in doubt.
+    /// True if the known state can be trusted: no write is in flight or in doubt.
     pub fn has_no_pending_writes(&self) -> bool {
         self.above.is_none() && self.record.has_no_pending_writes(self.now)
     }
 
-    /// True if the record is still the same as in an earlier snapshot, and no tree around the resource has changed since, or
-    /// was leased or given up.
+    /// True if the record is still the same as in an earlier snapshot. No tree around the resource has changed since,
+    /// or was leased or given up.
     pub fn is_that_of(&self, earlier: &Self) -> bool {
         self.revision == earlier.revision
             && self.record.tree_change == earlier.record.tree_change
@@ -359,12 +359,12 @@ impl Snapshot {
         self.record.fence.resolve(self.revision)
     }
 
-    /// What the record holds of the resource, while it can be trusted.
+    /// Returns the known state of the resource, while it can be trusted.
     pub fn known(&self) -> Option<&Known> {
         self.record.known.as_ref().filter(|_| self.has_no_pending_writes())
     }
 
-    /// What the last write has left of this target, while that can be trusted: `None` if it is unknown.
+    /// Returns the state of this target that the last write has left, while it can be trusted: `None` if it is unknown.
     pub fn presence_of(&self, target: impl FnOnce() -> TargetName) -> Option<Presence> {
         let presence = self.record.presence.filter(|_| self.has_no_pending_writes())?;
         (presence.target == target()).then_some(presence)

@@ -53,7 +53,7 @@ impl Outcome {
         }
     }
 
-    /// What the outcome of a write means for a resource that the write only reads: it stays as it is. A write in doubt may
+    /// Returns the outcome for a resource that the write only reads: the resource stays as it is. A write in doubt may
     /// still read it.
     #[must_use]
     pub const fn of_what_is_read(self) -> Self {
@@ -86,20 +86,21 @@ pub struct Settlement {
     pub marked_at: Revision,
     /// The outcome of the write.
     pub outcome: Outcome,
-    /// What the write leaves of its target if it is applied; `None` if that is unknown. A lease that was acquired by the
-    /// very target that the write removes ends with it, unless it does not guard deletion. Otherwise any client could end
-    /// it by a DELETE that needs no lease.
+    /// The state of its target that the write leaves if it is applied; `None` if that is unknown. A lease that was
+    /// acquired by the very target that the write removes ends with it, unless it does not guard deletion. Otherwise
+    /// any client could end it by a DELETE that needs no lease.
     pub leaves: Option<Presence>,
     /// The validators of the new state that were read under the claim.
     pub learned: Option<Known>,
-    /// What was seen of the tags of the write's target.
+    /// The tags of the write's target that the proxy has seen.
     pub shown: Option<Shown>,
     /// The dates by which the write has ended.
     pub end: Option<WriteEnd>,
 }
 
 impl Settlement {
-    /// True if no other write began or ended since the mark: only then is the state learned under it the current one.
+    /// True if no other write began or ended since the mark. Only then is a state that was learned under the mark the
+    /// current one.
     pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
         snapshot.touched() == self.marked_at
     }

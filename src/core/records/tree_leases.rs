@@ -69,8 +69,8 @@ pub fn lease_around(listed: &TreeLease, root: ResourceKey, found: &Snapshot) -> 
     Some(LeaseAround { root, lease, reach: listed.reach, seen: found.revision })
 }
 
-/// True if a record of its resource shows that the lease in an entry of the list has ended. The record may be older than the
-/// entry: then it shows nothing of the lease.
+/// True if a record of its resource shows that the lease in an entry of the list has ended. A record that is older than
+/// the entry shows nothing of the lease.
 pub fn is_over(listed: &TreeLease, key: &ResourceKey, found: &Snapshot) -> bool {
     let is_known = *listed.root == *key.as_str() && listed.fence <= found.fence();
     is_known && found.held_lease(listed.fence).is_none()

@@ -88,7 +88,7 @@ fn the_list_has_room_for_so_many_leases() {
     assert_eq!(unlist(&trees(&[]), |_listed| true), None);
 }
 
-/// Rule 10: whoever removes its own entry leaves that of the holder after it.
+/// Rule 10: a client that removes its own entry leaves that of the next holder.
 #[test]
 fn a_record_older_than_an_entry_does_not_show_that_its_lease_has_ended() {
     let (mut root, key) = (Resource::new(), ResourceKey::from_text(ROOT));

@@ -7,11 +7,11 @@ use super::{
 };
 use crate::core::{lease::Lease, resource::ResourceKey, time::StoreTime};
 
-/// The maximum number of changes that are told apart. Each is compared with each resource that is read. The ones before
-/// count for all resources.
+/// The maximum number of changes that the record keeps apart. Each resource that is read is compared with each of them.
+/// Earlier changes count for all resources.
 pub const CHANGES_MAX: usize = 64;
 
-/// The maximum length of their roots together: every swap of the record copies them.
+/// The maximum length of their roots together, in bytes: every swap of the record copies them.
 pub const CHANGES_BYTES_MAX: usize = 16 * 1024;
 
 /// A collection with all below it, which a write changes or copies.
@@ -23,27 +23,27 @@ pub struct TreeRoot {
     pub is_read: bool,
 }
 
-/// What the end of the write of a tree means for all below it.
+/// The effect of the end of a tree's write on all resources below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TreeEffect {
-    /// All of it has changed, or may have.
+    /// All resources have changed, or may have.
     Changed,
-    /// It is as it was. But the upstream has refused the write in a way that shows that what was known may be wrong.
+    /// The resources are as they were. But the refusal by the upstream shows that their known state may be wrong.
     Forgotten,
 }
 
-/// The end of a write of a tree that tells something of all below it.
+/// The end of a write of a tree that has an effect on all resources below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TreeChange {
     /// The key of the collection.
     pub root: Box<str>,
     /// The moment.
     pub at: Stamp,
-    /// What it means.
+    /// The effect of the end.
     pub effect: TreeEffect,
 }
 
-/// What the store keeps of the trees of an upstream, in a record of their own.
+/// The trees of an upstream, which the store keeps in a record of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Trees {
     /// The trees of the write whose claim or doubt is in the record.
@@ -96,7 +96,7 @@ pub struct LeaseAround {
 /// The write of a tree that is in the way of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeInTheWay {
-    /// What a write of the resource finds.
+    /// The availability of the resource to a write.
     pub availability: Availability,
     /// The revision of the record of trees.
     pub seen: Revision,
@@ -110,14 +110,14 @@ impl TreeRoot {
         is_below(key.as_str(), &self.key)
     }
 
-    /// What the keys of all resources below the collection begin with.
+    /// Returns the beginning of the keys of all resources below the collection.
     pub fn prefix(&self) -> String {
         if self.key.ends_with(['/', '(']) { self.key.to_string() } else { format!("{}/", self.key) }
     }
 }
 
-/// True if a resource is below a collection. Both are named by their keys. What ends with a parenthesis is the beginning of
-/// the keys of all members, as those of a table are spelled.
+/// True if a resource is below a collection. Both are named by their keys. A root that ends with a parenthesis is the
+/// beginning of the keys of all members, as those of a table are spelled.
 pub fn is_below(key: &str, root: &str) -> bool {
     if root.ends_with('(') {
         return key.starts_with(root);

@@ -25,14 +25,14 @@ use super::{
 };
 use crate::core::{tags::told_dates::FirstDate, time::StoreTime};
 
-/// What the record of trees tells of one resource.
+/// The part of the record of trees that concerns one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
     /// The last change of a tree around the resource. Zero if there was none.
     pub change: Revision,
-    /// The last end of the write of such a tree that tells anything: the change, or a later one that has changed nothing.
+    /// The end of the last write of such a tree that counts: the change, or a later one that has changed nothing.
     pub last: Revision,
-    /// What a write of the resource finds, as far as trees are concerned.
+    /// The availability of the resource to a write, by the trees alone.
     pub availability: Availability,
     /// The time from which nothing of the write that changes such a tree can arrive any more, while its mark stands.
     pub mark_over_from: Option<StoreTime>,

@@ -45,7 +45,7 @@ impl Snapshot {
         others.map(|mark| self.now.until(mark.deadline)).max().unwrap_or_default()
     }
 
-    /// True if processes other than `owner` are involved in what a write would wait for. Only then is a sign of use.
+    /// True if a write would wait for processes other than `owner`. Only then is a sign of use.
     pub fn is_shared_with_others(&self, owner: u64) -> bool {
         let mut marks = self.record.claim.iter().chain(&self.record.unclaimed);
         marks.any(|mark| mark.owner != owner) || self.waiting().any(|waiting| waiting.owner != owner)
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(unsign(&snapshot, 0), None);
     }
 
-    /// What is known of a resource stays valid, whichever process waits for it.
+    /// The known state of a resource stays valid, no matter which process waits for it.
     #[test]
     fn a_sign_changes_nothing_of_the_resource() {
         let mut before = absent();

@@ -13,7 +13,7 @@ use super::super::{
 /// How similar a misspelled placeholder must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// What a placeholder ends with if its field holds JSON. The name of a field holds no colon.
+/// The end of a placeholder whose field holds JSON. The name of a field holds no colon.
 const JSON: &str = ":json";
 
 /// The character that stands for a parameter or field that is absent or empty. No value holds it.

@@ -101,14 +101,14 @@ impl LiteralText {
         fold_normal(&self.text)
     }
 
-    /// What a segment has before this end, if it has the end and something before it. `folded` is the segment in the
-    /// form of all its letter cases.
+    /// Returns the part of a segment before this end, if the segment has the end and something before it. `folded` is
+    /// the segment in the form of all its letter cases.
     pub(super) fn is_end_of(&self, segment: &[u8], folded: &[u8]) -> bool {
         let segment = if self.ignores_case { folded } else { segment };
         before(segment, &self.text).is_some_and(|value| !value.is_empty())
     }
 
-    /// What a segment in normal form that has this end has before it.
+    /// Returns the part of a segment in normal form before this end, which the segment has.
     pub(super) fn cut_from<'t>(&self, segment: &'t str) -> &'t str {
         if !self.ignores_case {
             return segment.strip_suffix(&self.text).unwrap_or(segment);
@@ -153,7 +153,7 @@ impl LiteralText {
     }
 }
 
-/// What stands before an end in a text, unless the end begins in the middle of an encoding.
+/// Returns the part of a text before an end, unless the end begins in the middle of an encoding.
 fn before<'t>(text: &'t [u8], end: &str) -> Option<&'t [u8]> {
     let value = text.strip_suffix(end.as_bytes())?;
     let splits_encoding = matches!(value, [.., b'%'] | [.., b'%', _]);

@@ -71,7 +71,7 @@ mod tests {
         PathPattern::parse(path).expect("a pattern")
     }
 
-    /// What `template` becomes for a request for `path` on a route with this pattern.
+    /// Returns the path that `template` makes of a request for `path` on a route with this pattern.
     fn touched(route: &str, path: &str, template: &str) -> String {
         let route = pattern(route);
         let template = TouchTemplate::parse(template, &route).expect("a template");

@@ -6,8 +6,8 @@
 //! full line, a newcomer gets a place of the client that has the most, if that client has at least two more than the
 //! newcomer. So the shares become more equal with each change, and two clients never displace each other in turn.
 //!
-//! *Why do addresses count before principals?* A client can make up credentials, but hardly addresses. The clients
-//! behind one address are told apart by their principals.
+//! *Why do addresses count before principals?* A client can make up credentials, but hardly addresses. Principals
+//! distinguish the clients behind one address.
 //!
 //! *Who loses a turn?* Only the member that gives way: the last one of its client, which has waited for the shortest
 //! time. The newcomer goes to the end of the line, so all others keep their order.

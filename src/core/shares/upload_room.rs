@@ -5,14 +5,14 @@
 //! *Why not a fixed part for each client?* Blocks stay after their request, so a few clients would have all the room. A
 //! client may have a part of what all others leave. Each further client gets less, and many get something.
 //!
-//! *Why have clients that write more room?* Whoever may read can send blocks, and need not have the right to write.
-//! Clients that the backend has not been seen to let write have half of the room together. From however many addresses
-//! they come, the other half is left to clients that write.
+//! *Why do clients that write have more room?* A client that may read can send blocks, and need not have the right to
+//! write. Clients whose writes the backend has not been seen to accept have half of the room together. No matter how
+//! many addresses they use, the other half is left to clients that write.
 //!
 //! *Why does a client count by its credentials and by its address?* New credentials are easily made up, and an address
 //! is not. One principal can come from many addresses.
 
-/// The part of the room that all clients have together that have not been seen to write.
+/// The part of the room for all clients together that have not been seen to write.
 const NEWCOMERS_PART: u64 = 2;
 /// The part of the uploads and blocks that one client may have, of those that others leave.
 const CLIENT_PART: u64 = 4;
@@ -71,15 +71,15 @@ impl UploadRoom {
     }
 }
 
-/// True if there is room for what a client wants. Of all the room, clients that have not been seen to write have a part
-/// together. `has_written` tells whether this client has been.
+/// True if there is room for the blocks of a client. Clients that have not been seen to write share a part of all the
+/// room. `has_written` is true if this client has been seen to write.
 pub fn has_room(total: UploadRoom, taken: &TakenRoom, wanted: UploadRoom, has_written: bool) -> bool {
     let (room, in_it) =
         if has_written { (total, taken.all) } else { (total.part(NEWCOMERS_PART, NEWCOMERS_PART), taken.newcomers) };
     let has_share = |own: UploadRoom| {
         let left_by_others = room.without(in_it.without(own));
         let share = left_by_others.part(CLIENT_PART, CLIENT_BYTES_PART);
-        // What a client has already stays its own, even if others have left less since. A first upload needs no share.
+        // A client keeps the room that it has, even if others have left less since. A first upload needs no share.
         let share = if wanted.uploads == 0 { UploadRoom { uploads: own.uploads, ..share } } else { share };
         own.and(wanted).is_within(UploadRoom { uploads: share.uploads.max(1), ..share })
     };
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// What others take later ends no upload that has begun.
+    /// Space that others take later ends no upload that has begun.
     #[test]
     fn an_upload_goes_on_when_others_come() {
         let own = UploadRoom { uploads: 32, blocks: 32, bytes: 32 };

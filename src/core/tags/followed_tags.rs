@@ -2,7 +2,7 @@
 
 use crate::core::policy::GuardRules;
 
-/// What is followed of the backend's tags from write to write.
+/// The tags of the backend that the proxy follows from write to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
     /// The tags that go out bare.
@@ -18,8 +18,8 @@ impl GuardRules {
         (!self.unique_tags || repeats) && self.etag.is_backends()
     }
 
-    /// What is followed of the backend's tags. If others write too, they may have made states with any tag before the
-    /// first write, so no tag can go out bare after it.
+    /// Returns the tags of the backend that the proxy follows. If others write too, they may have made states with any
+    /// tag before the first write, so no tag can go out bare after it.
     pub fn follows(&self, repeats: bool) -> Option<Followed> {
         match (self.etag.is_backends(), self.has_coarse_tags(repeats)) {
             (false, _) => None,

@@ -1,4 +1,4 @@
-//! What an answer to HEAD is worth: alone it decides nothing against a client (DESIGN, section 3, rule 19).
+//! The worth of an answer to HEAD: alone it decides nothing against a client (DESIGN, section 3, rule 19).
 //!
 //! # Design
 //!
@@ -28,7 +28,7 @@ use crate::core::{
 /// The purpose of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
-    /// Whether the client may use the resource.
+    /// The right of the client to use the resource.
     Right,
     /// The tag, if there is one to learn.
     Tag,
@@ -48,7 +48,7 @@ pub fn first_method(aim: Aim, guard: &GuardRules, conditions: &Preconditions) ->
                 && conditions.if_unmodified_since.is_none()
         }
     };
-    // What a GET shows is kept for the reads beside the write.
+    // The proxy keeps the answer to a GET for the reads beside the write.
     let keeps_state = aim == Aim::Verdict && guard.reads == ReadConsistency::Last;
     if may_suffice && !keeps_state && !guard.etag.needs_body() { Method::HEAD } else { Method::GET }
 }

@@ -66,12 +66,12 @@ fn put_in(text: &[u8], place: &[String], value: &str) -> Option<Vec<u8>> {
     Some([before, separator.as_bytes(), member.as_bytes(), after].concat())
 }
 
-/// What is to be taken out of a text.
+/// The parts of a text that are to be taken out.
 #[derive(Default)]
 struct TagSearch {
     /// The values of the member.
     values: Vec<Range<usize>>,
-    /// The parts of the text that go, each with one comma if there is one.
+    /// The parts of the text to remove, each with one comma if there is one.
     cuts: Vec<Range<usize>>,
     /// True if a name on the way occurs twice.
     is_ambiguous: bool,

@@ -83,7 +83,7 @@ fn a_tag_is_put_in_exactly_as_its_field_has_it() {
 fn without_a_tag_the_member_says_nothing() {
     assert_eq!(with_tag(br#"{"t":"old","a":1}"#, &place("/t"), None).as_deref(), Some(&br#"{"a":1}"#[..]));
     assert_eq!(with_tag(br#"{"a":1}"#, &place("/t"), None), None);
-    // What is below the member of a list, or of a text, is no member of an object.
+    // A place below the member of a list, or of a text, is no member of an object.
     assert_eq!(with_tag(br#"{"m":[]}"#, &place("/m/t"), Some(&tag("\"1\""))), None);
 }
 

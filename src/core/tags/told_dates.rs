@@ -19,12 +19,14 @@
 //! | the last write was answered, with a `Date` | that date if it is the current one, and all later ones |
 //! | anything else: a doubt, an answer without `Date`, a forgotten record | none |
 //!
-//! Under `etag = "delegate"` all dates are told as they are. There only later ones count after a write.
+//! Under `etag = "delegate"` clients get all dates as they are. There only later ones count after a write.
 //!
-//! *What of a date that no response can have told yet?* It is later than everything, and passes in each of these cases.
+//! *What about a date that no response can have shown yet?* It is later than all others, and passes in each of these
+//! cases.
 //!
-//! *Is nobody locked out?* A client that names dates alone may be, until the next write: after a write whose new date is
-//! older than its answer. It is told to send the tag instead, which ifmatch makes for every state.
+//! *Can a client be locked out?* Only a client that names dates alone, and only until the next write. It happens after
+//! a write whose new date is older than its answer. The client learns that it should send the tag instead, which
+//! ifmatch makes for every state.
 //!
 //! *What is not promised?* A client can send the `Date` of its read instead of the `Last-Modified`. Within the second of a
 //! write, that date may be the new state's.
@@ -52,7 +54,7 @@ impl WriteEnd {
         single_date(answer, &header::DATE).map(|answered| Self { answered, before })
     }
 
-    /// Returns the end of a write on a route whose dates are told as they are, also those of the second of their answer.
+    /// Returns the end of a write on a route that shows dates as they are, also those of the second of their answer.
     #[must_use]
     pub fn with_weak_dates_told(self, told: bool) -> Self {
         let before = if told { self.before.max(Some(self.answered)) } else { self.before };
@@ -104,7 +106,7 @@ impl FirstDate {
         self.0 <= date.unix_seconds()
     }
 
-    /// True if a date is later than each that may have been told for an earlier state.
+    /// True if a date is later than each date that clients may have got for an earlier state.
     pub const fn is_before(self, date: HttpDate) -> bool {
         self.0 < date.unix_seconds()
     }

@@ -37,7 +37,7 @@ fn the_first_date_is_after_all_that_were_told() {
     }
 }
 
-/// Rule 2: where weak dates are told, the date of the answer may be that of the state before.
+/// Rule 2: on a route that shows weak dates, the date of the answer may be that of the state before.
 #[test]
 fn a_date_that_is_told_in_its_second_counts_no_more() {
     for (before, expected) in [(None, 101), (Some(50), 101), (Some(500), 501)] {

@@ -44,8 +44,8 @@ impl Modified {
         Self { first: FirstDate::NONE, ..self }
     }
 
-    /// True if a state with this date is unmodified since another one, which no earlier state can have had. An equal date
-    /// counts only if it is strong; a later one is later in any case.
+    /// True if a state with this date is unmodified since another date, which no earlier state can have had. An equal
+    /// date counts only if it is strong; a later one is later in any case.
     pub fn admits(self, since: HttpDate) -> bool {
         if since == self.date { self.names_state(since) } else { since > self.date && self.first.is_before(since) }
     }
@@ -120,7 +120,7 @@ pub struct Validators {
     pub modified: Option<Modified>,
 }
 
-/// What is known of a resource's current representation. The three are never the same thing.
+/// The knowledge about the current representation of a resource. The three cases are never the same thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Representation {
     /// Nothing is known: only the upstream can tell.

@@ -1,20 +1,22 @@
-//! What an observer of a resource sees: its state, and what has changed since (DESIGN, section 8, "Watch").
+//! The view of an observer of a resource: its state, and the changes since the last look (DESIGN, section 8, "Watch").
 //!
 //! # Design
 //!
 //! *What is a change of the content?* A new version of the resource. Every settled write makes one, and so does a doubt
-//! that is over. A write in flight makes none: it may still be refused. So an observer sees no state that is taken back.
-//! A version that came without a write, because an idle record was forgotten, is told too. It costs the client one read.
+//! that is over. A write in flight makes none: it may still be refused. So an observer sees no state that is taken
+//! back. An idle record that is forgotten makes a new version without a write. Observers learn of it too, at the cost
+//! of one read.
 //!
-//! *What of a write that nobody settles?* Its proxy may have died. Its mark stays until somebody else wants to write, and
-//! no version tells whether the write was applied. So an observer is told when nothing of it can arrive any more. After
-//! a start there may be such writes without any mark, and observers are told when the time for them is over.
+//! *What about a write that no proxy settles?* Its proxy may have died. Its mark stays until another client wants to
+//! write, and no version tells whether the write was applied. So an observer gets a notice when nothing of the write
+//! can arrive any more. After a start there may be such writes without any mark. Observers get a notice when the time
+//! for them is over.
 //!
-//! *Why does an observer compare leases by their fences?* No other lease of the resource has the same one, and everybody
-//! may see it. The id is a secret.
+//! *Why does an observer compare leases by their fences?* No other lease of the resource has the same fence, and
+//! everybody may see it. The id is a secret.
 //!
-//! *Why is a renewal not part of the state?* Nothing but the remaining time differs, which changes all the time. An
-//! observer is told of a renewal, but one that comes back later need not be.
+//! *Why is a renewal not part of the state?* Only the remaining time differs, which changes all the time. An observer
+//! gets a notice of a renewal, but need not get it if it comes back later.
 
 mod held;
 mod leases;
@@ -37,7 +39,7 @@ pub use text::{
     StateId, changed_event, denied_event, denied_json, lease_event, retry_text, state_event, state_json, state_tag,
 };
 
-/// What is known of the content of a resource.
+/// The content of a resource, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenContent {
     /// There is some, without a tag that a read would answer for certain.
@@ -63,12 +65,12 @@ impl SeenContent {
     }
 }
 
-/// What one look has found of the content.
+/// The result of one look at the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
-    /// What is known of the content.
+    /// The content, as far as it is known.
     pub content: SeenContent,
-    /// How many changes were found so far that made no new version: others write too.
+    /// The number of changes so far that made no new version, because others write too.
     pub changes: u64,
     /// True if a write from before the start of this proxy may still arrive.
     pub is_held_back: bool,
@@ -80,7 +82,7 @@ impl From<SeenContent> for Sight {
     }
 }
 
-/// What changed between two looks at a resource.
+/// The changes between two looks at a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenChanges {
     /// True if the content changed, or may have.
@@ -134,12 +136,13 @@ impl StateObserver {
         SeenChanges { content: is_new || has_new_tag, leases: leases::changes(&before.leases, &self.leases, snapshot) }
     }
 
-    /// What is known of the content.
+    /// Returns the content, as far as it is known.
     pub const fn content(&self) -> &SeenContent {
         &self.sight.content
     }
 
-    /// Adds what tells this state from others. `by_tag`: whether the content can change without a new version.
+    /// Adds the parts that tell this state from others. `by_tag` is true if the content can change without a new
+    /// version.
     fn add_to(&self, hasher: &mut PartsHasher, by_tag: bool) {
         hasher.add(&self.version.0.to_le_bytes());
         hasher.add(&self.lost_writes.to_le_bytes()).add(&[u8::from(self.sight.is_held_back)]);

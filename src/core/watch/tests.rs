@@ -1,4 +1,4 @@
-//! What observers see, over a model of a store with one record.
+//! The view of observers, over a model of a store with one record.
 
 use http::StatusCode;
 
@@ -67,7 +67,7 @@ fn a_write_is_told_once_it_is_applied() {
     assert_eq!(scene.observer.content(), &SeenContent::Unknown, "the earlier tag is not told again");
 }
 
-/// Nobody else may want to write for a long time.
+/// No other client may want to write for a long time.
 #[test]
 fn a_write_of_a_dead_proxy_is_told_when_nothing_of_it_can_arrive() {
     let mut scene = Scene::new();
@@ -141,7 +141,7 @@ fn each_step_of_a_lease_is_told() {
     scene.sees(false, &[]);
 }
 
-/// Whoever was busy finds the newest state, and how it came about as far as the record tells.
+/// An observer that was busy finds the newest state, and the steps to it that the record shows.
 #[test]
 fn steps_that_were_missed_are_told_by_their_ends() {
     let mut scene = Scene::new();

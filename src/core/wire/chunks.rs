@@ -35,16 +35,16 @@ enum ChunkState {
     Broken,
 }
 
-/// What stands at the beginning of some bytes of a body.
+/// The part at the beginning of some bytes of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkPart {
     /// So many bytes of framing.
     Framing(usize),
     /// So many bytes of data.
     Data(usize),
-    /// What follows the line of the last chunk.
+    /// The bytes after the line of the last chunk.
     End,
-    /// Nothing that the coding allows.
+    /// Bytes that the coding does not allow.
     Malformed,
 }
 

@@ -115,7 +115,7 @@ fn take_chunks(scan: &mut ChunkScan, arrived: &mut BytesMut) -> Result<Bytes, Ma
                 seen += length;
             }
             ChunkPart::Malformed if content.is_empty() => return Err(Malformed),
-            // What stands before a malformed part is content, and the next call fails.
+            // The bytes before a malformed part are content, and the next call fails.
             ChunkPart::End | ChunkPart::Malformed => break,
         }
     }

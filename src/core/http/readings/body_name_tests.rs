@@ -1,4 +1,4 @@
-//! What a JSON body names, and which bodies readers understand differently.
+//! The names in a JSON body, and the bodies that readers understand differently.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, de::IoRead};
@@ -128,7 +128,7 @@ fn javascript(members: &[(String, Value)], wanted: &str) -> Option<String> {
     text_of_double(object.get(wanted).or(proto)?)
 }
 
-/// What JavaScript makes of a value in a text, such as a path.
+/// Returns the text that JavaScript makes of a value inside a text, such as a path.
 fn text_of_double(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -40,8 +40,8 @@ pub fn named_folder(target: &[u8]) -> Option<Vec<u8>> {
     Some(normal.as_str().trim_end_matches('/')).filter(|_| is_named).map(Into::into)
 }
 
-/// True if the answer to OPTIONS is that of a server without `WebDAV`. An absent resource, or a path that the server does not
-/// take, says nothing of the server.
+/// True if the answer to OPTIONS is that of a server without `WebDAV`. An absent resource, or a path that the server
+/// does not take, says nothing about the server.
 pub fn denies_webdav(status: StatusCode, headers: &HeaderMap) -> bool {
     !speaks_webdav(headers) && (status.is_success() || matches!(status.as_u16(), 405 | 501))
 }

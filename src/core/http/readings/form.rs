@@ -16,12 +16,12 @@ const KEPT_BYTES: usize = 256;
 /// The number of bytes at the beginning of a line that are looked at.
 const LINE_BYTES: usize = 1024;
 
-/// What a body says of the method.
+/// The method that a body names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedMethod {
-    /// Nothing.
+    /// The body names no method.
     None,
-    /// It names this method.
+    /// The body names this method.
     One(Method),
     /// It names several, or none that can be read.
     Unclear,

@@ -36,7 +36,7 @@ pub struct MethodReadings {
     pub judged: Method,
     /// All others.
     pub others: Vec<Method>,
-    /// What the request does to its resource in one reading or another, as far as leases are concerned.
+    /// The uses that the request makes of its resource, in all its readings together, as leases count them.
     pub usages: Usages,
 }
 
@@ -170,7 +170,8 @@ fn strictness(guard: &GuardRules, method: &Method) -> u8 {
     }
 }
 
-/// What a method does to its resource, as far as leases are concerned. A MOVE removes it, and a COPY reads it.
+/// Returns the use that a method makes of its resource, as leases count it. A MOVE removes the resource, and a COPY
+/// reads it.
 fn usage(guard: &GuardRules, method: &Method) -> Option<Usage> {
     match guard.class_of(method) {
         MethodClass::Unjudged => None,

@@ -62,7 +62,8 @@ pub enum EncodedSlash {
     Keep,
 }
 
-/// What a backend takes as ordinary parts of names, although other servers give it a meaning.
+/// The treatment of characters that the backend may take as ordinary parts of names, although other servers give them a
+/// meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptInNames {
     /// The treatment of `;`.

@@ -28,7 +28,7 @@ pub(super) fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// True if a condition names the current representation. One without a tag is named only by `*`.
+/// True if a condition names the current representation. Only `*` names a representation without a tag.
 pub(super) fn names_current(
     condition: &TagCondition,
     representation: Option<&Validators>,

@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// What cannot be read stays as it is, and is refused.
+    /// Lines that the proxy cannot read stay as they are, and are refused.
     #[test]
     fn nothing_else_changes() {
         for lines in [

@@ -1,4 +1,4 @@
-//! Whether a write carries the precondition that its route requires (RFC 6585 section 3).
+//! The precondition that a write must carry by the rule of its route (RFC 6585 section 3).
 
 use super::{Preconditions, TagCondition};
 use crate::core::{policy::Require, tags::validators::Representation};
@@ -14,12 +14,13 @@ pub enum Requirement {
     NeedsExistence,
 }
 
-/// Whether a write carries the precondition that `require` demands.
+/// Returns whether a write carries the precondition that `require` demands.
 ///
-/// A precondition counts if it protects from a lost update: tags in `If-Match`, or `*` with `allow_any`;
-/// `If-None-Match: *`; a lease that counts for it in the dialect; and an `If-Unmodified-Since` that was really compared with a modification date. Whether the date
-/// is good enough is the verdict on the condition itself. Beside an `If-Match` a date is never compared. Tags in `If-None-Match` do not count: they
-/// let every other state be overwritten.
+/// A precondition counts if it protects from a lost update. These count: tags in `If-Match`, or `*` with `allow_any`;
+/// `If-None-Match: *`; a lease that counts for it in the dialect; and an `If-Unmodified-Since` that was really compared
+/// with a modification date. The verdict on the condition itself decides whether the date is good enough. Beside an
+/// `If-Match` a date is never compared. Tags in `If-None-Match` do not count: they let every other state be
+/// overwritten.
 pub fn requirement(
     require: Require,
     allow_any: bool,
