@@ -76,17 +76,17 @@ impl From<Box<pingora::Error>> for Halt {
 }
 
 impl Answer {
-    /// A response that ifmatch makes itself.
+    /// Returns a response that ifmatch makes itself.
     pub(crate) fn local(response: Response) -> Self {
         Self::Local(head_of(response.status, response.fields), response.body.map(Into::into))
     }
 
-    /// A refusal that is told by this response.
+    /// Returns a refusal that the client gets by this response.
     pub(crate) fn told(refusal: Refusal, response: Response) -> Self {
         Self::Told(Box::new(refusal), head_of(response.status, response.fields), response.body.map(Into::into))
     }
 
-    /// A response of ifmatch whose content is made piece by piece.
+    /// Returns a response of ifmatch whose content is made piece by piece.
     pub(crate) fn lasting(fields: HeaderMap, pieces: Box<dyn Pieces>) -> Self {
         Self::Lasting(head_of(StatusCode::OK, fields), pieces)
     }

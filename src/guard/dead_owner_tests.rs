@@ -58,8 +58,8 @@ async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
     }
 }
 
-/// Rule 7: a client to which the backend shows nothing is told nothing of the mark, and takes it over all the same. Who
-/// creates anew what the dead owner has removed is not sent away for as long as others remember it.
+/// Rule 7: a client to which the backend shows nothing learns nothing of the mark, and takes it over all the same. A
+/// client that creates anew what the dead owner has removed is not sent away for as long as others remember it.
 #[tokio::test]
 async fn a_mark_is_taken_over_by_a_client_that_was_shown_nothing() {
     for method in [Method::PUT, Method::DELETE, Method::POST] {

@@ -1,9 +1,9 @@
-//! What the backend shows of resources that others write too, to all who watch them.
+//! The looks at resources that others write too, for all clients that watch them.
 //!
 //! # Design
 //!
 //! *Why one probe for all?* A thousand clients may watch one resource. The probe of one of them finds each change, and
-//! only its tag depends on the client: those who select another variant are told without a tag.
+//! only its tag depends on the client. Clients that select another variant get a notice without a tag.
 
 use std::{
     collections::HashMap,
@@ -39,11 +39,11 @@ pub(super) struct SharedLooks {
 /// The looks at one resource.
 pub(super) struct SharedLook {
     seen: tokio::sync::Mutex<Option<Seen>>,
-    /// How many changes were found.
+    /// The number of changes that were found.
     pub(super) changes: ChangeCount,
 }
 
-/// What the looks have found since the last write of this store.
+/// The results of the looks since the last write of this store.
 struct Seen {
     at: Instant,
     touched: Revision,

@@ -91,12 +91,12 @@ use read::Reads;
 use watcher::WatchRooms;
 use write::{Writes, method_in_form::may_name_method};
 
-/// What the guard does for a request.
+/// The treatment of a request by the guard.
 #[derive(Clone, Copy)]
 pub(crate) enum Verb<'a> {
     /// Reading its resource.
     Read,
-    /// Changing its resource, with what this source makes of the content.
+    /// Changing its resource, with the content that this source makes.
     Write(Option<&'a dyn WrittenContent>),
     /// Appending to its resource, beside other writes.
     Append,

@@ -1,4 +1,4 @@
-//! What the requests under way have of their generation: the gates of its routes, its end, and the watches.
+//! The parts of a generation that requests in flight share: the gates of its routes, its end, and the watches.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -14,7 +14,7 @@ use crate::{
     drain::{Gates, GenerationEnd},
 };
 
-/// What requests pass, watch and wait for in one generation.
+/// The gates, ends and watches that the requests of one generation share.
 pub(super) struct GenerationProgress {
     /// The gates of the routes.
     pub(super) gates: Gates,
@@ -22,7 +22,7 @@ pub(super) struct GenerationProgress {
     pub(super) end: GenerationEnd,
     pub(super) watch_rooms: Arc<WatchRooms>,
     pub(super) watches: Arc<WatchCounts>,
-    /// What services have seen.
+    /// The documents that services have seen.
     pub(super) seen: Arc<SeenDocuments>,
     /// The clock for the dates that services keep.
     pub(super) wall_clock: WallClock,

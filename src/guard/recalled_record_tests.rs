@@ -93,7 +93,7 @@ async fn a_tag_that_another_process_has_outdated_fails() {
     assert_eq!(one.store.asked(), Asked { reads: 0, swaps: 1, times: 0 });
 }
 
-/// What is remembered refuses nothing: the tag is that of a state which only the other process has seen.
+/// Memory refuses nothing: the tag is that of a state which only the other process has seen.
 #[tokio::test]
 async fn a_tag_that_another_process_gave_passes() {
     let one = Fixture::sharing_without_clock(versions()).await;
@@ -139,7 +139,7 @@ async fn a_lease_in_memory_is_no_right_to_write() {
     }
 }
 
-/// Each fencing token that the upstream gets is that of the last grant, whoever has made it.
+/// Each fencing token that the upstream gets is that of the last grant, no matter which process has made it.
 #[tokio::test]
 async fn a_lease_that_another_process_has_granted_anew_brings_its_own_fence() {
     let one = Fixture::sharing_without_clock(leases()).await;

@@ -287,7 +287,7 @@ pub(crate) fn no_date() -> Refusal {
 mod tests {
     use super::*;
 
-    /// Rule 12: each failure of the store is told as what it is, and only one that ends by itself names a time.
+    /// Rule 12: the refusal names each failure of the store as what it is. Only one that ends on its own names a time.
     #[test]
     fn a_damaged_record_is_no_outage() {
         for refused in [of_store(&StoreError::Damaged), of_lease_store(&StoreError::Damaged)] {

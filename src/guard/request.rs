@@ -85,11 +85,11 @@ pub(crate) struct GuardedRoute {
     pub(crate) gate: Arc<Gate>,
     /// The target by which the upstream gets a write, if it is not that of the resource.
     pub(crate) forwarded_target: Option<Arc<[u8]>>,
-    /// What the request does to its resource in one reading or another, as far as leases are concerned.
+    /// The uses that the request makes of its resource, in all its readings together, as leases count them.
     pub(crate) usages: Usages,
     /// True if the request removes a whole collection, as an operation of its own.
     pub(crate) removes_tree: bool,
-    /// What the request does to a second resource, if it is a COPY or MOVE.
+    /// The write of a second resource, if the request is a COPY or MOVE.
     pub(super) destination: Option<Box<Request>>,
 }
 
@@ -214,22 +214,22 @@ impl Request {
         }
     }
 
-    /// What the request does to its destination, if it is a COPY or MOVE.
+    /// Returns the write of the destination, if the request is a COPY or MOVE.
     pub(crate) fn destination(&self) -> Option<&Self> {
         self.place.destination.as_deref()
     }
 
-    /// The same, for a dialect that says more of it than its call.
+    /// Returns the same, for a dialect that states more about it than its call.
     pub(crate) fn destination_mut(&mut self) -> Option<&mut Self> {
         self.place.destination.as_deref_mut()
     }
 
-    /// True if an applied request leaves no representation of its target, with what its lease means.
+    /// True if an applied request leaves no representation of its target, which may end its lease.
     pub(crate) fn removes_target(&self) -> bool {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
     }
 
-    /// What an applied request leaves of its target; `None` if its method does not tell.
+    /// Returns the state of its target that an applied request leaves; `None` if its method does not tell.
     pub(crate) fn left_presence(&self) -> Option<Presence> {
         let gives_content = matches!(self.method, Method::PUT | Method::PATCH);
         let is_told = self.removes_target() || gives_content;
@@ -332,7 +332,7 @@ impl Request {
     }
 }
 
-/// What a grammar reads of a request.
+/// Returns the part of a request that a grammar reads.
 pub(crate) fn incoming<'a>(head: &'a RequestHeader, guarded: &'a GuardedRequest) -> Incoming<'a> {
     Incoming {
         method: &guarded.methods.judged,

@@ -1,5 +1,5 @@
-//! What a client without rights can learn and change: it gets one answer to each request, whatever the state of the
-//! resource, and leaves that state as it was (DESIGN, sections 4 and 8).
+//! The limits of what a client without rights can learn and change. It gets one answer to each request, no matter what
+//! the state of the resource is, and leaves that state as it was (DESIGN, sections 4 and 8).
 //!
 //! A machine makes the family: each way to ask, each status with which a backend refuses, and each state. The backend
 //! refuses by credentials alone, in this process.
@@ -171,7 +171,7 @@ async fn prepare(fixture: &Fixture, state: State, rules: &GuardRules) -> String 
     tag
 }
 
-/// What others can notice of a record.
+/// Returns the parts of a record that other clients can notice.
 fn noticed(snapshot: &Snapshot, is_version_kept: bool) -> String {
     let record = &snapshot.record;
     let mut text = String::new();
@@ -203,7 +203,7 @@ fn answer(response: &Response) -> String {
     let body = without(&response.body, "RequestId:", "</Message>");
     let body = without(&body, "<RequestId>", "</HostId>");
     let body = without(&body, "urn:ifmatch:request:", "\"");
-    // What the client itself has sent.
+    // The part that the client itself has sent.
     let body = without(&body, "\"sent_tag\"", "}");
     let length = format!("Content-Length: {}", response.body.len());
     format!("{}\n\n{body}", head.join("\n").replace(&length, "Content-Length: that of the body"))
@@ -215,7 +215,7 @@ async fn ask(fixture: &Fixture, family: &Family, (state, tag, status): (State, &
     for Way(method, target, fields) in &family.ways {
         let fields = fields.replace("{tag}", tag);
         let key = ResourceKey::from_text(&key(state));
-        // What a redirect has done to a write that names no version is not known.
+        // The effect of a redirect on a write that names no version is not known.
         let is_version_kept = status >= 304;
         let before = noticed(&fixture.store.look(&key).await, is_version_kept);
         let body =
@@ -285,7 +285,7 @@ async fn assert_nothing_leaks(family: Family) {
     assert!(all.is_empty(), "{} of {count} tell or change something:\n\n{shown}", all.len());
 }
 
-/// Rule 15: a client whom the backend refuses is told nothing else, and what it asked for is not in effect.
+/// Rule 15: a client that the backend refuses learns nothing else, and its request is not in effect.
 #[tokio::test]
 async fn a_client_without_rights_learns_and_changes_nothing_under_versions() {
     assert_nothing_leaks(family(versions(), &STATUSES[..14])).await;
@@ -319,7 +319,7 @@ async fn a_client_without_rights_learns_and_changes_nothing_where_another_route_
     assert_nothing_leaks(Family { ways: plain_ways(), ..family(rules, &KINDS) }).await;
 }
 
-/// What nobody has seen may be leased: then a 404 that hides is no other than one that tells the truth.
+/// A resource that no client has seen may be leased: then a 404 that hides is the same as one that tells the truth.
 #[tokio::test]
 async fn a_client_without_rights_learns_and_changes_nothing_where_absent_resources_are_leased() {
     let rules = with_lease(versions(), |lease| lease.absent = AbsentLease::Allow);

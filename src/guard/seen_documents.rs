@@ -1,7 +1,7 @@
 //! Short documents about the states of resources, which services have seen or made.
 //!
-//! A document counts only for the version that it was taken from. So a record that shows another version, whoever has made
-//! that, outdates it.
+//! A document counts only for the version that it was taken from. So a record with another version outdates it, no
+//! matter which process has made that version.
 
 use bytes::Bytes;
 use moka::sync::Cache;
@@ -16,7 +16,7 @@ use crate::core::{
 /// The size of all documents, in bytes. It has room for about 50,000 messages of queues. What has no room is read again.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What an entry takes beside its document, in bytes.
+/// The size of an entry without its document, in bytes.
 const ENTRY_BYTES: usize = 128;
 
 /// The documents, with the tags of their states.
@@ -37,8 +37,8 @@ impl Guard {
         self.progress.seen.0.insert(request.key.digest(), (tag, document));
     }
 
-    /// What was seen of the state that the record shows, with the tag of that state. `None` if it is not known, or while a
-    /// write is in flight.
+    /// Returns the document of the state that the record shows, with the tag of that state. `None` if it is not known,
+    /// or while a write is in flight.
     pub(crate) fn seen(&self, request: &Request, snapshot: &Snapshot) -> Option<(EntityTag, Bytes)> {
         let incarnation = self.knowledge.records.incarnation().0;
         let is_current = |tag: &EntityTag| is_tag_of_version(incarnation, snapshot.version(), tag);

@@ -20,7 +20,7 @@ use crate::{
     testing::{guard, wait_at_most},
 };
 
-/// What the writes of the fixture touch.
+/// The resource that the writes of the fixture touch.
 const TOUCHED: &str = "backend:/doc";
 /// Resources before and after it in the order of keys.
 const OWN: [&str; 2] = ["a", "z"];

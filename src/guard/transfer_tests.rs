@@ -208,7 +208,7 @@ async fn the_lease_of_each_resource_counts() {
     }
 }
 
-/// What the route of the destination demands, if something is there that would be replaced.
+/// The demands of the destination's route, if something is there that would be replaced.
 #[tokio::test]
 async fn what_is_at_the_destination_is_not_replaced_unseen() {
     let absent: fn(&str) -> String = |head| {

@@ -59,7 +59,7 @@ async fn its_holder_writes_all_below() {
     }
 }
 
-/// Rule 1: the lock is taken while the write has a mark. Its client is told of the lock only when that write has ended.
+/// Rule 1: the lock is taken while the write has a mark. Its client learns of the lock only when that write has ended.
 #[tokio::test]
 async fn a_lock_waits_for_writes_below_that_have_begun() {
     for (depth, is_claimed) in [("infinity", true), ("infinity", false), ("0", true)] {

@@ -200,7 +200,7 @@ async fn a_read_beside_a_tree_is_no_memory() {
     assert_eq!((write.status, fixture.writes()), (412, 0), "{}", write.body);
 }
 
-/// Rule 7: the owner of a tree has died. Whoever comes makes a doubt of its write.
+/// Rule 7: the owner of a tree has died. The next request makes a doubt of its write.
 #[tokio::test]
 async fn the_tree_of_a_dead_owner_is_taken_over_as_a_doubt() {
     for resource in [MEMBER, FOLDER] {
@@ -268,7 +268,7 @@ async fn a_tree_that_was_not_sent_leaves_nothing_behind() {
     assert!(unsent >= 8, "each read and each mark failed once: {unsent}");
 }
 
-/// A lease below a tree is in the way of whoever changes the tree without its id. A COPY only reads its source.
+/// A lease below a tree is in the way of a client that changes the tree without its id. A COPY only reads its source.
 #[tokio::test]
 async fn a_lease_below_a_tree_counts() {
     let lease = Some(lease::testing::rules());
@@ -316,7 +316,7 @@ async fn a_tree_does_not_go_into_itself() {
     }
 }
 
-/// What replaces a collection removes all below it.
+/// A file that replaces a collection removes all below it.
 #[tokio::test]
 async fn a_file_that_replaces_a_tree_changes_all_below_it() {
     let fixture = impatient().await;

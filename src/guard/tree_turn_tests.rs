@@ -27,7 +27,7 @@ async fn look(fixture: &Fixture) -> Snapshot {
     fixture.store.look(&trees()).await
 }
 
-/// Rule 16: the process of whoever waits below a tree goes before the next write of a tree of another one.
+/// Rule 16: a process that waits below a tree goes before the next write of a tree of another process.
 #[tokio::test]
 async fn whoever_waits_for_a_tree_is_signed_there() {
     for what in ["PUT", "POST", "DELETE", "lease", "destination", "folder"] {

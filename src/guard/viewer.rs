@@ -1,5 +1,5 @@
-//! What the records tell of the resources that a list names. A list is told on while it arrives, so a view of it outlives
-//! the verbs of the guard.
+//! The view of the resources that a list names, by their records. A list is forwarded while it arrives, so a view of it
+//! outlives the verbs of the guard.
 
 use std::sync::Arc;
 

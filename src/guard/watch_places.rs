@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What all clients watch. All generations of the configuration share it.
+/// The watches of all clients. All generations of the configuration share them.
 #[derive(Debug, Default)]
 pub(super) struct WatchCounts(Mutex<ClientCounts>);
 
@@ -22,7 +22,7 @@ struct ClientCounts {
     by_client: HashMap<ClientAddress, usize>,
 }
 
-/// How much clients may watch.
+/// The maximum numbers of watches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatchLimits {
     pub(super) all: usize,

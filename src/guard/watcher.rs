@@ -137,7 +137,7 @@ impl Watcher {
 
     async fn look_now(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
-        // What was a request is one.
+        // The head was a request before it rested, so it still is one.
         let Ok(request) = self.request.wake() else { return (snapshot, SeenContent::Unknown.into()) };
         let Some(backend) = &mut self.backend else {
             let content = self.rooms.content(&request, &snapshot);

@@ -1,15 +1,16 @@
-//! Marks and grants beside the writes of trees ([`under_trees`](crate::core::records::under_trees)) and beside leases of trees
-//! ([`tree_leases`](crate::core::records::tree_leases)): each is looked at once more after it was made.
+//! Marks and grants beside the writes of trees ([`under_trees`](crate::core::records::under_trees)) and beside leases
+//! of trees ([`tree_leases`](crate::core::records::tree_leases)). The proxy checks each mark and grant once more after
+//! it has made it.
 //!
 //! # Design
 //!
-//! *Why does whoever waits for the write of a tree stand in the line of such writes?* Otherwise a stream of them would keep
-//! it away for ever (rule 16). In front of that line it makes no mark there: it is enough that no later write of a tree
-//! begins before it has had its turn. Its sign keeps those of other processes back. The sign stays for the members that
-//! wait beside it. No others come, because no tree is written while all of them have their turns.
+//! *Why does a write that waits for the write of a tree stand in the line of such writes?* Otherwise a stream of them
+//! could keep it away without end (rule 16). In front of that line it makes no mark there: it is enough that no later
+//! write of a tree begins before its turn. Its sign keeps the writes of other processes back. The sign stays for the
+//! members that wait beside it. No others come, because no tree is written while all of them have their turns.
 //!
-//! *Why can writes not wait for each other for ever by this place?* The record of trees has the smallest key of its
-//! upstream, so this is the last line that a write joins ([`places`](super::places)).
+//! *Why can writes not wait for each other without end here?* The record of trees has the smallest key of its upstream,
+//! so this is the last line that a write joins ([`places`](super::places)).
 
 use tokio::time::Instant;
 
@@ -70,7 +71,7 @@ impl Claims {
         self.wait_until_free(request, snapshot, standing, end).await
     }
 
-    /// The same as for a write, for whoever has this place in the line of the writes of trees, or joins it now.
+    /// Waits as a write does, for a request that has this place in the line of the writes of trees, or joins that line.
     async fn wait_beside_trees(
         &self,
         request: &Request,
@@ -134,7 +135,7 @@ impl Claims {
         let Some(around) = self.records.trees_around(key) else { return Ok(true) };
         let trees = self.records.read(&around).await?;
         let leases_around = self.records.leases_around(key, &trees).await?;
-        // Nobody else changes a tree while this write does.
+        // No other request changes a tree while this write does.
         let Cover { last, availability, .. } = match own {
             Some(own) => Cover { availability: Availability::Free, ..cover(own.marked(), key.as_str()) },
             None => cover(&trees, key.as_str()),

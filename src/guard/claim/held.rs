@@ -1,14 +1,14 @@
-//! What a write holds while it is in flight: the mark in the record of its own resource, and those in the records of
-//! all other resources that it changes (DESIGN, section 3, rule 1). A COPY or MOVE claims its destination too.
+//! The marks that a write holds while it is in flight: that in the record of its own resource, and those in the records
+//! of all other resources that it changes (DESIGN, section 3, rule 1). A COPY or MOVE claims its destination too.
 //!
 //! # Design
 //!
-//! *Why does nobody wait while it holds a mark?* Two writes that change each other's targets would wait for each other.
-//! So a write marks all its resources one after the other, in one order. If one of them has been taken meanwhile, it
-//! gives all others back at once, unchanged, and waits for that one with nothing in its hands.
+//! *Why does no write wait while it holds a mark?* Two writes that change each other's targets would wait for each
+//! other. So a write marks all its resources in sequence, in one order. If one of them has been taken meanwhile, it
+//! gives all others back at once, unchanged. It then waits for that one and holds none.
 //!
-//! *Why are the marks on touched resources no claims?* A touch is judged by nothing of the resource that it changes, so
-//! two of them lose nothing of each other. A claimed write does: it replaces the state that it was judged by. So a touch
+//! *Why are the marks on touched resources no claims?* The state of a resource does not judge a touch of it, so two
+//! touches lose nothing of each other. A claimed write does: it replaces the state that it was judged by. So a touch
 //! and a claim exclude each other, in both orders, and touches run beside each other.
 //!
 //! *Why does a COPY claim its source?* A write of the source meanwhile would be copied in part. The COPY leaves it as it

@@ -62,9 +62,9 @@ pub(crate) struct MarkIntent<'a> {
     pub(crate) deadline: StoreTime,
     /// True if the write leaves an ended lease in place ([`Mark::leaves_lease`]).
     pub(crate) leaves_lease: bool,
-    /// What the write leaves of its target if it is applied; `None` if that is unknown.
+    /// The state of its target that the write leaves if it is applied; `None` if that is unknown.
     pub(crate) leaves: Option<Presence>,
-    /// How long the upstream may still apply the write after it was abandoned.
+    /// The time for which the upstream may still apply the write after it was abandoned.
     pub(crate) late_write_window: Duration,
 }
 

@@ -59,7 +59,7 @@ pub(super) struct TouchedPlace {
     pub(super) role: Role,
 }
 
-/// What a resource is to a write that has another one as its own.
+/// The role of a resource in a write whose own resource is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The write touches it.
@@ -70,18 +70,18 @@ pub(super) enum Role {
     Trees,
 }
 
-/// What a look at the other resources of a write has found.
+/// The result of a look at the other resources of a write.
 pub(crate) enum Others {
-    /// All can be marked.
+    /// All resources can be marked.
     Free,
-    /// One could not be. The caller begins anew.
+    /// One resource could not be marked. The caller begins anew.
     Changed,
     /// The destination cannot be claimed, by this record. The caller waits for it, and begins anew.
     DestinationBusy(Box<Snapshot>),
 }
 
 impl TouchedPlace {
-    /// What the write finds here by this record.
+    /// Returns the availability of the resource to the write, by this record.
     pub(super) fn availability(&self, snapshot: &Snapshot) -> Availability {
         match self.role {
             Role::Touched => snapshot.availability_to_touch(),

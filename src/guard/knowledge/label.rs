@@ -69,7 +69,7 @@ impl Knowledge {
         selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
     ) {
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
-        // What HEAD shows is the answer for its client, but no memory that others are judged by (rule 19).
+        // The client gets the state that HEAD shows, but nothing of it is kept to judge other clients by (rule 19).
         let is_of_get = request.method != Method::HEAD || request.rules().etag.needs_body();
         let may_remember = is_selected
             && is_of_get

@@ -83,7 +83,7 @@ pub(crate) struct Presented<'a> {
     pub(crate) certificate: Option<&'a [u8]>,
 }
 
-/// What counts as credentials.
+/// The parts of a request that count as credentials.
 struct Declared<'a> {
     headers: &'a [HeaderName],
     parameters: &'a [String],

@@ -61,7 +61,7 @@ fn another_credential_in_the_query_is_another_principal() {
     assert_ne!(sent(b"token=alice").credentials, sent(b"token=bob").credentials);
 }
 
-/// Each URL has another signature, and a lease outlives it. Nothing is told from memory by the signer's name.
+/// Each URL has another signature, and a lease outlives it. No answer comes from memory by the signer's name.
 #[test]
 fn a_lease_of_signed_urls_is_bound_to_who_signs() {
     for (one, again, other) in [

@@ -96,8 +96,8 @@ impl Knowledge {
         request.rules().etag == TagSource::Delegate && !self.untrue.has(request, Statement::BackendChecks)
     }
 
-    /// What is followed of the backend's tags by a write that has shown these. Hashes of content repeat with the content,
-    /// and a POST may leave its target as it was.
+    /// Returns the tags of the backend that a write follows after the backend has shown these. Hashes of content repeat
+    /// with the content, and a POST may leave its target as it was.
     pub(crate) fn follows(&self, request: &Request, tags: [Option<&EntityTag>; 2]) -> Option<Followed> {
         let followed = request.rules().follows(self.untrue.has(request, Statement::TagsAreUnique))?;
         let are_hashes = request.rules().quirks.tags_are_hashes && tags.into_iter().flatten().any(is_hash_of_content);

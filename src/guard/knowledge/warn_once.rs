@@ -48,7 +48,7 @@ impl Unsuited {
     }
 }
 
-/// What a warning is about.
+/// The subject of a warning.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum About {
     Untagged(usize, Untagged),

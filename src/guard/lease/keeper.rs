@@ -3,13 +3,13 @@
 //!
 //! # Design
 //!
-//! *Why a task of its own?* A client that reads slowly stops its stream, and the renewals must not stop with it. And the
-//! stream is gone when its lease has to be released.
+//! *Why a task of its own?* A client that reads slowly stops its stream, and the renewals must not stop with it. At the
+//! release of the lease, the stream is gone.
 //!
-//! *What is known without the store?* That the lease lasts for the granted time, counted from before the store was asked.
-//! If the store has not answered by then, the client is told that the lease is lost.
+//! *What is known without the store?* The lease lasts for the granted time, counted from before the request to the
+//! store. If the store has not answered by then, the client learns that the lease is lost.
 //!
-//! *What if the process dies?* Nobody renews the lease, and it runs out.
+//! *What if the process dies?* No process renews the lease, and it runs out.
 
 use std::{mem::discriminant, sync::Arc, time::Duration};
 
@@ -64,7 +64,7 @@ impl LeaseKeeper {
         *self.state.borrow_and_update()
     }
 
-    /// Leaves the lease to its client, who is told to come back. Returns how long it lasts.
+    /// Leaves the lease to its client, which gets a request to come back. Returns the time for which the lease lasts.
     pub(crate) fn leave(mut self) -> Duration {
         self.bid(Farewell::Stays);
         match *self.state.borrow() {

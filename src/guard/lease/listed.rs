@@ -2,11 +2,11 @@
 //!
 //! # Design
 //!
-//! *What does a list promise?* It names each lease whose client was told of it: the lease is granted, then listed, and only
-//! then told. Whether an entry still counts stands in the record of its resource alone.
+//! *What does a list promise?* It names each lease whose client got its id: the proxy grants the lease, then lists it,
+//! and only then answers. Only the record of its resource shows whether an entry still counts.
 //!
-//! *What if a process dies before it lists a lease?* No client was told of that one. Whoever shows it to another client lists
-//! it first ([`put_on_list`](Leases::put_on_list)).
+//! *What if a process dies before it lists a lease?* No client got the id of that lease. A process that shows the lease
+//! to another client lists it first ([`put_on_list`](Leases::put_on_list)).
 
 use super::{Leases, Operated};
 use crate::{

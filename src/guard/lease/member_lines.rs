@@ -144,7 +144,7 @@ impl LineState {
         self.look_again = self.begun + INDEX_LASTS;
     }
 
-    /// What the line needs from a client, which may wait although nothing is free.
+    /// Returns the next step that the line needs from a client, which may wait although no member is free.
     fn need(&self, ticket: Ticket, waits: bool) -> Need {
         match self.line.need(ticket) {
             Need::Nothing if waits && self.look_again <= Instant::now() => Need::Pass,
@@ -162,7 +162,7 @@ pub(crate) struct PlaceInLine {
 }
 
 impl PlaceInLine {
-    /// What the line needs from the client, which may wait although nothing is free.
+    /// Returns the next step that the line needs from the client, which may wait although no member is free.
     pub(crate) fn need(&self, waits: bool) -> Need {
         self.line.state.lock().need(self.ticket, waits)
     }

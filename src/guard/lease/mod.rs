@@ -70,7 +70,7 @@ impl ProbedState {
     }
 }
 
-/// What an operation on a lease has found and done.
+/// The result of an operation on a lease.
 pub(crate) struct Operated {
     /// The change of the lease, if there was one.
     pub(crate) done: Option<Done>,

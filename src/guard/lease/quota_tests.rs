@@ -126,7 +126,7 @@ fn what_has_ended_does_not_count() {
     assert_eq!(lease_quota.0.lock().accounts.len(), 0);
 }
 
-/// Rule 13: whoever shares a lease with others, or with itself, has no more than anybody else.
+/// Rule 13: a client that shares a lease with others, or with itself, has no more leases than any other client.
 #[test]
 fn each_shared_lease_of_a_resource_counts_for_its_holder() {
     let lease_quota = LeaseQuota::default();

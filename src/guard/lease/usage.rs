@@ -39,7 +39,7 @@ pub(crate) struct Receipt {
     id: LeaseId,
     duration: LeaseDuration,
     snapshot: Snapshot,
-    /// The lease, until the client is told its id.
+    /// The lease, until the client gets its id.
     untold: Option<UntoldGrant>,
 }
 

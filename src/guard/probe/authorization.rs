@@ -18,7 +18,7 @@ use crate::{
     upstream::OwnCredentials,
 };
 
-/// What a client's signature covers (RFC 9421 section 4.1). It means nothing without the signature.
+/// The parts that a client's signature covers (RFC 9421 section 4.1). It means nothing without the signature.
 static SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// True if a probe carries credentials of the client that hold for the client's own request alone.

@@ -19,12 +19,12 @@ use crate::{
     upstream::{BodyPrefix, BufferedBody, Exchange, Failure, Hashed, hash_and_keep, hash_whole, read_whole},
 };
 
-/// Whether a body is kept that was read for its tag.
+/// The use of a body that was read for its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// The tag alone is wanted.
+    /// Only the tag is wanted.
     Nothing,
-    /// The body is wanted too.
+    /// The body is wanted too, and is kept.
     Body,
 }
 

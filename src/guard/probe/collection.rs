@@ -41,10 +41,10 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 /// The largest answer to PROPFIND that is read: the type of one resource.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What a backend that speaks `WebDAV` has at a target.
+/// The type of the resource that a backend with `WebDAV` has at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeSeen {
-    /// Nothing.
+    /// There is no resource.
     Absent,
     /// A resource without members.
     Plain,
@@ -91,7 +91,7 @@ impl Probes {
         Ok(Vec::new())
     }
 
-    /// Refuses a request that could remove resources below its target, where it may not. Nothing of it was sent.
+    /// Refuses a request that could remove resources below its target, if it may not. Nothing of it was sent.
     pub(crate) async fn refuse_removal_of_members(&self, request: &Request) -> Result<(), Halt> {
         if !request.has_trees() && self.removes_members(request).await? { Err(members_too().into()) } else { Ok(()) }
     }

@@ -37,26 +37,27 @@ pub(crate) struct Judged {
     pub(crate) before: Before,
     /// The modification date of that state, if the verdict shows it.
     pub(crate) modified: Option<HttpDate>,
-    /// What the reads beside the write get, if they get the state before it.
+    /// The state before it, if the reads beside the write get that state.
     pub(crate) committed: Option<Box<CommittedState>>,
 }
 
-/// How far an early verdict goes.
+/// The limit of an early verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// To what memory tells.
+    /// Memory decides.
     Memory,
-    /// To what the upstream tells while nobody writes.
+    /// The upstream decides, as long as no write is in flight.
     Undisturbed,
-    /// To what the upstream tells.
+    /// The upstream decides.
     Certain,
 }
 
 impl Probes {
-    /// The verdict on the preconditions. If the request passes, this function returns what the request was judged by.
+    /// Returns the verdict on the preconditions. If the request passes, it contains the state that the request was
+    /// judged by.
     pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
         request.affinity.judge_anew();
-        // What is described must exist, and memory does not tell.
+        // A resource that is only described must exist, and memory does not tell.
         if request.content.description.is_alone() {
             return self.judge_by_probe(request, snapshot).await;
         }

@@ -36,7 +36,7 @@ use crate::{
 /// The number of kinds of bodies that are watched at once. A further one replaces another.
 const SLOTS: usize = 1 << 8;
 
-/// What is known of the bodies of one kind.
+/// The knowledge about the bodies of one kind.
 #[derive(Default)]
 struct BodyRow {
     kind: BodyKind,

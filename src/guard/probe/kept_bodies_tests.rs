@@ -1,4 +1,4 @@
-//! Tests of the tags that are told of what was sent.
+//! Tests of the tags that the proxy makes of the content that was sent.
 
 use http::Method;
 
@@ -70,7 +70,7 @@ async fn each_put_is_read_again_where_no_row_is_long_enough() {
     }
 }
 
-/// The promise: a wrong tag overwrites nothing, whoever has written meanwhile, and nobody is locked out.
+/// The promise: a wrong tag overwrites nothing, no matter who has written meanwhile, and no client is locked out.
 #[tokio::test]
 async fn a_tag_of_a_body_that_the_backend_has_changed_fits_no_state() {
     let fixture = kept_one().await;
@@ -111,7 +111,7 @@ async fn a_check_that_shows_something_else_ends_the_row() {
     }
 }
 
-/// What decides whether a backend changes a body is not mixed.
+/// Kinds of bodies that a backend may change in different ways are not mixed.
 #[tokio::test]
 async fn bodies_of_each_type_have_a_row_of_their_own() {
     let fixture = kept_one().await;

@@ -89,7 +89,7 @@ pub(crate) enum Probed {
         missing: Option<Box<Exchange>>,
         /// The status of the answer.
         status: StatusCode,
-        /// What the reads beside the write get, if they get the state before it.
+        /// The state before it, if the reads beside the write get that state.
         committed: Option<Box<CommittedState>>,
     },
     /// The upstream refuses the principal, and its answer stands.
@@ -112,7 +112,7 @@ impl Probed {
         }
     }
 
-    /// What is seen of the state: the name of the result, and the tag.
+    /// Returns the name of the result and the tag, as far as they show the state.
     fn shown(&self) -> (&'static str, Option<EntityTag>) {
         let tag = match self {
             Self::Current { representation: Representation::Present(validators), .. } => validators.tag.clone(),

@@ -28,10 +28,10 @@ use crate::{
     upstream::Exchange,
 };
 
-/// What the upstream says of a client.
+/// The answer of the upstream about the rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// It may know.
+    /// The client may know.
     Granted,
     /// The upstream cannot be asked, or its answer does not tell.
     Unknown,

@@ -39,7 +39,8 @@ impl Reads {
                     if let Some(answer) = self.read_committed(request, &snapshot)? {
                         return Ok(answer);
                     }
-                    // What nobody was shown may be what the write creates, or has removed. Else it may be hidden.
+                    // A resource that was shown to no client may be one that the write creates, or has removed. Else it
+                    // may be hidden.
                     let may_be_absent = !self.knowledge.is_shown(request, &snapshot);
                     let standing = (&snapshot, may_be_absent);
                     Box::pin(self.must_be_let_read(client, request, standing, Some(&body))).await?;

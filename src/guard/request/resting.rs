@@ -31,7 +31,7 @@ pub(crate) struct RestingRequest {
 impl Request {
     /// Lays a request to rest that has no content, no preconditions and no destination.
     pub(crate) fn rest(self) -> RestingRequest {
-        // Nobody needs to find it out again.
+        // The variant is found once, and is kept.
         self.variant();
         let mut fields = Vec::new();
         for (name, value) in self.head.spelled_fields() {

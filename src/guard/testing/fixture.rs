@@ -34,7 +34,7 @@ use crate::{
     upstream::Exchanger,
 };
 
-/// The fields of the client that the backend lets in, where it refuses others.
+/// The fields of the client that the backend lets in, if it refuses others.
 pub(crate) const OWNER: &str = "Authorization: owner\r\n";
 
 /// The path of the lease operations on `/doc`.

@@ -1,4 +1,4 @@
-//! What a list of the backend is told with.
+//! The views of resources for the lists of the backend.
 
 use http::Method;
 

@@ -50,7 +50,7 @@ impl Fixture {
         for _ in 0..seconds * 10 {
             self.store.pass(100);
             advance(Duration::from_millis(100)).await;
-            // Whoever waited for this moment acts.
+            // Tasks that waited for this moment act.
             for _ in 0..20 {
                 tokio::task::yield_now().await;
             }

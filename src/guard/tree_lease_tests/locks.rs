@@ -1,4 +1,4 @@
-//! What the tests of locks of collections have in common.
+//! The common parts of the tests of locks of collections.
 
 use std::time::Duration;
 

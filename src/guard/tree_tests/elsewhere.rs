@@ -1,4 +1,4 @@
-//! What the tests of trees have in common: the resources, and what another process does to them.
+//! The common parts of the tests of trees: the resources, and the writes of another process.
 
 use std::time::Duration;
 

@@ -27,9 +27,9 @@ use crate::{
 pub(crate) struct Admitted {
     /// The claim of the write, and its marks on all that it touches.
     pub(crate) claim: Held,
-    /// What it was judged by.
+    /// The basis of its verdict.
     pub(crate) basis: Basis,
-    /// What its destination was judged by, if it is a COPY or MOVE.
+    /// The basis of the verdict at its destination, if it is a COPY or MOVE.
     pub(crate) at_destination: Option<Box<Basis>>,
 }
 
@@ -45,21 +45,21 @@ pub(crate) struct Basis {
     pub(crate) fence: Revision,
 }
 
-/// What has become of a write that was to begin.
+/// The result of the admission of a write.
 pub(crate) enum Admission {
-    /// It may begin.
+    /// The write may begin.
     Admitted(Box<Admitted>),
-    /// It waits, and gets this answer.
+    /// The write waits, and gets this answer.
     Deferred(Answer),
 }
 
-/// What has become of a DELETE that may have to wait.
+/// The result for a DELETE that may have to wait.
 pub(super) enum Deferral {
-    /// It need not wait.
+    /// The DELETE need not wait.
     None,
-    /// The record has changed: it must be judged again, by this one.
+    /// The record has changed: the DELETE must be judged again, by this one.
     Outdated(Box<Snapshot>),
-    /// It waits, and gets this answer.
+    /// The DELETE waits, and gets this answer.
     Waits(Answer),
 }
 
@@ -92,7 +92,7 @@ impl Writes {
             let snapshot = &seen.snapshot;
             let is_in_doubt = self.claims.may_write(snapshot);
             if is_in_doubt.is_err() || places.own.is_behind(snapshot) || snapshot.availability() != Availability::Free {
-                // A dead owner's mark becomes a doubt, whoever comes: that tells nobody anything.
+                // Any request may turn a dead owner's mark into a doubt: that reveals nothing.
                 if !may_know && snapshot.availability() != Availability::Orphaned {
                     self.must_know_to_wait(request, snapshot).await?;
                     may_know = true;

@@ -93,7 +93,7 @@ impl Writes {
         attempt.bound(&mut claim);
         let claim = self.complete(request, claim, &mut parts).await?;
         forward_conditions(&mut parts.main, request, basis)?;
-        // What is written is the destination, if there is one.
+        // The write changes the destination, if there is one.
         let fencing = at_destination.filter(|other| other.standing.is_held()).unwrap_or(basis);
         parts.send_fence(fencing.standing, fencing.fence)?;
         let Parts { before, main, document, after } = parts;

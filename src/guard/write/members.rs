@@ -2,9 +2,9 @@
 //!
 //! # Design
 //!
-//! *When does a write turn out to be that of a tree?* Under its claim: until then, others may make a collection of a file.
-//! It then gives its claim back, and is judged again as the write of a tree. So a DELETE of a file costs no more than
-//! elsewhere.
+//! *When does a write turn out to be that of a tree?* Under its claim: until then, others may make a collection of a
+//! file. The write then gives its claim back, and is judged again as the write of a tree. So a DELETE of a file costs
+//! no more than elsewhere.
 //!
 //! *Why may it wait while it holds marks?* The deadline of its marks comes after the wait
 //! ([`below`](crate::guard::claim::below)).
@@ -34,11 +34,11 @@ use crate::{
     },
 };
 
-/// What a write has found below its resources.
+/// The resources that a write has found below its own.
 pub(super) enum FoundBelow {
-    /// Nothing that it would change, or all of it is held by its claim.
+    /// There is nothing that the write would change, or its claim holds all of it.
     Held(Held),
-    /// These trees. The claim is given back.
+    /// These trees are below. The claim is given back.
     Of(Vec<TreeRoot>),
 }
 

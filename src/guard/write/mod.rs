@@ -52,7 +52,7 @@ pub(crate) trait WrittenContent: Sync {
     fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<WriteContent, Halt>>;
 }
 
-/// What a write sends.
+/// The content that a write sends, and the request that goes with it.
 pub(crate) struct WriteContent {
     /// The content.
     pub(crate) body: Body,

@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Parts {
     /// The change of the document before the main part.
     pub(super) before: Option<Part>,
-    /// The part that the client is told of.
+    /// The part whose result the client gets.
     pub(super) main: Box<RequestHeader>,
     /// The content of the main part, if it is not that of the request.
     pub(super) document: Option<Body>,

@@ -3,8 +3,8 @@
 //!
 //! # Design
 //!
-//! *What is compared?* The bytes that a GET shows with those that the client has sent, and what both say of them in
-//! `Content-*` fields. The state that the client wants is then the current one, whoever has made it.
+//! *What is compared?* The bytes that a GET shows with those that the client has sent, and the `Content-*` fields of
+//! both. If they agree, the state that the client wants is the current one, no matter who has made it.
 //!
 //! *Why only a settled state?* During a write the backend may show a state that will not stay.
 

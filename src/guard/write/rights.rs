@@ -1,4 +1,4 @@
-//! What a write without rights must not learn, and the places that it must not take.
+//! The facts that a write without rights must not learn, and the places that it must not take.
 
 use super::Writes;
 use crate::{

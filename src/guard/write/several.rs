@@ -45,8 +45,8 @@ const AT_ONCE: usize = 16;
 /// The longest answer of the upstream that is read for what became of each resource, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What a service knows of a write of several resources. The resources are numbered in the order in which the service has
-/// named them.
+/// The knowledge of a service about a write of several resources. The resources are numbered in the order in which the
+/// service has named them.
 pub(crate) trait WrittenMembers: Sync {
     /// Returns the answer to a write of which these resources are refused. Nothing was sent.
     fn refused(&self, refused: Vec<(usize, Halt)>) -> Result<Answer, Halt>;
@@ -251,7 +251,7 @@ impl Writes {
     }
 }
 
-/// What became of the resource of a group. If its writes have become different things, none of them tells it.
+/// Returns the outcome of the resource of a group. If its writes have different outcomes, none of them tells it.
 fn outcome_of(group: WriteGroup<'_>, outcomes: &[Outcome]) -> Outcome {
     let mut told = group.iter().map(|(number, _)| outcomes.get(*number).copied().unwrap_or(Outcome::Unclear));
     let first = told.next().unwrap_or(Outcome::Unclear);

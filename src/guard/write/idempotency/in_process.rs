@@ -57,7 +57,7 @@ struct Ended {
     until: Instant,
 }
 
-/// What a write with a key finds.
+/// The result of the beginning of a write with a key.
 pub(super) enum Begun {
     /// It is the first one.
     First(ProcessAttempt),

@@ -82,11 +82,11 @@ enum Attempt {
     InStore(Claim),
 }
 
-/// What the beginning of a write has shown.
+/// The result of the beginning of a write.
 pub(crate) enum Beginning {
-    /// It is the first one with its key, or has none.
+    /// The write is the first one with its key, or has none.
     First(KeyedWrite),
-    /// It is a retry, and gets the answer of the first one.
+    /// The write is a retry, and gets the answer of the first one.
     Replayed(Answer),
 }
 
@@ -168,7 +168,7 @@ impl Writes {
         if one != other {
             let snapshot = self.knowledge.record(request).await?;
             if one.owner == other.owner {
-                // What one of the credentials of this identity has been let read is not for all of them.
+                // One credential of this identity may have been let read, and the others not.
                 permission = self.probes.ask_permission(request, &snapshot, Obstacle::OwnAttempt).await?;
             } else {
                 self.probes.must_know(request, &snapshot, Obstacle::Attempt).await?;
@@ -293,7 +293,7 @@ fn replayed(answer: KeptAnswer) -> pingora::Result<Answer> {
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
-/// Returns the name of a write. No client is part of it: whoever sends the key again means the same write.
+/// Returns the name of a write. No client is part of it: a client that sends the key again means the same write.
 fn name_of(request: &Request, key: &[u8]) -> KeyName {
     let mut hasher = PartsHasher::default();
     hasher.add(request.key.as_str().as_bytes()).add(key).hash()
