@@ -144,7 +144,7 @@ pub struct Route {
     pub writes_to: Option<WritesTo>,
     /// The resources that are members of this collection (`members`).
     pub members: Option<MembersTemplate>,
-    /// What the backend takes as ordinary parts of names (`path_params`, `encoded_slash`).
+    /// The characters that the backend takes as ordinary parts of names (`path_params`, `encoded_slash`).
     pub kept: KeptInNames,
     /// True if a guarded route (this one included) that does not only observe sends to the same upstream. A target with
     /// two readings could then reach the resources of that route through this one.

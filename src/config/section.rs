@@ -15,12 +15,12 @@ use super::{
     written::{Number, Text, Written},
 };
 
-/// One key, as the schema and the reference page tell it.
+/// One key, as the schema and the reference page show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The tables and the key, separated by dots. A table with a name of the user's choice is `NAME`.
     pub path: String,
-    /// What the key is, in one sentence.
+    /// The meaning of the key, in one sentence.
     pub sentence: String,
     /// The least and the largest value, as a file spells them.
     pub bounds: Option<(String, String)>,
@@ -71,15 +71,15 @@ impl<'a, T> Layers<'a, T> {
     }
 }
 
-/// What a field of a mirror can be.
+/// The kinds of fields that a mirror can have.
 pub(super) trait Form: Sized + 'static {
-    /// What is in force of the table itself and the one that stands in for its keys.
+    /// The part in force of the table itself and of the one that stands in for its keys.
     type InForce<'a>;
 
     /// The shape of the tables in the value, if there are any.
     const SHAPE: Option<Shape> = None;
 
-    /// Returns what is in force.
+    /// Returns the part in force.
     fn in_force(written: Layers<'_, Self>) -> Self::InForce<'_>;
 
     /// Adds the keys of these tables.

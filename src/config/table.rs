@@ -29,7 +29,7 @@ use super::{
 pub(super) trait Section: InWords + Sized {
     /// The mirror of the table.
     type Keys: Keys;
-    /// What the reading needs to know beside the table.
+    /// The facts beside the table that the reading needs.
     type Given;
 
     /// Reads all keys. `at` is the path of the table in messages, with a dot at its end.
@@ -46,7 +46,7 @@ pub(super) trait Section: InWords + Sized {
 pub(super) trait ValueKind<V: InWords> {
     /// The field of the mirror.
     type Written: Form;
-    /// What a row says: the default, and the range.
+    /// The terms in a row: the default, and the range.
     type Terms;
 
     /// Returns the value, or the default if the key is absent or wrong.
@@ -64,7 +64,7 @@ pub(super) trait InWords {
     fn shown(&self) -> Value;
 }
 
-/// What of the written values of a key is in force.
+/// The part of a key's written values that is in force.
 pub(super) type InForce<'a, W> = <W as Form>::InForce<'a>;
 
 /// The end of a range, as a file spells it.

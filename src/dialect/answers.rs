@@ -1,4 +1,4 @@
-//! What a grammar makes of the outcome of a call: the parts of answers.
+//! The parts of answers, which a grammar makes from the outcome of a call.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 

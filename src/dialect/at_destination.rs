@@ -1,11 +1,11 @@
-//! What a request says of a second resource.
+//! The part of a request that concerns a second resource.
 
 use crate::core::{lease::LeaseId, tags::precondition::Preconditions};
 
-/// What a COPY or MOVE says of its destination.
+/// The part of a COPY or MOVE that concerns its destination.
 #[derive(Clone, Debug, Default)]
 pub struct AtDestination {
-    /// The preconditions of the request that speak of the destination.
+    /// The preconditions of the request for the destination.
     pub conditions: Preconditions,
     /// The id of the lease of the destination that the request names.
     pub lease_id: Option<LeaseId>,

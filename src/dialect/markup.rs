@@ -1,4 +1,4 @@
-//! What all readers of XML documents demand: UTF-8, and no document type. The XML of [`xml`](super::xml) is written.
+//! The common demands on XML documents: UTF-8, and no document type. [`xml`](super::xml) writes XML.
 
 use quick_xml::{
     NsReader, XmlVersion,

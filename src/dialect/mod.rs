@@ -142,7 +142,7 @@ pub struct Call {
     pub needs_lease: bool,
     /// The preconditions of the request.
     pub conditions: Preconditions,
-    /// What it says of its destination, if it is a COPY or MOVE.
+    /// The part of it for its destination, if it is a COPY or MOVE.
     pub destination: AtDestination,
     /// The checksums that its body should have.
     pub checksums: Vec<Checksum>,

@@ -91,7 +91,7 @@ fn read(text: &str) -> Result<Value, DocumentProblem> {
     })
 }
 
-/// What an error of the reader of YAML says, without the place and the excerpt.
+/// Returns the text of an error of the YAML reader, without the place and the excerpt.
 fn reason(error: &str) -> &str {
     let line = error.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);

@@ -1,4 +1,4 @@
-//! What the description of an operation says of its requests and answers.
+//! The facts about requests and answers in the description of an operation.
 
 use serde_json::{Map, Value};
 

@@ -82,7 +82,7 @@ impl<'d> Paths<'d> {
         if !path.starts_with('/') {
             return Err(DocumentProblem::at(&pointer, "a path begins with a slash", format!("write \"/{path}\"")));
         }
-        // What follows a chain of references is found in one step; what is written beside a reference counts too.
+        // One step finds the end of a chain of references; keys beside a reference count too.
         if let Some(reference) = reference_of(item) {
             pointer = pointer_of(reference).unwrap_or(pointer);
         }

@@ -1,4 +1,4 @@
-//! What schemas tell of bodies: their members, and whether they are lists.
+//! The facts about bodies in schemas: their members, and whether they are lists.
 
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode
 
 use crate::core::route::PathPattern;
 
-/// What is encoded in literal text that stays readable.
+/// The characters that are encoded in literal text that stays readable.
 const READABLE: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -27,7 +27,7 @@ const READABLE: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// What is encoded in literal text that would have another meaning otherwise.
+/// The characters that are encoded in literal text because they would have another meaning.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The pattern of a template.

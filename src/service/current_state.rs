@@ -28,8 +28,8 @@ use crate::{
     upstream::fields::FieldsOfHead as _,
 };
 
-/// True if a client gets the current state with this refusal. A request that names its method or its resource elsewhere
-/// than in its first line has no GET that is told from it.
+/// True if a client gets the current state with this refusal. There is no GET to make from a request that names its
+/// method or its resource elsewhere than in its first line.
 pub(super) fn is_wanted(client: &dyn Client, guarded: &GuardedRequest, refusal: &Refusal) -> bool {
     let head = client.head();
     refusal.code == Code::PreconditionFailed

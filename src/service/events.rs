@@ -1,4 +1,4 @@
-//! What all streams of events have in common.
+//! The common parts of all streams of events.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
-//! Records that callers follow: each is told of every change that an observer sees.
+//! Records that callers follow: each caller learns of every change that an observer sees.
 //!
 //! # Design
 //!
 //! *Why one task for each record?* A thousand callers may follow one record. A store that others use too is then asked
 //! by one of them.
 //!
-//! *What does a caller miss?* What comes while it is busy: it finds the newest state when it looks. A store that fails
-//! tells nothing until it answers again.
+//! *What does a caller miss?* Changes while it is busy: it finds the newest state when it looks. A store that fails
+//! shows no change until it answers again.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -83,7 +83,7 @@ pub struct Opened {
     pub hold: Duration,
 }
 
-/// What writes under this configuration leave when the process ends.
+/// Returns the time owed for writes under this configuration when the process ends.
 pub fn owed(config: &Config) -> Owed {
     let by_writes = |upstream: &Upstream| Owed::by_writes(upstream.timeout, upstream.late_write_window);
     config.routes.iter().map(|route| by_writes(&route.upstream)).fold(Owed::NONE, Owed::and)

@@ -1,5 +1,5 @@
-//! What a reload renames beside the routes themselves: the resources that a route's writes touch, and the servers
-//! behind the identities of upstreams.
+//! The names that a reload changes beside the routes themselves: those of the resources that a route's writes touch,
+//! and of the servers behind the identities of upstreams.
 
 use std::{collections::HashSet, ptr, sync::Arc};
 

@@ -37,7 +37,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Written<UpstreamKeys>)
     check.name("the upstream's name", name);
     let secure = match &keys.servers {
         Some(servers) => servers.get_ref().iter().find(|server| is_secure(server)).map(Written::span),
-        // Whether they are reached over TLS is not known, so all keys may be right.
+        // It is not known whether they are reached over TLS, so all keys may be right.
         None => Some(spanned.span()),
     };
     let upstream = Upstream::read(check, "", Layers::only(keys), (name.get_ref().clone(), spanned.span(), secure));

@@ -34,7 +34,7 @@ use crate::{
 /// The settings of a route that decide which operations it serves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobRoute<'a> {
-    /// What it serves.
+    /// The kind of resources that it serves.
     pub serves: AzureResource,
     /// The end of the names of documents with metadata, if it keeps metadata.
     pub metadata_suffix: Option<&'a str>,

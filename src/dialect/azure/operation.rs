@@ -57,7 +57,7 @@ pub enum AzureOperation {
     ListContainers,
 }
 
-/// What an operation, or a route, is about.
+/// The resource of an operation, or of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AzureResource {
     /// The collection of all containers.
@@ -151,7 +151,7 @@ impl AzureOperation {
         }
     }
 
-    /// What the operation is about.
+    /// Returns the resource of the operation.
     pub const fn resource(self) -> AzureResource {
         match self {
             Self::ListContainers => AzureResource::Account,

@@ -52,12 +52,12 @@ impl PopReceipt {
         BASE64_URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// The text that its client gets.
+    /// Returns the text that its client gets.
     pub fn reveal(self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// What is kept of it.
+    /// Returns the hash that the document keeps.
     pub fn hash(self) -> String {
         let hash = blake3::hash(&self.0);
         hexadecimal_text(&hash.as_bytes()[..16])

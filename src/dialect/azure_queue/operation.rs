@@ -159,7 +159,7 @@ impl QueueList {
     }
 }
 
-/// What a path names behind the queue.
+/// The resource that a path names after the queue.
 enum PathEnd<'p> {
     /// The queue itself.
     Queue,

@@ -37,12 +37,12 @@ pub struct BatchedObject {
     pub size: u64,
 }
 
-/// What the backend has of an object.
+/// The state of an object at the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundObject {
     /// The object, with this length if the backend tells one.
     Present(Option<u64>),
-    /// Nothing.
+    /// The backend does not have the object.
     Absent,
 }
 
@@ -122,13 +122,13 @@ impl BatchedObject {
         ObjectId::parse(&self.oid)
     }
 
-    /// Returns what the client is told of the object, whose URL is `href`.
+    /// Returns the answer about the object, whose URL is `href`.
     fn told(&self, is_upload: bool, found: FoundObject, href: &str) -> Value {
         let (oid, size) = (&self.oid, self.size);
         let is_whole = matches!(found, FoundObject::Present(length) if length.is_none_or(|length| length == size));
         match (is_upload, found) {
             (true, FoundObject::Present(Some(length))) if length == size => json!({ "oid": oid, "size": size }),
-            // What is there is not known to be whole.
+            // The backend has something, and it may not be whole.
             (true, _) => json!({ "oid": oid, "size": size, "actions": { "upload": { "href": href } } }),
             (false, _) if is_whole => {
                 json!({ "oid": oid, "size": size, "actions": { "download": { "href": href } } })

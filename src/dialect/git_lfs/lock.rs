@@ -9,7 +9,7 @@ use crate::core::{
     resource::{KeyDigest, ResourceKey},
 };
 
-/// What a path in a URL has to encode.
+/// The characters that a path in a URL has to encode.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// The bytes of a resource's hash in the name of its lock. The others are random.

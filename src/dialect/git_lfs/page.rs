@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(LockPage::of([].into_iter(), PageWanted::default()), LockPage { keys: vec![], next_cursor: None });
     }
 
-    /// What is locked on both pages is shown, whatever comes and goes between them.
+    /// A lock that exists during both pages is shown, no matter which others come and go between them.
     #[test]
     fn a_cursor_outlives_its_lock() {
         let (all, wanted) = (keys(10), PageWanted::of(None, Some(5)).expect("no cursor"));

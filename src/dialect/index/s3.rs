@@ -48,7 +48,7 @@ fn split(folder: &str) -> (&str, &str) {
     folder.trim_start_matches('/').split_once('/').unwrap_or_default()
 }
 
-/// What a document says.
+/// The content of a document.
 #[derive(Default)]
 struct BucketList {
     is_list: bool,

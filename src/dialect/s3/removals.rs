@@ -65,7 +65,7 @@ pub struct RemovalList {
 pub struct NotRemoved {
     /// The name of the error.
     pub code: &'static str,
-    /// What to do instead.
+    /// The remedy.
     pub message: String,
 }
 
@@ -309,7 +309,7 @@ impl Element {
         self.members.iter().find(|(other, _)| other == name).map(|(_, text)| &**text)
     }
 
-    /// What an element of a result tells of its object.
+    /// Returns the outcome for its object, by this element of a result.
     fn outcome(&self) -> Outcome {
         match (&*self.name, self.member("Code")) {
             ("Deleted", _) => Outcome::Applied,

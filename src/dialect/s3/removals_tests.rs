@@ -140,7 +140,7 @@ fn an_answer_tells_what_became_of_each_object() {
             assert_eq!(one(is_quiet, &error), outcome, "{code}");
         }
     }
-    // What is told of one state tells nothing of another.
+    // The result for one state shows nothing about another.
     let of_version = "<Error><Key>a</Key><VersionId>1</VersionId><Code>AccessDenied</Code></Error>";
     assert_eq!(told(true, &[a.clone(), version], of_version), [Outcome::Unclear, Outcome::NotApplied]);
     let both = "<Deleted><Key>a</Key></Deleted><Error><Key>a</Key><Code>AccessDenied</Code></Error>";

@@ -56,7 +56,7 @@ impl LockInfo {
         self.lease_id
     }
 
-    /// What is kept with the lease: the description as it came.
+    /// Returns the note that the lease keeps: the description as received.
     pub const fn note(&self) -> &LeaseNote {
         &self.note
     }

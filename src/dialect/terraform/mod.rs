@@ -3,17 +3,18 @@
 //! | request | effect | success |
 //! |---|---|---|
 //! | `LOCK`, or `POST` of the path of the lock | locks the state | 200 |
-//! | `UNLOCK`, or `DELETE` of the path of the lock | unlocks it; without an ID, whoever holds the lock | 200 |
+//! | `UNLOCK`, or `DELETE` of the path of the lock | unlocks the state; without an ID, no matter who holds the lock |
+//! 200 |
 //! | `POST ?ID=`, also `PUT`, `DELETE` | writes the state, with the lock of this ID | 200 |
 //! | `GET` | reads the state | the upstream's |
 //!
 //! # Design
 //!
-//! *What is the ID of a lock worth?* Nothing: its client chooses it, and each client that is refused is shown it. So
-//! locks are bound to the principal of their client by default (`lease.bind`), and the ID tells apart the locks of one
-//! principal.
+//! *What is the ID of a lock worth?* Nothing: its client chooses it, and the proxy shows it to each client that it
+//! refuses. So locks are bound to the principal of their client by default (`lease.bind`), and the ID distinguishes the
+//! locks of one principal.
 //!
-//! *Why is the id of the lease a hash?* IDs are any text, and mostly no UUIDs of version 4.
+//! *Why is the id of the lease a hash?* An ID is any text, and mostly no UUID of version 4.
 //!
 //! *Why is an obstacle that passes a 503?* These clients take each 409 and 423 for the lock of another client, and give
 //! up. They repeat a request after a 503.

@@ -19,12 +19,12 @@ use crate::{
 /// The parameter of the query that names a lock, as its clients spell it.
 const ID: &[u8] = b"ID";
 
-/// What a request does to the lock of a state.
+/// The effect of a request on the lock of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockVerb {
-    /// Takes it.
+    /// The client takes the lock.
     Lock,
-    /// Gives it up, or ends it.
+    /// The client gives the lock up, or ends it.
     Unlock,
 }
 
@@ -47,7 +47,7 @@ impl LockVerb {
 /// A request for the lock of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRequest {
-    /// What it does.
+    /// The effect of the request.
     pub verb: LockVerb,
     /// The target of the state.
     pub target: Vec<u8>,

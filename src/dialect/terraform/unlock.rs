@@ -1,4 +1,4 @@
-//! What a refused release of a lock means to the client that unlocks.
+//! The meaning of a refused release of a lock for the client that unlocks.
 
 use super::LockInfo;
 use crate::core::{
@@ -6,7 +6,7 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// Why a lock was not released.
+/// The reason why a lock was not released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReleased {
     /// The state is not locked, which is what the client wants.

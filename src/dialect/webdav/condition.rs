@@ -1,9 +1,9 @@
-//! What the `If` field of a request comes to: true, false, or a matter of tags (RFC 4918 section 10.4.3).
+//! The result of the `If` field of a request: true, false, or a matter of tags (RFC 4918 section 10.4.3).
 //!
 //! # Design
 //!
-//! *Why are tags left over?* Which locks a resource is in is in its record. Its tag is judged under the claim, as that
-//! of `If-Match` is: otherwise a write could come between. So what is left are conditions in the form of RFC 9110.
+//! *Why do tags remain?* The record of a resource shows its locks. Its tag is judged under the claim, as that of
+//! `If-Match` is: otherwise a write could come between. So the remaining conditions have the form of RFC 9110.
 
 use super::if_field::{If, IfPart, State, StateToken};
 use crate::core::{
@@ -27,10 +27,10 @@ pub enum Place {
     Foreign,
 }
 
-/// What is known of a request's conditions by the locks alone.
+/// The result of a request's conditions by the locks alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// One list is true, whatever the tag of the target is.
+    /// One list is true, no matter what the tag of the target is.
     True,
     /// No list can be true.
     False,
@@ -38,16 +38,16 @@ pub enum Truth {
     ByTags(Vec<OpenList>),
 }
 
-/// What is left of a list once its tokens are judged.
+/// The rest of a list after the judgement of its tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenList {
-    /// What it demands of the target.
+    /// The tags that it demands of the target.
     pub target: TagList,
-    /// What it demands of the destination.
+    /// The tags that it demands of the destination.
     pub destination: TagList,
 }
 
-/// What a list demands of the tag of a resource.
+/// The tags that a list demands of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagList {
     /// The tags that it must have.

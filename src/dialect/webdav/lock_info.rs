@@ -24,12 +24,12 @@ pub const LOCK_INFO_BYTES_MAX: usize = 64 * 1024;
 /// The longest description of an owner that is kept with the lock, in bytes.
 pub const OWNER_BYTES_MAX: usize = 1024;
 
-/// What a client wants to lock, and who it is.
+/// The lock that a client wants, and the owner that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedLock {
     /// Whether others may hold shared locks too.
     pub mode: LeaseMode,
-    /// The element that describes the owner. It stands by itself: it declares all prefixes that it uses.
+    /// The element that describes the owner. It is complete: it declares all prefixes that it uses.
     pub owner: Option<Box<str>>,
 }
 

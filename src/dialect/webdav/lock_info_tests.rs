@@ -102,7 +102,7 @@ fn what_asks_for_no_lock_is_refused() {
 }
 
 proptest! {
-    /// What is kept of an owner is an element that can be read by itself.
+    /// The kept owner is an element that a reader can read alone.
     #[test]
     fn no_owner_breaks_the_document_that_shows_it(content in "(<[/a:b]{1,4}( [xmlns:b]{1,6}='[u&<]{0,2}')?/?>|&[a-z#1]{0,3};|[a-b>\\]\"'!-]){0,8}") {
         let document = lock("shared", &format!("<D:owner xmlns:b='u'>{content}</D:owner>"));

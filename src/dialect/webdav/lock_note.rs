@@ -1,10 +1,10 @@
-//! What is kept with a lease that is a lock, and how a lock is shown.
+//! The note of a lease that is a lock, and the form in which a lock is shown.
 
 use super::documents::{ShownLock, token_uri};
 use crate::core::lease::{Lease, LeaseNote, PrincipalName, TooLongNote};
 use crate::core::records::record::Snapshot;
 
-/// What a lease does not tell of a lock.
+/// The facts about a lock that its lease does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockNote {
     /// The principal that made the lock. Only it sees the token again.
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Rule 11: the id of a lease is told to nobody but the client that made it.
+    /// Rule 11: only the client that made a lease gets its id.
     #[test]
     fn only_the_maker_of_a_lock_sees_its_token() {
         let (maker, other) = ([1; 16], [2; 16]);

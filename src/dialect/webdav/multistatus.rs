@@ -2,9 +2,9 @@
 //!
 //! # Design
 //!
-//! *Why a scanner of its own?* A document has any number of responses, and is told on while it arrives. So the cuts are
-//! found octet by octet: where a document is cut into pieces on its way cannot matter. What is in an element is read by
-//! a real reader of XML.
+//! *Why a scanner of its own?* A document has any number of responses, and is forwarded while it arrives. So the
+//! scanner finds the cuts octet by octet: the pieces in which a document arrives cannot matter. A real reader of XML
+//! reads the content of an element.
 
 use super::markup::NESTING_MAX;
 
@@ -90,7 +90,7 @@ impl Cutter {
         for octet in octets {
             self.take(*octet, &mut pieces)?;
         }
-        // What stands outside of elements needs not be kept.
+        // Text outside of elements need not be kept.
         if self.depth < 2 && self.at == Scanning::Text && !self.begun.is_empty() {
             pieces.push(ListPiece::Other(std::mem::take(&mut self.begun)));
         }

@@ -1,4 +1,5 @@
-//! What a PROPFIND asks (RFC 4918 section 9.1). The backend reads it too, and refuses what it cannot read.
+//! The question of a PROPFIND (RFC 4918 section 9.1). The backend reads it too, and refuses a question that it cannot
+//! read.
 
 use quick_xml::events::Event;
 

@@ -16,7 +16,7 @@ use super::{
 /// The properties that this proxy answers.
 const OWN: [&str; 3] = ["lockdiscovery", "supportedlock", "getetag"];
 
-/// What this proxy knows of a resource.
+/// The facts that this proxy knows about a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceFacts {
     /// Its locks.
@@ -33,7 +33,7 @@ pub struct MultistatusResponse {
     text: String,
     href: String,
     etag: Option<String>,
-    /// What is left out of it, in order.
+    /// The parts that are left out, in order.
     cuts: Vec<Range<usize>>,
     /// Where properties are added, if it tells of properties.
     end_of_properties: Option<usize>,
@@ -135,7 +135,7 @@ fn added(question: Question, facts: &ResourceFacts, keeps_properties: bool) -> S
     lists
 }
 
-/// What was found in a response so far.
+/// The parts of a response that were found so far.
 #[derive(Default)]
 struct ResponseReading {
     is_response: bool,

@@ -22,7 +22,7 @@ pub(super) fn keep_apart(plan: &mut RoutePlan<'_>) {
             let crossing = others.any(crosses);
             let needed = is_guarded(&decided.role) || is_taken(&plan.decided, &table, decided);
             if crossing && needed {
-                // What was said of a route that is left out would mislead.
+                // Remarks on a route that is left out would mislead.
                 plan.open.retain(|(_, known)| !decided.operations.iter().any(|own| ptr::eq(*own, *known)));
                 let writes = decided.operations.iter().filter(|operation| operation.is_write());
                 plan.open.extend(writes.map(|operation| (UndecidedPoint::Crossing, *operation)));

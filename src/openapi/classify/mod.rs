@@ -46,7 +46,7 @@ const READS: [&str; 14] = [
 /// Names of paths by which a backend has locks.
 const LOCKS: [&str; 7] = ["lock", "unlock", "lease", "checkout", "checkin", "acquire", "release"];
 
-/// What a path is.
+/// The role of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathRole {
     /// A state that clients read and write.
@@ -88,11 +88,11 @@ pub(super) enum PostOfResource {
 #[derive(Debug, Default)]
 pub(super) struct RoutePlan<'p> {
     pub(super) decided: Vec<DecidedPath<'p>>,
-    /// What could not be decided, with the operations that it is about.
+    /// The open decisions, with their operations.
     pub(super) open: Vec<(UndecidedPoint, &'p ApiOperation<'p>)>,
 }
 
-/// Decides what each path is.
+/// Decides the role of each path.
 pub(super) fn plan<'p>(paths: &'p Paths<'p>) -> RoutePlan<'p> {
     let (places, without) = PathPlaces::of(paths);
     let members = places.with_members();
@@ -127,7 +127,8 @@ struct WholeDocument<'p, 'w> {
 }
 
 impl<'p> WholeDocument<'p, '_> {
-    /// What a path is by its own operations, and by those of its members; `None` if that depends on other paths.
+    /// Returns the role of a path by its own operations, and by those of its members; `None` if it depends on other
+    /// paths.
     fn by_itself(&self, (index, place): (usize, &PathPlace<'p>), plan: &mut RoutePlan<'p>) -> Option<DecidedPath<'p>> {
         let unguarded = |reasons| Some(decided(place, PathRole::Unguarded, reasons));
         if place.writes().next().is_none() {
@@ -200,7 +201,7 @@ impl<'p> WholeDocument<'p, '_> {
         tag::choose(facts(read), &writes)
     }
 
-    /// What a path without a read is, if the body of its PUT names one of its members.
+    /// Returns the role of a path without a read, if the body of its PUT names one of its members.
     fn by_body(&self, index: usize, place: &PathPlace<'p>, is_guarded: &[bool]) -> Option<DecidedPath<'p>> {
         let members = self.members.get(&index)?;
         let writes_to = self.member_of_body(index, place)?;
@@ -231,7 +232,7 @@ impl<'p> WholeDocument<'p, '_> {
         Some(format!("{folder}/{{json./{own}}}{suffix}"))
     }
 
-    /// What a path is by the resource above it.
+    /// Returns the role of a path by the resource above it.
     fn by_others(
         &self,
         index: usize,
@@ -267,7 +268,7 @@ fn decided<'p>(place: &PathPlace<'p>, role: PathRole, reasons: Vec<String>) -> D
     }
 }
 
-/// What the name of a path leaves open.
+/// Returns the decision that the name of a path leaves open.
 fn by_name(place: &PathPlace<'_>) -> Option<UndecidedPoint> {
     let is_one_of = |words: &[&str], part: &str| words.iter().any(|word| part.eq_ignore_ascii_case(word));
     let is_batch = |text: &str| text.split(['.', ':', '-', '_', '$']).any(|part| is_one_of(&BATCHES, part));
@@ -299,7 +300,7 @@ fn name_collections(all: &mut [DecidedPath<'_>], places: &PathPlaces<'_>) {
     }
 }
 
-/// What a reader of the configuration should know of guarded operations.
+/// Returns the remarks on guarded operations for a reader of the configuration.
 fn remarks<'p>(paths: &Paths<'_>, decided: &DecidedPath<'p>) -> Vec<(UndecidedPoint, &'p ApiOperation<'p>)> {
     let mut open = Vec::new();
     if decided.role == PathRole::Unguarded {

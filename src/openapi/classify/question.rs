@@ -1,6 +1,6 @@
-//! What a document does not tell, and what to write about it.
+//! The facts that a document does not state, and the settings for them.
 
-/// What a document does not tell.
+/// A fact that a document does not state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum UndecidedPoint {
     Batch,
@@ -23,7 +23,7 @@ pub(crate) enum UndecidedPoint {
 }
 
 impl UndecidedPoint {
-    /// What is not known, and what to write.
+    /// Returns the missing fact, and the settings for it.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Batch => {

@@ -1,4 +1,4 @@
-//! What paths look like.
+//! The roles of paths, by their forms.
 
 use super::{PathRole, plan};
 use crate::openapi::{document::ApiDocument, paths::Paths};

@@ -84,7 +84,7 @@ impl<'d, 'o> Guarded<'d, 'o> {
         matches!(self.operation.method, Method::GET | Method::HEAD)
     }
 
-    /// What must be changed in the description of the operation.
+    /// Adds the changes of the operation's description.
     fn add(&self, components: &mut Components<'_>, actions: &mut Vec<Value>) {
         if self.operation.method == Method::OPTIONS {
             return;

@@ -1,4 +1,4 @@
-//! What an overlay adds to each operation.
+//! The additions of an overlay to each operation.
 
 use serde_json::{Value, json};
 

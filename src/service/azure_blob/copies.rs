@@ -165,7 +165,7 @@ fn bind_to(call: &mut Call, read: &ResponseHeader, copies: &dyn CopyGrammar) -> 
     Ok(())
 }
 
-/// Returns the response with the content of a source, or what its client is told instead.
+/// Returns the response with the content of a source, or the answer that its client gets instead.
 async fn shown(copies: &dyn CopyGrammar, answer: Answer) -> Result<Relayed, Halt> {
     let relayed = match answer {
         Answer::Relayed(relayed) => relayed,

@@ -127,7 +127,7 @@ fn head_of_item(
     list: &ListedReads<'_>,
     item: &Item,
 ) -> pingora::Result<RequestHeader> {
-    // What is left of the query is for the upstream.
+    // The rest of the query is for the upstream.
     let ((path, _), (_, query)) = (split_query(received.raw_path()), split_query(list.request.head.raw_path()));
     let folder_query = Some(list.folder_query).filter(|_| item.is_folder());
     let query: Vec<&[u8]> = folder_query.into_iter().chain(query).collect();

@@ -1,5 +1,5 @@
-//! What Azure's blobs have besides the requests of plain HTTP: uploads in blocks, copies, lists, and parts of what the upstream
-//! sends whole.
+//! The operations of Azure's blobs beside the requests of plain HTTP: uploads in blocks, copies, lists, and parts of
+//! content that the upstream sends whole.
 
 pub(crate) mod blocks;
 pub(crate) mod copied_content;

@@ -173,7 +173,7 @@ impl<'a> QueueDocuments<'a> {
         Ok(())
     }
 
-    /// What is remembered of the current state of a document, whatever it is opened for.
+    /// Returns the remembered state of a document, if it is the current one, no matter why the document is open.
     pub(super) async fn seen(&mut self, document: &OpenedDocument) -> Result<Option<(EntityTag, Bytes)>, Halt> {
         let (guard, request) = (self.service.guard, &document.request);
         let snapshot = guard.record_of(request).await.map_err(|error| refusals::of_store(&error))?;

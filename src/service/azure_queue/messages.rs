@@ -191,7 +191,7 @@ pub(super) fn fresh_receipt() -> Result<PopReceipt, Halt> {
     Ok(PopReceipt::new(random_bytes().map_err(|_error| no_random_numbers())?))
 }
 
-/// What is remembered of a message: all but its text, which may be long.
+/// Returns the remembered part of a message: all but its text, which may be long.
 fn memory_of(message: &QueueMessage) -> Vec<u8> {
     QueueMessage { text: String::new(), ..message.clone() }.to_document()
 }

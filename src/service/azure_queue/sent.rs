@@ -23,12 +23,12 @@ use crate::{
 /// The longest document that is read, in bytes: a message of 64 KiB, each character of which is an escape of two.
 const DOCUMENT_BYTES_MAX: usize = 160 * 1024;
 
-/// What a write depends on.
+/// The condition of a write.
 #[derive(Clone, Copy)]
 pub(super) enum DocumentCondition<'t> {
     /// The state with this tag.
     State(&'t EntityTag),
-    /// That there is no document.
+    /// The absence of the document.
     Absence,
     /// Nothing.
     None,

@@ -17,14 +17,14 @@ use crate::{
     service::next_member::{Collection, is_in_use},
 };
 
-/// So many messages may fail before their client is told of it. One that always fails must not keep the others from all
-/// clients, and a backend that fails for all of them is not asked for each.
+/// The number of messages that may fail before their client gets the failure. A message that always fails must not keep
+/// the others from all clients, and a backend that fails for all of them must not get a request for each.
 const FAILURES_MAX: usize = 8;
 
 /// A message that a client has taken.
 type TakenMessage = (String, QueueMessage, ShownMessage);
 
-/// What a look at a message came to.
+/// The result of a look at a message.
 enum MessageLook {
     Taken(Box<TakenMessage>),
     /// It is hidden, or gone, or another client takes it.
@@ -56,7 +56,7 @@ impl QueueDocuments<'_> {
             match self.take_next(&mut wanted, &collection, &folder).await {
                 Ok(Some(next)) => taken.push(next),
                 Ok(None) => break,
-                // What the client has already must not be lost to it.
+                // The client must not lose the messages that it has taken already.
                 Err(halt @ Halt::Broken(_)) => return Err(halt),
                 Err(_) if !taken.is_empty() => break,
                 Err(halt) => return Err(halt),

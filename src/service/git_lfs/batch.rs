@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *Why does a HEAD suffice?* It decides nothing against a client (rule 19). What it shows as absent is written again, and
-//! before a client is told that an object cannot be read, GET has said so too.
+//! *Why does a HEAD suffice?* It decides nothing against a client (rule 19). An object that it shows as absent is
+//! written again. Before a client learns that an object cannot be read, GET has confirmed that.
 
 use futures_util::future::try_join_all;
 use http::{Method, StatusCode, header};
@@ -100,8 +100,8 @@ impl Service<'_> {
     }
 }
 
-/// What an answer tells of an object. `None` if it tells only of the client, or of the server: that holds for the whole
-/// batch.
+/// Returns the state of an object by an answer. `None` if the answer concerns only the client, or the server: that
+/// holds for the whole batch.
 fn found(head: &ResponseHeader) -> Option<FoundObject> {
     let is_coded = head.headers.contains_key(header::CONTENT_ENCODING);
     match head.status.as_u16() {

@@ -2,10 +2,11 @@
 //!
 //! # Design
 //!
-//! *What does a lock keep others from?* From nothing at the backend. Each client asks for the locks before it pushes, and
-//! pushes no file that another one has locked. The file itself goes to the Git server, which is another one.
+//! *What does a lock keep others from?* From nothing at the backend. Each client asks for the locks before it pushes,
+//! and pushes no file that another one has locked. The file itself goes to the Git server, which is another server.
 //!
-//! *Who may lock?* Whoever the backend lets read below the repository: it is asked with the credentials of the client.
+//! *Who may lock?* Each client that the backend lets read below the repository. The proxy asks with the client's
+//! credentials.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 

@@ -178,7 +178,7 @@ impl Life {
         self.disturb();
     }
 
-    /// From now on, what is told may be late.
+    /// From now on, events may be late.
     fn disturb(&mut self) {
         self.disturbed = Instant::now();
         for person in &mut self.people {

@@ -32,7 +32,7 @@ pub(super) struct HeldLease {
 pub(super) struct LeaseStream {
     lease: HeldLease,
     stage: Stage,
-    /// What is told before anything else.
+    /// The first event.
     first: Option<String>,
     silence: Silence,
     /// Given back when the stream ends.

@@ -174,7 +174,7 @@ async fn a_broken_lease_is_not_renewed_in_the_time_that_its_holder_has_to_finish
     assert_eq!(lost(&mut stream).await, "broken");
 }
 
-/// The client is told before its lease ends for certain, whatever the store does.
+/// The client learns of the end of its lease before it is certain, no matter what the store does.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_a_loss_at_the_end_of_the_term() {
     for fault in [Fault::Unavailable, Fault::Hangs, Fault::AnswerLost] {

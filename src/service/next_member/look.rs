@@ -123,7 +123,7 @@ fn head_of_member(
     let mut head = received.clone();
     head.set_method(Method::GET);
     head.set_raw_path(&join_query(path.as_str().as_bytes(), query))?;
-    // Whoever holds the member, another one may be free.
+    // If another client holds the member, another member may be free.
     head.remove_header(&PREFER);
     head.remove_header(&header::RANGE);
     Ok(Some((head, path.as_str().to_owned())))

@@ -37,8 +37,8 @@ pub(super) use look::is_in_use;
 mod collection;
 mod look;
 
-/// So many members may fail before their client is told of it. One that always fails must not keep the others from all
-/// clients, and a backend that fails for all of them is not asked for each.
+/// The number of members that may fail before their client gets the failure. A member that always fails must not keep
+/// the others from all clients, and a backend that fails for all of them must not get a request for each.
 const FAILURES_MAX: usize = 8;
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -61,17 +61,17 @@ struct Taken {
     answer: Box<Relayed>,
 }
 
-/// What a look at a member came to.
+/// The result of a look at a member.
 enum Looked {
-    /// The client has it.
+    /// The client has the member.
     Taken(Taken),
-    /// It is not there, or not for this client.
+    /// The member is not there, or not for this client.
     Passed,
-    /// Somebody else has it, perhaps for so long.
+    /// Another client has the member, perhaps for this time.
     Held(Option<Duration>),
-    /// It has changed since its index was read.
+    /// The member has changed since its index was read.
     Changed,
-    /// The backend fails to show it, and this is its answer.
+    /// The backend fails to show the member, and this is its answer.
     Failed(Answer),
 }
 

@@ -2,11 +2,12 @@
 //!
 //! # Design
 //!
-//! *Who may watch?* Whoever may read: the upstream is asked with the client's credentials before the first word, and again
-//! each `identity_ttl`. Its answer is the answer. So a resource that is hidden looks like one that is not there.
+//! *Who may watch?* Each client that may read. The proxy asks the upstream with the client's credentials before the
+//! first event, and again each `identity_ttl`. The client gets the upstream's answer. So a hidden resource looks like a
+//! missing one.
 //!
-//! *What if one of several resources is denied?* The others are watched, and an event tells the status for this one. If
-//! all are denied, the answer for the first one is the answer.
+//! *What if one of several resources is denied?* The others are watched, and an event shows the status for this one. If
+//! all are denied, the client gets the answer for the first one.
 //!
 //! *What does a watch hold?* A place of its own among the watches, and nothing that a guarded request waits for: no claim,
 //! no place in a line, no connection to a server.
@@ -64,7 +65,7 @@ pub(super) struct Watched {
     observer: StateObserver,
 }
 
-/// What a client asks of a watch.
+/// The request of a client for a watch.
 struct WatchWanted {
     /// True if it reads a stream of events.
     stream: bool,

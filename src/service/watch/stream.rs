@@ -26,7 +26,7 @@ pub(super) struct EventStream {
     watched: Vec<Watched>,
     /// True if the client has named several resources, so that one of them can be denied alone.
     has_several: bool,
-    /// What is told before anything else.
+    /// The first event.
     first: Option<Bytes>,
     silence: Silence,
     is_over: bool,
@@ -113,7 +113,7 @@ impl EventStream {
         farewell(COMES_BACK_MAX)
     }
 
-    /// Asks for the rights that are due. A resource whose right has ended is told of no more.
+    /// Asks for the rights that are due. The client gets no more events of a resource whose right has ended.
     async fn prove_rights(&mut self) -> String {
         let mut text = String::new();
         let now = Instant::now();
@@ -133,7 +133,7 @@ impl EventStream {
                         text.push_str(&denied_event(&lost.name, status));
                     }
                 }
-                // Without an answer nothing is told. The client comes back, and the upstream is asked then.
+                // Without an answer there is no event. The client comes back, and the proxy then asks the upstream.
                 Err(_) => self.is_over = true,
             }
             if self.is_over {

@@ -32,7 +32,7 @@ fn state(response: &Response) -> Value {
     serde_json::from_str(&response.body).expect("JSON")
 }
 
-/// Rule 2: a tag that a read would answer is told, and no other.
+/// Rule 2: an event has the tag that a read would answer, and no other.
 #[tokio::test]
 async fn no_tag_is_told_while_a_lease_keeps_readers_away() {
     for (guards, is_told) in [(LeaseGuards::Write, true), (LeaseGuards::ReadAndWrite, false)] {
@@ -115,7 +115,7 @@ async fn a_tag_that_was_learned_during_a_doubt_is_not_told() {
     assert_ne!(fixture.tag().await, tag);
 }
 
-/// Rule 12: without the store, nothing is told.
+/// Rule 12: without the store, there is no event.
 #[tokio::test]
 async fn a_store_that_fails_is_a_503() {
     let fixture = Fixture::with(watched(rules())).await;

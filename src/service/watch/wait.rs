@@ -35,7 +35,7 @@ impl Wait {
     ) -> Result<Answer, Halt> {
         let begun = Instant::now();
         let patience = begun + wanted.wait.unwrap_or_default().min(max_wait);
-        // Nothing is told for longer than the right to it lasts.
+        // The client gets no event after the end of its right.
         let until = self.watched.iter().map(|one| one.watcher.right_until()).fold(patience, Instant::min);
         let end = self.end.clone();
         let mut is_told_late = false;

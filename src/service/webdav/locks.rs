@@ -84,7 +84,8 @@ impl Service<'_> {
             return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
         }
         let mut status = StatusCode::OK;
-        // A lock of nothing creates an empty resource. If that fails, nobody is told of the lock, and it is taken back.
+        // A lock of a missing resource creates an empty one. If that fails, no client learns of the lock, and it is
+        // taken back.
         if !matches!(seen, Some(TypeSeen::Plain | TypeSeen::Collection)) && self.create(client, &dav, id).await? {
             status = StatusCode::CREATED;
         }

@@ -25,10 +25,10 @@ use crate::{
     upstream::{BodyPrefix, Exchange, Failure, Wire},
 };
 
-/// How much of a list is told in one piece.
+/// The length of a piece of a list, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// How many records are read at the same time: a shared store answers many in about the time of one.
+/// The number of records that are read at the same time: a shared store answers many in about the time of one.
 const AT_ONCE: usize = 32;
 
 /// The fields that describe the content as the backend has sent it.
@@ -88,20 +88,20 @@ impl Service<'_> {
 
 /// A list of properties on its way to the client.
 struct Multistatus {
-    /// What the backend has sent and is not cut yet.
+    /// The bytes from the backend that are not cut yet.
     received: VecDeque<Bytes>,
     /// The share of the memory that it takes.
     _held: BodyPrefix,
     rest: Option<Exchange>,
     cutter: Cutter,
     pieces: VecDeque<ListPiece>,
-    /// What is told next.
+    /// The bytes that the client gets next.
     told: Vec<u8>,
     is_over: bool,
     teller: Teller,
 }
 
-/// What is told of the elements of a list.
+/// The question and the view by which elements of a list are completed.
 struct Teller {
     question: Question,
     viewer: Viewer,

@@ -1,4 +1,4 @@
-//! What the process owes at each moment.
+//! The debt of the process at each moment.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::core::{records::owed::Owed, time::StoreTime};
 
-/// What the process owes: for its own writes, and for those of earlier processes that it holds its own back for.
+/// The debt of the process: the time owed for its own writes, and the rest of the time for those of earlier processes.
 #[derive(Debug)]
 pub(super) struct Debt {
     by_writes: Mutex<Owed>,
@@ -14,23 +14,24 @@ pub(super) struct Debt {
 }
 
 impl Debt {
-    /// The debt of a process whose writes leave `by_writes`, and which holds them back until then.
+    /// Returns the debt of a process that owes `by_writes` for its writes, and holds writes back until then.
     pub(super) const fn new(by_writes: Owed, held_until: StoreTime) -> Self {
         Self { by_writes: Mutex::new(by_writes), held_until }
     }
 
-    /// Adds what writes under another configuration leave. Earlier writes may still be in flight, so nothing ends.
+    /// Adds the time owed for writes under another configuration. Earlier writes may still be in flight, so nothing
+    /// ends.
     pub(super) fn add(&self, by_writes: Owed) {
         let mut own = self.by_writes.lock();
         *own = own.and(by_writes);
     }
 
-    /// What the process owes if it ends now, with its writes in flight.
+    /// Returns the debt of a process that ends now, with its writes in flight.
     pub(super) fn at(&self, now: StoreTime) -> Owed {
         self.by_writes.lock().and(Owed::by_hold(self.left(now)))
     }
 
-    /// What the process owes if it ends now, without a write in flight or in doubt.
+    /// Returns the debt of a process that ends now, without a write in flight or in doubt.
     pub(super) fn without_writes(&self, now: StoreTime) -> Owed {
         Owed::by_hold(self.left(now))
     }

@@ -1,7 +1,7 @@
-//! Who else may write to the file of the store: whoever can, can give leases to anyone.
+//! The users that may write to the file of the store: each of them can give leases to any client.
 //!
 //! Kubernetes gives the files of a volume to the pod's group (`fsGroup`) and lets that group write, at each start of a
-//! pod. A refusal would take down a pod whose file nobody else has touched.
+//! pod. A refusal would take down a pod whose file no other user has touched.
 
 use std::{
     fs::{File, Metadata, Permissions},
@@ -14,10 +14,10 @@ use rustix::process::{Gid, getegid, getgroups};
 /// The mode bit that lets the members of the file's group write.
 const WRITABLE_BY_GROUP: u32 = 0o020;
 
-/// The mode bit that lets everybody write.
+/// The mode bit that lets all users write.
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// What the permissions of a file mean for a store.
+/// The users that may write to the file of a store, by its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writers {
     /// Only the owner writes.

@@ -30,7 +30,7 @@ pub(super) struct Words {
     pub(super) earlier: Vec<EarlierRecord>,
     /// The last revision that may be given.
     pub(super) reserve: u64,
-    /// What the process owes from this commit on; `None` if as before.
+    /// The debt of the process from this commit on; `None` if it does not change.
     pub(super) owed: Option<Owed>,
     /// True if the commit checks that there is room for more.
     pub(super) tries: bool,

@@ -17,7 +17,7 @@ use crate::{
     store::{Incarnation, Store as _, Swapped},
 };
 
-/// What a process owes from its first commit on, however its last one was torn.
+/// The debt of a process from its first commit on, no matter how its last one was torn.
 const OWED: Owed = Owed::by_writes(Duration::from_secs(30), Duration::from_secs(5));
 
 /// A number of operations that the power never lasts for.

@@ -20,7 +20,7 @@ pub(super) struct WrittenLease {
     id: String,
     /// True if other clients may hold a lease beside it.
     shared: bool,
-    /// What the holder of a shared lease does, and what it lets others do; without them, everything.
+    /// The uses that the holder of a shared lease makes, and those that it permits to others; without them, all uses.
     #[serde(default)]
     access: Option<Vec<WrittenUsage>>,
     #[serde(default)]

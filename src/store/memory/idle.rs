@@ -45,7 +45,8 @@ pub(super) struct PlainEntry {
 
 /// The part of a record that the last write has revealed.
 enum PlainRevealed {
-    /// What is left of a target, if that is known. Most routes whose tag is the version know nothing else.
+    /// The state that a write has left of a target, if it is known. Most routes whose tag is the version know nothing
+    /// else.
     Left(Option<Presence>),
     /// A representation without a tag of the backend.
     Untagged(VariantName, Option<PlainDate>),

@@ -1,4 +1,5 @@
-//! What each kind of engine does in its own way. All else is in [`SharedStore`](super::store::SharedStore).
+//! The operations that each kind of engine does in its own way. All others are in
+//! [`SharedStore`](super::store::SharedStore).
 
 use std::{future::ready, ops::RangeInclusive, time::Duration};
 
@@ -78,7 +79,7 @@ pub trait Engine: Send + Sync + 'static {
 
 /// An answer of an engine.
 pub struct EngineAnswer<T> {
-    /// What was asked for.
+    /// The answer to the question.
     pub found: T,
     /// The store's time.
     pub now: StoreTime,
@@ -86,7 +87,7 @@ pub struct EngineAnswer<T> {
     pub told: Option<ToldRevisions>,
 }
 
-/// What an engine keeps of a resource.
+/// The part of a resource that an engine keeps.
 pub struct KeptText {
     /// The revision of the record or, if it is absent, of its floor.
     pub revision: Revision,
@@ -97,7 +98,7 @@ pub struct KeptText {
 /// Which records are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyRange<'a> {
-    /// What their keys begin with; empty for all.
+    /// The beginning of their keys; empty for all.
     pub prefix: &'a str,
     /// The record after which they come, in the order of the engine; else from the first one on.
     pub after: Option<&'a ResourceKey>,
@@ -138,7 +139,7 @@ pub enum SwapOutcome {
     NoRoom,
     /// The record had another revision.
     Other {
-        /// What is there instead. `None` if the engine has not said: then it is read.
+        /// The record that is there instead. `None` if the engine's answer does not have it: then it is read.
         kept: Option<KeptText>,
         /// True if an earlier attempt got no answer. It may have been carried out before this one or after it.
         is_repeated: bool,

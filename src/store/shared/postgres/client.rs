@@ -42,7 +42,7 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// The number of the lock that the processes take in turn while they make the tables: any number will do.
 const SCHEMA_LOCK: i64 = 0x69_66_6d_61_74_63_68;
 
-/// What a connection fails with while no server is there.
+/// The errors of a connection while no server is there.
 const AWAY: [ErrorKind; 7] = [
     ErrorKind::ConnectionRefused,
     ErrorKind::ConnectionReset,
