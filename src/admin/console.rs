@@ -49,8 +49,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("words.js", SCRIPT, include_str!("console/words.js")),
 ];
 
-/// What the page may do: run its own modules, and ask this listener. All other answers are JSON, and `nosniff` keeps
-/// them from running.
+/// The rights of the page: it runs its own modules, and calls this listener. All other answers are JSON, and `nosniff`
+/// keeps them from running.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,4 +1,4 @@
-//! What a console shows: all parts of the state of this process at one look.
+//! The content of a console: all parts of the state of this process at one look.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const REFUSALS_MAX: usize = 100;
 /// The number of doubts that a console shows.
 const DOUBTS_MAX: usize = 100;
 
-/// What one console shows beside what all of them show.
+/// The wishes of one console beside the parts that all consoles show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Interest {
@@ -107,7 +107,7 @@ async fn timeline(admin: &AdminListener, interest: &Interest) -> Option<StatePar
 }
 
 impl LeaseFilter {
-    /// Whoever may write now, under keys with this beginning.
+    /// Returns the filter of the leases that are held, under keys with this beginning.
     fn held(prefix: &str) -> Self {
         use crate::core::lease::LeaseState::{Breaking, Leased};
         Self { prefix: prefix.to_owned(), states: vec![Leased, Breaking], holder: None }

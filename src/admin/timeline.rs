@@ -1,4 +1,4 @@
-//! What happened to one resource lately, as far as this process knows: writes, refusals and leases.
+//! The recent events of one resource, as far as this process knows: writes, refusals and leases.
 
 use axum::{
     Json,

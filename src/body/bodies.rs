@@ -64,8 +64,8 @@ impl Bodies {
         Ok(bytes)
     }
 
-    /// Whether the body that these fields announce justifies a probe before it is received. It does if the client waits
-    /// for permission to send it, or if it does not fit into memory.
+    /// True if the body that these fields announce justifies a probe before it is received: the client waits for
+    /// permission to send it, or it does not fit into memory.
     pub fn is_costly(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(header::EXPECT)
             || content_length(headers).is_some_and(|length| length > self.limits.memory_bytes as u64)

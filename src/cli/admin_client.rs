@@ -24,7 +24,7 @@ use tokio::{
 use super::{Exit, exchange::exchange, print, run::fail};
 use crate::admin::ADMIN_FIELD;
 
-/// Where the commands look for the admin listener if they are told nothing else.
+/// The address of the admin listener, unless the user names another one.
 const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9901";
 
 /// The environment variable that names the listener if no option does.

@@ -1,5 +1,5 @@
-//! What the table of `ifmatch check` does not show: which methods need a precondition, which routes let writes reach
-//! targets below guarded ones, and which ones answer lists from memory whose items they change.
+//! The facts that the table of `ifmatch check` does not show: the methods that need a precondition, the routes that let
+//! writes reach targets below guarded ones, and those that answer lists from memory whose items they change.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ enum ResponseBody {
 /// A connection.
 pub(super) struct Http1 {
     stream: Stream,
-    /// What has arrived and was not read yet.
+    /// The bytes that have arrived and were not read yet.
     ahead: BytesMut,
     pub(super) body: RequestBody,
     response: ResponseBody,

@@ -12,7 +12,7 @@ use pingora::protocols::{Stream, tls::SslDigest};
 pub(crate) struct ClientPeer {
     /// The address; `None` over a Unix socket.
     pub(crate) address: Option<SocketAddr>,
-    /// What the handshake has shown, over TLS.
+    /// The facts that the handshake has shown, over TLS.
     tls: Option<Arc<SslDigest>>,
 }
 

@@ -41,7 +41,7 @@ enum ClientWire {
     Http2(Http2),
 }
 
-/// What was written of the answer.
+/// The part of the answer that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WrittenHead {
     Nothing,

@@ -20,7 +20,7 @@ pub(crate) async fn stream(
         session.end_connection();
     }
     session.begin(head, false)?;
-    // What writes is boxed, so that a client that waits holds little memory.
+    // The future of a write is boxed, so a client that waits holds little memory.
     Box::pin(session.flush()).await?;
     session.forget_fields();
     loop {

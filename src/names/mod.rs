@@ -48,7 +48,7 @@ static THREADS: LazyLock<io::Result<Runtime>> =
 /// The names as the system knows them.
 static SYSTEM: LazyLock<Names> = LazyLock::new(|| Names::found_by(of_system));
 
-/// What is known of names. A clone knows the same.
+/// The known names. A clone has the same knowledge.
 #[derive(Clone)]
 pub(crate) struct Names(Arc<Shared>);
 

@@ -1,4 +1,4 @@
-//! What is known of one name, and whether that may be used. Pure: the caller brings the time.
+//! The knowledge about one name, and whether it may be used. Pure: the caller brings the time.
 
 use std::{
     io,
@@ -33,7 +33,7 @@ struct LookedUp {
     failure: Option<(io::ErrorKind, String)>,
 }
 
-/// What somebody who needs the addresses does next.
+/// The next step of a caller that needs the addresses.
 #[derive(Debug)]
 pub(super) enum Advice {
     Use(Arc<[Address]>),

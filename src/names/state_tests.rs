@@ -27,7 +27,8 @@ fn name_after(outcomes: impl IntoIterator<Item = io::Result<Vec<SocketAddr>>>) -
     (name, now)
 }
 
-/// What somebody does who asks now and may wait: uses the address with this last number, waits so long, or fails.
+/// The step of a caller that asks now and may wait: it uses the address with this last number, waits this time, or
+/// fails.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Use(u8),

@@ -33,8 +33,8 @@ use crate::{
 
 static UPGRADE_REMOVED: OncePerRoute = OncePerRoute::new();
 
-/// Sends the 100 to a client that expects it and has no content to send, whoever answers then. The expectation is met, and
-/// the upstream is not asked to meet it again.
+/// Sends the 100 to a client that expects it and has no content to send, no matter who answers then. The expectation is
+/// met, and the upstream is not asked to meet it again.
 async fn continue_without_content(session: &mut ClientSession) -> pingora::Result<()> {
     let request = session.request();
     if expects_continue(request.version, &request.headers) && !session.has_content() {
@@ -234,7 +234,7 @@ async fn refuse(session: &mut ClientSession, context: &mut Context, refusal: Ref
 pub(super) async fn fail(session: &mut ClientSession, error: &Error, context: &mut Context) {
     tracing::debug!(%error, "a request failed");
     if let Some(refusal) = refusal_of(error).filter(|_| session.answered().is_none()) {
-        // What is left of the request cannot be told from the next one.
+        // The rest of the request cannot be distinguished from the next one.
         session.end_connection();
         let _ = refuse(session, context, refusal).await;
     }

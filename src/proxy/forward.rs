@@ -148,7 +148,7 @@ async fn answer(
     if tells_outcome(head.status) {
         context.end_write();
     }
-    // A server that knows the length may answer before the end of the request is told.
+    // A server that knows the length may answer before it gets the end of the request.
     if exchange.is_open() && session.is_read() && head.status != StatusCode::SWITCHING_PROTOCOLS {
         let _ = exchange.send(None).await;
     }

@@ -199,7 +199,7 @@ impl ObservedWrite {
     fn applied(&self, seen: &ObservedResource, client: SightedName, tag: Option<&EntityTag>) {
         let basis = match self.class {
             MethodClass::Write => &self.basis,
-            // What only adds replaces nothing.
+            // A write that only adds replaces nothing.
             MethodClass::UnclaimedWrite => &WriteBasis::Untold,
             // A COPY leaves its source as it is.
             _ => return,

@@ -1,4 +1,4 @@
-//! What the unguarded path changes in the two heads of an exchange.
+//! The changes of the unguarded path in the two heads of an exchange.
 //!
 //! End-to-end fields pass unchanged (RFC 9110 section 7.6), and `Via` is appended in both directions (section 7.6.3).
 //! A client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.

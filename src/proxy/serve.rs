@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::testing::size_of_future;
 
-    /// What an answer that lasts takes beside its content: thousands of clients may wait for events.
+    /// The memory of an answer that lasts, without its content: thousands of clients may wait for events.
     #[test]
     fn an_answer_that_lasts_takes_little_memory() {
         type Parts = (&'static Gateway, ClientSession, Context, (Box<ResponseHeader>, Box<dyn Pieces>));

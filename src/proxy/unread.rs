@@ -75,7 +75,7 @@ impl Gateway {
     }
 }
 
-/// What is known of an unread request and its answer.
+/// The known facts about an unread request and its answer.
 struct Told<'a> {
     method: Option<&'a Method>,
     path: &'a [u8],

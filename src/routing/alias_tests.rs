@@ -52,7 +52,7 @@ fn table(patterns: &[(&str, bool)], ignore_case: bool) -> RoutingTable {
     RoutingTable::new(&config(patterns.iter().map(made).collect()).routes)
 }
 
-/// What the door makes of a path.
+/// The decision of the door about a path.
 #[derive(Debug, PartialEq)]
 enum Meant {
     Refused(Code),

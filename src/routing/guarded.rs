@@ -15,7 +15,7 @@ use crate::{
 /// The second resource of a COPY or MOVE.
 #[derive(Clone, Debug)]
 pub struct GuardedDestination {
-    /// What the COPY or MOVE does there, as a write of its own.
+    /// The write of the COPY or MOVE at its destination.
     pub request: GuardedRequest,
     /// The target that `Destination` names, in origin-form and as received.
     pub target: Box<[u8]>,

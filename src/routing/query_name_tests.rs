@@ -100,7 +100,7 @@ fn nginx(query: &str) -> Option<String> {
     pairs(query, &['&']).find(|(spelled, _)| spelled.eq_ignore_ascii_case(NAME)).map(|(_, value)| decoded(value))
 }
 
-/// What a reader finds in a query.
+/// Returns the value that a reader finds in a query.
 type Reader = fn(&str) -> Option<String>;
 
 /// Each reader that finds another resource than the door does.

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::testing::size_of_future;
 
-    /// What a connection takes in its task, whatever it waits for.
+    /// The memory of a connection in its task, no matter what it waits for.
     #[test]
     fn an_idle_connection_takes_little_memory() {
         type Parts = (&'static Connections, Protocol, Stream, &'static ConnectionPlace, &'static ShutdownWatch);

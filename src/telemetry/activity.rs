@@ -49,7 +49,7 @@ pub struct Activity {
     parts: Vec<Mutex<ActivityPart>>,
 }
 
-/// What the requests of one thread add.
+/// The events that the requests of one thread add.
 #[derive(Debug, Default)]
 struct ThreadActivity {
     tallies: FnvHashMap<Box<str>, Tally>,

@@ -1,4 +1,4 @@
-//! What was decided of a request, as logs, metrics and traces tell it.
+//! The decision about a request, as logs, metrics and traces show it.
 
 use crate::core::refusal::Code;
 

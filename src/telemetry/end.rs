@@ -33,7 +33,7 @@ pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap, tells_client: bool) {
     }
 }
 
-/// Records that a request is refused, before its client is told. The refusal gets the id of the request.
+/// Records the refusal of a request, before its client gets it. The refusal gets the id of the request.
 pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal) {
     let id = RequestId(number_of_request());
     refusal.request_id = Some(id);

@@ -31,7 +31,7 @@ pub struct EndedWrite {
     pub method: Method,
     /// The status of the answer, 0 if there was none.
     pub status: u16,
-    /// What was decided about the request.
+    /// The decision about the request.
     pub verdict: Option<Decision>,
     /// The version that the write made, if it was applied.
     pub version: Option<u64>,

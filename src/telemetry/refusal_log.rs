@@ -226,7 +226,7 @@ impl RefusalLog {
     /// Returns the last write of the resource whose outcome was unknown when its client was answered, at one of these times.
     pub fn last_doubted(&self, key: &str, at: RangeInclusive<SystemTime>) -> Option<KeptRefusal> {
         let key = limited(key.as_bytes());
-        // A retry that meets the doubt is told of it too, but was not sent.
+        // A retry that meets the doubt reports it too, but was not sent.
         let was_sent = |refusal: &KeptRefusal| matches!(refusal.code.status().as_u16(), 502 | 504);
         let kept = self.kept.lock();
         let mut recent = kept.refusals.iter().rev().filter(|refusal| at.contains(&refusal.at));

@@ -28,7 +28,7 @@ tokio::task_local! {
     static STREAM_INFO: Arc<StreamInfo>;
 }
 
-/// What a request spends time on. Parts overlap: a probe waits for a server.
+/// A part of the time of a request. Parts overlap: a probe waits for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedPart {
     /// Waiting for other writes on the resource.
@@ -66,7 +66,7 @@ impl Times {
     }
 }
 
-/// What is known of the client of a request.
+/// The known facts about the client of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestClient {
     /// The address, behind trusted proxies.

@@ -78,7 +78,7 @@ impl FileError {
     }
 }
 
-/// Whether a certificate is valid at a given time.
+/// The validity of a certificate at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Validity {
     /// The certificate is valid.
@@ -124,7 +124,7 @@ impl Pair {
         u64::try_from(leaf.validity().not_after.timestamp()).ok()
     }
 
-    /// Whether the certificate is valid at the time `now`.
+    /// Returns the validity of the certificate at the time `now`.
     pub fn validity(&self, now: SystemTime) -> Validity {
         let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let Ok(now) = ASN1Time::from_timestamp(i64::try_from(seconds).unwrap_or(i64::MAX)) else {

@@ -160,7 +160,7 @@ impl Link {
             }
         };
         let written = timeout(self.terms.upstream.write_timeout, write).await;
-        // What could not be sent leaves a gap.
+        // A piece that could not be sent leaves a gap.
         self.is_open &= matches!(written, Ok(Ok(()))) && !is_end;
         written.map_err(|_elapsed| Lost::timed_out())??;
         self.request_complete = is_end;

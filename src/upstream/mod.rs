@@ -87,12 +87,12 @@ pub enum Purpose {
     Write,
 }
 
-/// What a request needs of its connection.
+/// The demands of a request on its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     /// The server.
     pub(crate) choice: Choice<'a>,
-    /// Whether the request may be sent again.
+    /// The purpose of the request, which decides whether it may be sent again.
     pub(crate) purpose: Purpose,
     /// Whose place at the server it takes.
     pub(crate) occupant: Occupant,

@@ -1,4 +1,4 @@
-//! What an exchange knows of its server.
+//! The facts that an exchange knows about its server.
 
 use std::{sync::Arc, time::Duration};
 

@@ -15,7 +15,7 @@ pub(super) enum Reach {
     Cache,
 }
 
-/// What reads show that no cache keeps an answer to.
+/// The state in those reads whose answers no cache keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unkept {
     /// The state that all reads show.

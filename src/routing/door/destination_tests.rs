@@ -132,7 +132,7 @@ fn a_destination_is_written() {
     }
 }
 
-/// What leads to nothing guarded is no concern of an open route.
+/// An open route accepts a destination that leads to nothing guarded.
 #[test]
 fn an_open_route_passes_what_leads_to_no_guarded_resource() {
     for destination in ["/open/2", "/nowhere", "http://other.com/open/2"] {

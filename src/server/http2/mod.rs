@@ -148,7 +148,8 @@ enum Rejection {
     Reset,
 }
 
-/// Whether a request is malformed, or names two hosts or two lengths (RFC 9113 sections 8.1.1 and 8.3.1).
+/// Returns the rejection of a request that is malformed, or names two hosts or two lengths (RFC 9113 sections 8.1.1 and
+/// 8.3.1).
 fn rejection(request: &RequestHeader) -> Option<Rejection> {
     let target = request.raw_path();
     let is_forbidden = |octet: &u8| matches!(octet, b'\0' | b'\n' | b'\r' | b' ');

@@ -93,7 +93,7 @@ impl Gauged for Downstream {
     }
 }
 
-/// What requests wait for: a claim, a lease, or for reads the end of writes.
+/// The queues in which requests wait: for a claim, for a lease, or as reads for the end of writes.
 const QUEUES: [&str; 3] = ["claim", "lease", "read"];
 
 /// The owners, as long as they live.

@@ -49,7 +49,7 @@ fn clients_with_all_that_they_get_leave_places_to_the_next() {
     assert_eq!(take_all(&places, of(1)).len(), 38, "of 74 that are free");
 }
 
-/// What guarded requests of a client hold counts as the rest does: their responses may take as long.
+/// The places of a client's guarded requests count as all others do: their responses may take as long.
 #[test]
 fn guarded_requests_of_a_client_leave_places_to_others() {
     let places = PlacesAtServer::new(100);
