@@ -1,4 +1,4 @@
-//! What the pure core costs a request: one group for each kind of decision.
+//! The cost of the pure core for a request: one group for each kind of decision.
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! What the memory store costs a request: one read for a read, and for a write two swaps, its mark and its end.
+//! The cost of the memory store for a request: one read for a read, and for a write two swaps, its mark and its end.
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 

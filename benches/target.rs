@@ -1,4 +1,4 @@
-//! What every request pays before anything is judged: the normal form of its path, its route, and its key.
+//! The cost of every request before its judgement: the normal form of its path, its route, and its key.
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! Adds to the counter at a URL, whatever others do to it at the same time: `counter URL TIMES`
+//! Adds to the counter at a URL, no matter how many clients change it at the same time: `counter URL TIMES`
 
 use std::{env, error::Error, thread, time::Duration};
 
@@ -24,7 +24,7 @@ enum Outcome {
     Again(Duration),
 }
 
-/// Whether there is hope in another attempt; an error where there is none.
+/// Returns the time before another attempt; an error if no attempt can succeed.
 fn hope(mut answer: Response<Body>) -> Result<Outcome, Box<dyn Error>> {
     let after = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok()?.parse().ok());
     match (answer.status().as_u16(), after) {

@@ -34,7 +34,7 @@ const PROXY_STATUS: &str = "ifmatch; error=http_request_denied; details=\"precon
 
 struct Bare {
     upstream: String,
-    /// What every request is answered with; none to pass it on.
+    /// The answer to every request; none to forward it.
     local: Option<StatusCode>,
     problem: Bytes,
 }

@@ -21,7 +21,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What is not needed of an answer is not kept.
+/// Only the needed parts of an answer are kept.
 struct Answer {
     status: u16,
     lease_id: String,

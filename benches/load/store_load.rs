@@ -212,7 +212,7 @@ fn write_all(mut file: File, queue: &Receiver<oneshot::Sender<()>>, clients: usi
     }
 }
 
-/// What a guarded write does to its record: its mark goes in, and comes out when it is applied.
+/// The effect of a guarded write on its record: its mark goes in, and comes out when the write is applied.
 async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapshot {
     let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), late_write_window: HOUR, leaves_lease: false };
     let marked = swap(store, key, read, claim(read, mark).expect("the resource is free")).await;
@@ -229,7 +229,7 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
     swap(store, key, &marked, next).await
 }
 
-/// What a client does that takes a lease and gives it back.
+/// The requests of a client that takes a lease and gives it back.
 async fn lease(store: &dyn Store, rules: &LeaseRules, key: &ResourceKey, read: &Snapshot) -> Snapshot {
     let id = LeaseId::from_random(read.revision.0.to_be_bytes().repeat(2).try_into().expect("16 bytes"));
     let duration = LeaseDuration::Fixed(rules.max);

@@ -1,5 +1,5 @@
-//! What clients of Azure queues send, and what backends keep for them: nothing makes a reader panic, and what is written is
-//! read as it was.
+//! The requests of clients of Azure queues, and the documents that backends keep for them: nothing makes a reader panic,
+//! and a document that was written is read unchanged.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ifmatch::dialect::{

@@ -1,4 +1,4 @@
-//! What clients of Azure queues send, and what backends keep for them.
+//! The requests of clients of Azure queues, and the documents that backends keep for them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

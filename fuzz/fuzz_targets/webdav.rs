@@ -1,4 +1,4 @@
-//! What WebDAV clients and backends send (`readers/webdav.rs`).
+//! The requests of WebDAV clients, and the answers of backends (`readers/webdav.rs`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

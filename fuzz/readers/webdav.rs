@@ -1,4 +1,5 @@
-//! What `WebDAV` clients and backends send: nothing makes a reader panic, and it does not matter where a multistatus is cut.
+//! The requests of `WebDAV` clients, and the answers of backends: nothing makes a reader panic, and a multistatus reads
+//! the same, no matter where it is cut.
 //!
 //! The first byte of an input says which reader gets the rest. `tests/webdav_properties.rs` tries some inputs at each run of
 //! the tests.

@@ -70,7 +70,7 @@ export class Lease {
     return this.#held.fence;
   }
 
-  /** The tag of the resource when the lease was granted, where it is known. */
+  /** The tag of the resource when the lease was granted, if it is known. */
   get etag(): string | null {
     return this.#held.etag;
   }

@@ -38,7 +38,7 @@ export interface UpdateOptions<T> extends Connection {
 /** A document that was written, or had the change already. */
 export interface Updated<T> {
   readonly document: T;
-  /** The tag for the next write, where it is known. */
+  /** The tag for the next write, if it is known. */
   readonly etag: string | null;
 }
 

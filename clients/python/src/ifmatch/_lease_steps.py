@@ -228,7 +228,7 @@ class LeaseBase:
 
     @property
     def etag(self) -> str | None:
-        """The tag of the resource when the lease was granted, where it is known."""
+        """The tag of the resource when the lease was granted, if it is known."""
         return self._held.etag
 
     def raise_if_lost(self) -> None:

@@ -39,7 +39,7 @@ class Updated(Generic[T]):
     """A document that was written, or had the change already."""
 
     document: T
-    #: The tag for the next write, where it is known.
+    #: The tag for the next write, if it is known.
     etag: str | None
 
 
