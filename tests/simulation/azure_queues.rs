@@ -36,7 +36,7 @@ const HIDDEN_SECONDS_MAX: u64 = 40;
 /// The attempts of the last client to take what is left.
 const ATTEMPTS_MAX: u32 = 40;
 
-/// What a client does with a queue.
+/// The requests of a client for a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueStep {
     Create,
@@ -56,12 +56,12 @@ struct Taken {
     count: u64,
 }
 
-/// What clients know of their queue.
+/// The knowledge of clients about their queue.
 #[derive(Default)]
 pub struct Queues {
     /// True if the run is about a queue.
     pub is_there: bool,
-    /// What each client has taken, with the receipts that it was told.
+    /// The messages that each client has taken, with the receipts that it got.
     taken: BTreeMap<usize, Vec<Taken>>,
     /// The messages that each request has named, and the receipt.
     named: BTreeMap<usize, Taken>,

@@ -1,4 +1,4 @@
-//! What a read promises: the copy that a 304 confirms is current, and so is the state that a 200 shows.
+//! The promise of a read: the copy that a 304 confirms is current, and so is the state that a 200 shows.
 
 use crate::{
     backend::{Change, Resource},

@@ -106,7 +106,7 @@ impl Run {
         advance(MOMENT).await;
     }
 
-    /// Lets moments pass before one of the first steps, so that their reads are told dates.
+    /// Lets moments pass before one of the first steps, so that their reads show dates.
     pub async fn pause(&self) {
         if self.setting.style.dates != Dates::None {
             advance(2 * MOMENT).await;

@@ -62,7 +62,7 @@ impl Ledger {
         self.requests.iter().filter(is_open).any(|entry| grant.is_of(entry))
     }
 
-    /// Records that a client is told that its DELETE waits.
+    /// Records the answer to a client that its DELETE waits.
     pub fn defer(&mut self, entry: &Entry, moment: u64) {
         if entry.applied > 0 {
             self.breaks("a DELETE that waits was applied".to_owned());

@@ -28,13 +28,13 @@ pub struct Grant {
     pub is_over: bool,
     /// True if other clients may hold shared leases beside it.
     pub is_shared: bool,
-    /// What its holder does, and lets others do.
+    /// The uses that its holder makes, and those that it permits to others.
     pub opening: Opening,
     /// The time after which the lease has ended for certain; `None` if that is unknown.
     pub ends_by: Option<Instant>,
 }
 
-/// What the holder of a shared lease does, and what it lets others do: changes too, or reads alone.
+/// The uses that the holder of a shared lease makes, and those that it permits to others: changes too, or only reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     does: bool,

@@ -490,7 +490,8 @@ impl Ledger {
                     }
                     grant.since = grant.since.max(entry.invoked_at);
                     grant.ends_by = grant.lasts.map(|lasts| at + lasts);
-                    // A grant that was taken back meanwhile has used its token. Those who share a lease are told the last.
+                    // A grant that was taken back meanwhile has used its token. Clients that share a lease get the last
+                    // token.
                     if !grant.is_shared {
                         grant.fence = grant.fence.max(told.fence.unwrap_or_default());
                     }

@@ -12,7 +12,7 @@ use crate::{
 
 const KEEPINGS: [Keeping; 3] = [Keeping::Shared, Keeping::Memory, Keeping::Disk];
 
-/// What the other holder may do before it gives the lease up.
+/// The requests that the other holder may make before it gives the lease up.
 const MEANWHILE: [Operation; 4] = [Operation::Put, Operation::Put, Operation::Patch, Operation::Read];
 
 /// Builds a setting from a seed.

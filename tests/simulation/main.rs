@@ -234,7 +234,7 @@ fn random_schedules_keep_the_promise_for_queues_of_azure() {
     random_runs(azure_queues::setting);
 }
 
-/// Section 8: a client that watches is told each state in order, and the last one within a second.
+/// Section 8: a client that watches gets each state in order, and the last one within a second.
 #[test]
 fn random_schedules_keep_the_promise_for_clients_that_watch() {
     random_runs(watchers::setting);

@@ -93,7 +93,7 @@ pub struct Manner {
     pub lasts: Option<u64>,
     /// True if an acquisition lets other clients hold shared leases beside its own.
     pub shares: bool,
-    /// What a client that shares a lease does, and what it lets others do.
+    /// The uses that a client with a shared lease makes, and those that it permits to others.
     pub opening: Opening,
     /// The time that an acquisition or a watch may wait, in seconds.
     pub waits: u64,
@@ -115,7 +115,7 @@ pub struct Manner {
     pub has_session: bool,
     /// True if a COPY or MOVE keeps what is at its destination.
     pub keeps: bool,
-    /// What the client changes of a request that it sends again.
+    /// The changes of the client in a request that it sends again.
     pub changes: Change,
 }
 
@@ -191,7 +191,7 @@ impl Operation {
         lease: Option<&String>,
         manner: Manner,
     ) -> Request {
-        // What the proxy sends by itself has only what a backend needs.
+        // A request of the proxy itself has only the fields that a backend needs.
         let mut fields = vec![("x-sent-by", "client".to_owned())];
         let is_anonymous = manner.is_anonymous && self == Self::Delete;
         if !is_anonymous {

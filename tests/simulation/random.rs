@@ -122,7 +122,7 @@ impl Choose for Chance {
     fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
         let chosen = self.chosen(run, events);
         if let Some(Event::Stop(number)) = chosen {
-            // What begins late goes on for long, too: others have time to come in between.
+            // A step that begins late also takes long: others have time to come in between.
             let inner = run.world.lock();
             self.temper.slow =
                 inner.pending.iter().find(|asked| asked.number == number).and_then(|asked| asked.request);

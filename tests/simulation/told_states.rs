@@ -1,4 +1,4 @@
-//! What the events of watches say.
+//! The states in the events of watches.
 
 use ifmatch::core::{
     lease::{LeaseMode, LeaseState},
@@ -6,7 +6,7 @@ use ifmatch::core::{
 };
 use serde_json::Value;
 
-/// What an event, or an answer with a state, has told a client.
+/// The state that an event, or an answer with a state, has shown to a client.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// The number of the request.
@@ -35,7 +35,7 @@ pub enum HeardContent {
     Unknown,
     Tagged(String),
     Deleted,
-    /// The backend does not show it to the client, who is told no more of it.
+    /// The backend does not show it to the client, which gets no more events of it.
     Denied,
 }
 
@@ -95,7 +95,7 @@ pub fn read_events(text: &str) -> impl Iterator<Item = Event> {
     })
 }
 
-/// What an event with this name says of its resource; `None` if nothing.
+/// Returns the state of its resource in an event with this name; `None` if it has none.
 pub fn state_of(name: &str, data: &Value) -> Option<(Option<HeardContent>, Option<HeardLease>)> {
     let content = || match (data["etag"].as_str(), data["deleted"].as_bool()) {
         (Some(tag), _) => HeardContent::Tagged(tag.to_owned()),

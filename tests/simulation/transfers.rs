@@ -185,7 +185,7 @@ fn at_destination(entry: &Entry, sent: &Sent, destination: &str) -> Entry {
     Entry { operation, lease, base: None, resource: destination.to_owned(), request, ..entry.clone() }
 }
 
-/// What clients do beside using leases.
+/// The requests of clients beside those for leases.
 const OPERATIONS: [Operation; 9] = [
     Operation::Copy,
     Operation::Copy,

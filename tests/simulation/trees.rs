@@ -71,7 +71,7 @@ impl Backend {
             let source = member(&sent.target, name);
             let from = self.resource(&source);
             if let Some(destination) = &sent.destination {
-                // What is moved keeps its modification time.
+                // A moved resource keeps its modification time.
                 let moved = from.changes.last().map(|change| change.second).filter(|_| sent.method.as_str() == "MOVE");
                 put(self, member(destination, name), (from.content(), moved.unwrap_or(second)));
             }
@@ -155,7 +155,7 @@ pub fn collection_of(resource: &str) -> Option<String> {
     ROOTS.into_iter().map(resource_of).find(|collection| is_member(resource, collection) && resource != collection)
 }
 
-/// What clients do beside writing trees and using leases.
+/// The requests of clients beside writes of trees and those for leases.
 const OPERATIONS: [Operation; 6] =
     [Operation::Read, Operation::Put, Operation::Put, Operation::Create, Operation::Delete, Operation::Unless];
 

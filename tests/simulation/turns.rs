@@ -33,7 +33,7 @@ pub struct Turns {
     pub is_off: bool,
 }
 
-/// What a swap gives to its owner.
+/// The right that a swap gives to its owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gives {
     Mark,

@@ -1,4 +1,4 @@
-//! Clients that watch resources: what each is told, what must be true of it, and settings about them.
+//! Clients that watch resources: the states that each of them gets, the truth about these, and settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,12 +34,13 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1);
 /// The time in which all marks and doubts end, in seconds.
 const QUIET_AFTER_SECONDS: u32 = 120;
 
-/// What all clients that watch have been told.
+/// The states that all watching clients have got.
 #[derive(Default)]
 pub struct Watches {
     /// True if each client has credentials of its own.
     pub names_clients: bool,
-    /// How long a client is told of a resource that it may not read any more; `None` if nobody watches.
+    /// The time for which a client gets events of a resource that it may not read any more; `None` if no client
+    /// watches.
     pub right_lasts: Option<Duration>,
     heard: Vec<Heard>,
     texts: Vec<String>,
@@ -318,7 +319,7 @@ impl Run {
         !is_held_back && self.cellar.records().iter().all(|(_, snapshot)| is_settled(snapshot))
     }
 
-    /// The time within which clients are told.
+    /// The time within which clients get a state.
     fn told_within(&self) -> Duration {
         let probes = self.setting.config.routes.iter().filter_map(|route| route.guard.as_ref());
         let probe = probes.filter(|rules| rules.other_writers).filter_map(|rules| rules.watch_probe).max();
@@ -377,7 +378,7 @@ impl Run {
                 }
                 Some(_) => {}
             }
-            // That a lease has ended is told, but not that the record has forgotten it.
+            // Clients learn that a lease has ended, but not that the record has forgotten it.
             let is_forgotten = lease == HeardLease::none();
             if heard_lease.as_ref().is_some_and(|heard| *heard != lease && !(is_forgotten && heard.has_ended())) {
                 self.breaks(format!("{about} was told {heard_lease:?} last, and it is {lease:?}"));
