@@ -1,4 +1,4 @@
-//! The proxy as its users meet it: the real program between raw clients and backends that do as they are told.
+//! The proxy as its users meet it: the real program between raw clients and backends that obey the tests.
 //!
 //! One binary for all scenarios, because linking is the slow part. Each room holds the scenarios of one subject.
 //! `support` has the clients and the backends; read its page first.

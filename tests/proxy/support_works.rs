@@ -192,7 +192,7 @@ async fn an_answer_can_be_every_kind_of_bad() {
     assert!(!client.is_closed().await);
 }
 
-/// Bytes between two requests, such as a chunked body's end that is sent twice, are told.
+/// The backend reports bytes between two requests, such as a chunked body's end that is sent twice.
 #[tokio::test]
 async fn malformed_framing_is_told() {
     let cases = [
@@ -215,7 +215,7 @@ async fn malformed_framing_is_told() {
     }
 }
 
-/// What a tiny HTTP/2 server saw of one request.
+/// The request as a tiny HTTP/2 server saw it.
 type Seen = JoinHandle<(http::Request<()>, bool, Result<Vec<Bytes>, h2::Error>)>;
 
 /// Accepts one request over h2c, reads its body, answers 200 with what it read.

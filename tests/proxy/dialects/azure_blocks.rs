@@ -144,7 +144,7 @@ async fn clients_do_not_see_each_others_blocks() {
         (shown.status, shown.text().contains("<Size>10</Size>"))
     };
     assert_eq!((list(&alice).await, list(&barbara).await), ((200, false), (200, true)));
-    // Whoever writes the blob has no blocks of an earlier state.
+    // The client that writes the blob has no blocks of an earlier state.
     tag_of(&send(addr, "PUT", blob, &[barbara[0], ("x-ms-blob-type", "BlockBlob")], "other").await, 201);
     assert_eq!(list(&barbara).await, (200, false));
 }

@@ -114,7 +114,7 @@ async fn conditions_are_judged_before_the_lease_but_for_the_one_that_creates() {
     assert_eq!(get(addr, "/blob").await.text(), "one");
 }
 
-/// RFC 9110 section 8.8.2.2: a date of this second may stand for two states, and clients are told the one before.
+/// RFC 9110 section 8.8.2.2: a date of this second may stand for two states, so clients get the second before it.
 #[tokio::test]
 async fn a_date_that_two_states_may_share_lets_nobody_overwrite() {
     let backend = Backend::start().await;

@@ -178,7 +178,7 @@ async fn a_leased_container_is_deleted_by_its_holder_alone() {
     assert_error(&container(addr, "DELETE", &[]).await, 404, "ContainerNotFound");
 }
 
-/// What was in a container is gone with it, also for those who remember.
+/// The blobs of a container are gone with it, also for clients that remember them.
 #[tokio::test]
 async fn blobs_are_gone_with_their_container() {
     let (_nginx, proxy) = start("azure-container.toml").await;

@@ -226,7 +226,7 @@ async fn a_lease_operation_reaches_no_backend_but_by_a_look_at_the_blob() {
     }
 }
 
-/// A write that meets another one is told what its client repeats by itself.
+/// A write that meets another one gets an error that its client answers by a repetition.
 #[tokio::test]
 async fn a_write_that_meets_another_one_is_to_be_repeated() {
     let backend = Backend::start().await;
@@ -247,7 +247,7 @@ async fn a_write_that_meets_another_one_is_to_be_repeated() {
     assert_eq!(get(addr, "/blob").await.text(), "one");
 }
 
-/// Every operation needs its blob, and a refused parameter is told before anything is asked.
+/// Every operation needs its blob, and the proxy reports a refused parameter before it asks the backend.
 #[tokio::test]
 async fn a_lease_of_nothing_is_none() {
     let backend = Backend::start().await;

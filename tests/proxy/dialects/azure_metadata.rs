@@ -164,7 +164,7 @@ async fn the_retry_of_a_half_written_blob_is_not_sent() {
     }
 }
 
-/// Writes until no doubt is in the way; if there is one, it is told.
+/// Writes until no doubt is in the way. If there is one, the refusal reports it.
 async fn put_when_free(addr: SocketAddr, fields: &[(&str, &str)], in_doubt: bool) -> Response {
     let (end, mut was_held_back) = (Instant::now() + DEADLINE, false);
     loop {

@@ -80,7 +80,7 @@ async fn a_blob_without_description_costs_no_write_but_its_own() {
     assert_eq!(writes(&backend)[2..], [format!("PUT {BLOB}"), format!("DELETE {DOCUMENT}")]);
 }
 
-/// What a document holds is not known if it cannot be read, and a checksum could be in it.
+/// The content of a document that cannot be read is unknown, and a checksum could be in it.
 #[tokio::test]
 async fn a_document_that_is_not_shown_stops_the_write() {
     let (backend, proxy) = started().await;

@@ -1,6 +1,6 @@
 //! The SDKs for Azure Queue Storage as they are, in front of servers that only keep files (`config/azure-queue.toml`).
 //!
-//! What they do and expect stands in the scripts of `tests/azure/`.
+//! The scripts of `tests/azure/` have their operations and the expected results.
 
 use std::process::Command;
 

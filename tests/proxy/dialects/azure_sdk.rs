@@ -1,7 +1,7 @@
 //! The SDKs for Azure Blob Storage as they are, anonymous, in front of the real nginx, which knows nothing of tags, leases
 //! or Azure (the dialect of `lease.dialect = "azure"`, DESIGN, section 8).
 //!
-//! What they do and expect stands in the scripts of `tests/azure/`.
+//! The scripts of `tests/azure/` have their operations and the expected results.
 
 use std::{net::SocketAddr, path::PathBuf, process::Command};
 

@@ -1,4 +1,4 @@
-//! What must be true of queues in Azure's dialect, whatever their client and their server do.
+//! The rules of queues in Azure's dialect, which hold for any behaviour of their client and their server.
 
 use std::net::SocketAddr;
 
@@ -226,7 +226,7 @@ async fn a_message_that_fails_is_passed_over() {
     assert_error(&failed, 500, "InternalError");
 }
 
-/// What a worker has taken is told to it, whatever becomes of the next message.
+/// A worker gets the messages that it has taken, even if the next message fails.
 #[tokio::test]
 async fn what_is_taken_is_told_although_the_next_message_fails() {
     let (backend, proxy) = jobs().await;
@@ -267,7 +267,7 @@ async fn a_message_of_a_queue_before_is_in_no_later_queue() {
     until("it is removed", || backend.content(&format!("/jobs/{id}")).is_none()).await;
 }
 
-/// Rule 15: while a proxy gives no message to anybody, no worker is told that there is none.
+/// Rule 15: while a proxy gives no message to any client, no worker learns that there is none.
 #[tokio::test]
 async fn a_proxy_that_has_just_begun_tells_no_worker_that_the_queue_is_empty() {
     let (backend, proxy) = jobs().await;
@@ -279,7 +279,7 @@ async fn a_proxy_that_has_just_begun_tells_no_worker_that_the_queue_is_empty() {
     assert_eq!(take(proxy.addr(), "jobs", (1, 30)).await.len(), 1);
 }
 
-/// What is no operation, or names nothing, is refused by name and reaches no backend.
+/// A request that is no operation, or names nothing, is refused by name and reaches no backend.
 #[tokio::test]
 async fn each_refusal_has_azures_name() {
     let (backend, proxy) = jobs().await;

@@ -69,7 +69,7 @@ pub(super) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/s3").join(name)
 }
 
-/// What boto3 gets there, as its script in `tests/s3` tells it.
+/// Returns the results of boto3, as its script in `tests/s3` reports them.
 pub(super) async fn boto3(addr: SocketAddr, what: &str) -> Value {
     boto3_of(clients::python(), addr, what).await
 }
@@ -141,7 +141,7 @@ async fn terraform_locks_a_state_by_a_file() {
     assert_eq!(boto3(server.addr, "lock_file").await["lock again"], json!([200, null]), "without the proxy");
 }
 
-/// Twenty writers begin with one tag. Without the proxy all of them are told that they have written.
+/// Twenty writers begin with one tag. Without the proxy all of them get a success.
 #[tokio::test]
 async fn of_twenty_writers_with_one_tag_one_succeeds_and_without_the_proxy_all_do() {
     let server = S3rver::start().await;
@@ -333,7 +333,7 @@ async fn the_source_of_a_copy_has_its_conditions() {
     assert_eq!(put(judging.addr(), object, &fields, "").await.status, 200, "that server judges them");
 }
 
-/// What no guarded route leads to may be copied, since it is only read. Nobody would judge a condition on it.
+/// A source that no guarded route leads to may be copied, since it is only read. Nothing would judge a condition on it.
 #[tokio::test]
 async fn a_source_without_a_guarded_route_has_no_conditions() {
     let open = "policy = \"optimistic\"\n[[routes]]\nname = \"open\"\npath = \"/open/{*rest}\"\nupstream = \"backend\"\n\

@@ -30,7 +30,7 @@ fn tag(tag: &str) -> String {
     format!("<ETag>{tag}</ETag>")
 }
 
-/// What an answer says of the objects that are still there: the name and the code of each.
+/// Returns the objects in an answer that are still there: the name and the code of each.
 #[track_caller]
 fn kept(answer: &Response) -> Vec<(&str, &str)> {
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml")), "{answer:?}");

@@ -23,7 +23,7 @@ async fn a_bucket_lists_the_jobs_by_pages() {
     let addr = proxy.addr();
     for name in ["b", "a%20b", "sub%2Fc"] {
         let target = format!("{QUEUE}/{name}").replace("%2F", "/");
-        // What lies deeper is no job, and no route of the proxy leads there.
+        // An object that lies deeper is no job, and no route of the proxy leads there.
         let stored = put(if name.contains('/') { server.addr } else { addr }, &target, &[], name).await;
         assert!(stored.status == 200 || stored.status == 404, "{stored:?}");
     }

@@ -1,5 +1,5 @@
-//! Clients that sign each request: Authorization is another one each time (Azure's `SharedKey`, AWS Signature Version 4).
-//! Their tags name who signs. What is told without the backend goes by the whole credentials.
+//! Clients that sign each request: Authorization is another one each time (Azure's `SharedKey`, AWS Signature Version
+//! 4). Their tags name the signer. An answer from memory depends on the whole credentials.
 
 use crate::support::{
     backend::{Answer, Backend, Request},
@@ -68,7 +68,7 @@ async fn a_version_tag_is_that_of_its_signer() {
     }
 }
 
-/// The name of who signs is no proof: whoever cannot sign is told by the backend alone.
+/// The name of the signer is no proof: a client that cannot sign gets only answers of the backend.
 #[tokio::test]
 async fn a_forged_signature_learns_nothing() {
     for source in source::EXCLUSIVE {

@@ -65,7 +65,7 @@ async fn unlock(addr: SocketAddr, info: &str) -> Response {
     send(addr, "UNLOCK", STATE, &[], info).await
 }
 
-/// The ID of the lock, as another client is told it, and who holds it.
+/// Returns the ID of the lock as another client gets it, and the name of its holder.
 async fn holder(addr: SocketAddr) -> (String, String) {
     let refused = lock(addr, BOB).await;
     assert_eq!(refused.status, 423, "{refused:?}");

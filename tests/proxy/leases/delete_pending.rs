@@ -50,7 +50,7 @@ pub async fn pending(addr: SocketAddr, duration: &str) -> [Grant; 2] {
     [ann, bob]
 }
 
-/// Nobody without a live lease gets at the document, in whatever way.
+/// No client without a live lease can reach the document, by any method.
 pub async fn is_hidden(addr: SocketAddr, former: &Grant) {
     for (method, fields) in [
         ("GET", vec![]),
@@ -150,7 +150,8 @@ async fn the_last_of_several_deletes_is_an_ordinary_one() {
     assert_eq!(backend.count("DELETE", DOC), 1);
 }
 
-/// What is sent later must be what was received: nothing of a client is kept, and nothing is sent in its name.
+/// The DELETE that is sent later must be the one that was received. The proxy keeps no client, and sends nothing in its
+/// name.
 #[tokio::test]
 async fn a_delete_that_cannot_be_sent_later_as_it_was_does_not_wait() {
     let (backend, proxy) = start(|setup| setup.route("identity_headers = [\"X-User\"]")).await;

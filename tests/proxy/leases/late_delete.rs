@@ -113,7 +113,7 @@ async fn a_refused_late_delete_goes_on_waiting_and_each_request_tries_once_more(
     assert_eq!(backend.count("GET", DOC), 3, "nobody has read it in between");
 }
 
-/// What is gone already needs no deletion: another DELETE was answered, and its answer was lost.
+/// A resource that is gone already needs no deletion: another DELETE was answered, and its answer was lost.
 #[tokio::test]
 async fn a_resource_that_is_gone_already_is_deleted() {
     for status in [404, 410] {
@@ -158,7 +158,7 @@ async fn a_late_delete_in_doubt_never_removes_what_is_created_later() {
     }
 }
 
-/// What is on disk when the client is told so is done after a crash.
+/// A DELETE that is on disk when the client gets its answer is done after a crash.
 #[tokio::test]
 async fn a_crash_between_the_delete_and_the_last_release_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -274,7 +274,7 @@ async fn a_delete_that_names_a_state_is_withdrawn_when_another_holder_replaces_i
     }
 }
 
-/// What a writer beside ifmatch has changed is in no record: the conditions are judged again.
+/// A change by a writer beside ifmatch is in no record: the conditions are judged again.
 #[tokio::test]
 async fn a_delete_that_names_a_state_is_judged_again_before_it_is_sent() {
     for (changes, count, content) in [(false, 1, None), (true, 0, Some("other"))] {

@@ -145,7 +145,7 @@ async fn other_credentials_give_no_more_leases_than_an_address_may_have() {
     let released = [("Authorization", "one"), ("X-Forwarded-For", "192.0.2.1"), ("Lease-Id", &*first.id)];
     assert_eq!(lease(addr, "DELETE", "/1", &released).await.status, 204);
     assert_eq!(acquire("", "192.0.2.1", "/5").await.status, 201);
-    // Those without credentials are told apart by where they come from.
+    // Clients without credentials are distinguished by their addresses.
     for (from, target, status) in [("2001:db8::1", "/6", 201), ("2001:db8::2", "/7", 201), ("2001:db8::3", "/8", 429)] {
         assert_eq!(acquire("", from, target).await.status, status, "{from}");
     }

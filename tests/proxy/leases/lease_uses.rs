@@ -1,4 +1,4 @@
-//! What a lease means for reads and writes of its resource (DESIGN, sections 5 and 8).
+//! The effect of a lease on reads and writes of its resource (DESIGN, sections 5 and 8).
 
 use std::net::SocketAddr;
 

@@ -144,7 +144,7 @@ async fn a_waiter_wakes_when_the_lease_is_broken() {
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
-/// Whoever waited in vain, wherever in the line, is told the same as one who did not wait.
+/// A client that waited in vain, at any place in the line, gets the same answer as one that did not wait.
 #[tokio::test]
 async fn a_wait_that_is_too_long_ends_with_the_word_of_the_holder() {
     let (backend, proxy) = start(|setup| setup.route("lease.max_wait = \"3s\"")).await;

@@ -161,7 +161,7 @@ async fn of_many_workers_each_gets_other_jobs() {
     println!("{jobs} jobs, {WORKERS} workers: {taken:.0}/s taken and deleted, {by_name:.0}/s read and deleted by name");
 }
 
-/// Rule 16: whoever waits gets a turn, in the order of arrival.
+/// Rule 16: clients that wait get their turns in the order of arrival.
 #[tokio::test]
 async fn a_worker_waits_for_a_job() {
     let (nginx, proxy) = queue(&[]).await;
@@ -208,7 +208,7 @@ async fn what_is_not_there_or_not_allowed_is_passed_over() {
     assert!(targets.iter().all(|target| target.starts_with("/jobs") && !target.contains("secret")), "{targets:?}");
 }
 
-/// The backend decides who may see the index and the jobs, and what it shows to one is told to no other.
+/// The backend decides who may see the index and the jobs. An answer for one client is shown to no other.
 #[tokio::test]
 async fn no_worker_learns_what_the_backend_has_shown_to_another() {
     let (backend, proxy) = listing(r#"{"jobs":["1","2"]}"#).await;

@@ -72,7 +72,7 @@ async fn a_lease_is_honoured_by_every_guarded_route_that_reaches_its_resource() 
     assert_eq!(put(addr, PLAIN, &[], "three").await.status, 204, "nobody holds it");
 }
 
-/// What a lease guards was said when it was granted; the other route knows nothing of leases.
+/// The grant of a lease decides what it guards; the other route has no settings for leases.
 #[tokio::test]
 async fn a_lease_guards_by_every_route_what_it_was_granted_for() {
     let (backend, proxy) = start("lease.guards = [\"read\", \"write\"]").await;

@@ -146,7 +146,7 @@ async fn where_there_is_a_token_nothing_but_health_is_told_without_it() {
     assert!(config.text().contains("token_env") && !config.text().contains("horse"), "{config:?}");
 }
 
-/// What cannot be understood is told in the same form, and is bounded.
+/// An answer to a request that makes no sense has the same form, and a limited length.
 #[tokio::test]
 async fn requests_that_make_no_sense_are_refused() {
     let (_backend, _proxy, admin, _) = leased().await;

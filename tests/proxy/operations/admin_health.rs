@@ -107,7 +107,7 @@ async fn a_proxy_whose_store_takes_no_writes_is_not_ready_for_them_until_it_does
     assert_eq!(ask(admin, "/readyz/writes").await["store"]["writable"], true);
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     let is_ready = async || look(admin, "/readyz/writes").await.status == 200;
-    // What was found out counts for a second.
+    // A result of the check counts for a second.
     within("it to be not ready", async {
         while is_ready().await {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! What an operator sees and does of leases, records and what is known (docs/admin.md).
+//! The view of an operator: leases, records and known states, and the operations on them (docs/admin.md).
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use crate::support::{
     wait::within,
 };
 
-/// What a console knows from a stream.
+/// The state that a console has learned from a stream.
 struct Watched {
     events: Events,
     parts: BTreeMap<String, Value>,

@@ -124,7 +124,7 @@ async fn all_requests_on_a_guarded_resource_go_to_one_server() {
     }
 }
 
-/// What was judged by the answer of one server is not written to another one.
+/// A write that was judged by the answer of one server is not sent to another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_is_not_sent_to_another_server_than_it_was_judged_by() {
     let targets = targets("/guarded", 16);
@@ -151,8 +151,8 @@ async fn a_write_is_not_sent_to_another_server_than_it_was_judged_by() {
     assert_eq!(other.content(target).as_deref(), Some("three"));
 }
 
-/// A server that answers each request with `one`, and takes no connection any more once it is told to vanish: beginning
-/// before the answer to the next request.
+/// A server that answers each request with `one`. Once it has to vanish, it takes no more connections, beginning before
+/// the answer to the next request.
 struct Vanishing {
     addr: SocketAddr,
     vanishes: Arc<AtomicBool>,

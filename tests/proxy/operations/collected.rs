@@ -1,4 +1,4 @@
-//! What a collector of OTLP is told: spans, metrics and logs of requests (docs/telemetry.md).
+//! The data that a collector of OTLP gets: spans, metrics and logs of requests (docs/telemetry.md).
 
 use std::path::Path;
 
@@ -111,7 +111,7 @@ async fn an_unguarded_request_goes_on_with_the_trace_of_its_client() {
     assert_eq!(received, Some(format!("00-{TRACE}-{}-01", hex(&exchange.span_id))));
 }
 
-/// What is not recorded costs nothing, and the parts of a trace before and behind us stay together.
+/// A request that is not recorded costs nothing, and the parts of a trace before and behind the proxy stay together.
 #[tokio::test]
 async fn a_request_that_is_not_recorded_passes_its_context_on() {
     let (collector, backend) = (Collector::start().await, Backend::start().await);
@@ -122,7 +122,7 @@ async fn a_request_that_is_not_recorded_passes_its_context_on() {
         send(proxy.addr(), "GET", "/doc", &[("traceparent", &traceparent)], "").await;
         let received = backend.seen("GET", "/doc").last().expect("it arrived").header("traceparent").map(str::to_owned);
         assert_eq!(received, Some(traceparent), "{route}");
-        // What comes later is recorded: so the one before would be here as well.
+        // A later request is recorded: so the one before would be here as well.
         let later = send(proxy.addr(), "DELETE", "/other", &[("If-Match", "*")], "").await;
         trace_of(&collector, "DELETE /{*rest}", later.status).await;
     }

@@ -145,8 +145,8 @@ async fn the_console_lives_by_one_stream() {
     visit(admin, "back", "").await;
 }
 
-/// On a telephone as on a desk, light and dark: an operator can break a lease, and whoever sees little can read it.
-/// `WRITE_SCREENSHOTS=1` writes the pictures of docs/admin.md.
+/// On a telephone as on a desk, light and dark: an operator can break a lease, and a person with weak sight can read
+/// the page. `WRITE_SCREENSHOTS=1` writes the pictures of docs/admin.md.
 #[tokio::test]
 async fn the_console_can_be_read_and_used_at_every_width_and_in_both_schemes() {
     let scene = Scene::start().await;
@@ -285,7 +285,7 @@ async fn a_page_of_another_origin_breaks_no_lease() {
          await tries('reading', fetch(at('/leases')));
          say('beacon', navigator.sendBeacon(at('/leases/break'), body));"
     );
-    // What can be sent without asking arrives, and its answer is for pages of its own origin alone.
+    // A request that a page may send without asking arrives, and its answer is for pages of its own origin alone.
     let expected = ["plain refused", "asking refused", "reading refused", "beacon true"];
     assert_eq!(pages.run(&script).await, expected);
     assert_eq!(view(proxy.addr(), "/doc").await["state"], "leased");

@@ -24,7 +24,7 @@ async fn terminate(proxy: &Proxy) {
     until("the listener to close", || std::net::TcpStream::connect(proxy.addr()).is_err()).await;
 }
 
-/// RFC 9112 section 9.6: the client is told not to send another request on this connection.
+/// RFC 9112 section 9.6: the answer asks the client to send no other request on this connection.
 #[tokio::test]
 async fn the_last_answer_of_a_connection_says_so() {
     for policy in ["last-writer-wins", "optimistic"] {

@@ -74,7 +74,7 @@ async fn quickstart_guards_everything() {
 async fn optimistic_guards_each_kind_in_its_way() {
     let (_nginx, proxy) = start("optimistic.toml").await;
     let addr = proxy.addr();
-    // What appends needs no precondition; what nginx makes of a POST is its own affair.
+    // A write that appends needs no precondition. The result of a POST is the business of nginx.
     let post = send(addr, "POST", "/documents", &[], "new").await;
     assert!(post.status == 404 && is_from_the_backend(&post), "{post:?}");
 
@@ -257,7 +257,7 @@ async fn documents_are_checked_where_their_tag_is_presented() {
     assert_eq!(written.status, 204);
     put_document(addr, document, &[("If-Match", &first)], "333").await.refused(412, "precondition-failed");
 
-    // The last writer wins where no tag is presented, and whoever wrote past the proxy is seen too.
+    // The last writer wins if no tag is presented. The tag also shows a write that did not pass the proxy.
     assert_eq!(put_document(addr, document, &[], "4444").await.status, 204);
     let second = get_document(addr, document).await.etag();
     fs::write(nginx.root().join(&document[1..]), "55555").expect("a file");

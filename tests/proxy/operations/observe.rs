@@ -110,7 +110,7 @@ async fn an_update_that_another_client_replaces_unread_is_counted() {
     assert_eq!(lost(&proxy).len(), 2, "what the backend refused replaced nothing");
 }
 
-/// Clients without credentials are told apart by their program and address.
+/// Clients without credentials are distinguished by their program and address.
 #[tokio::test]
 async fn programs_without_credentials_are_different_clients() {
     let backend = Backend::start().await;

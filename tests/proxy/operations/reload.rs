@@ -90,7 +90,7 @@ async fn a_hangup_reloads_and_tells_the_log_what_has_changed() {
     let narrow =
         "\n[[routes]]\nname = \"new\"\npath = \"/new\"\nupstream = \"backend\"\npolicy = \"last-writer-wins\"\n";
     let file = file(&backend, "require = \"never\"").replace("name = \"all\"", "name = \"every\"");
-    // Whoever answers here hears signals too.
+    // A process that answers here has its handler of signals.
     done(&proxy.reload(&[]).await, "no route has changed");
     proxy.rewrite(&(file.replace("threads = 2", "threads = 3") + narrow));
     proxy.signal("HUP");

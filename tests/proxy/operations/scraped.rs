@@ -1,4 +1,4 @@
-//! What Prometheus is told, read by its own parser (docs/telemetry.md).
+//! The metrics that Prometheus gets, read by its own parser (docs/telemetry.md).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use crate::support::{
 /// A sample: its type, name, labels and value.
 type Sample = (String, String, BTreeMap<String, String>, f64);
 
-/// What `/metrics` says now.
+/// Returns the present content of `/metrics`.
 async fn scrape(admin: SocketAddr) -> Vec<Sample> {
     let text = look(admin, "/metrics").await.text().to_owned();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics/samples.py");
@@ -184,7 +184,7 @@ async fn a_known_series_of_requests_gives_known_numbers() {
     assert_eq!(value(&samples, "ifmatch_records", &[]), Some(1.0));
     assert_eq!(value(&samples, "ifmatch_doubts", &[]), Some(0.0));
     assert_eq!(value(&samples, "ifmatch_log_dropped_total", &[]), Some(0.0));
-    // A path is told nowhere, nor anything else of requests.
+    // No sample has a path, nor anything else of requests.
     assert!(samples.iter().all(|sample| sample.2.values().all(|value| !value.contains("doc"))));
 }
 

@@ -1,4 +1,5 @@
-//! What took time: told to the operator in the access line, and to the client if `server_timing` says so.
+//! The parts of a request's time: in the access line for the operator, and for the client if `server_timing` permits
+//! it.
 
 use crate::support::{
     backend::{Answer, Backend},

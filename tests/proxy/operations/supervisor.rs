@@ -28,7 +28,7 @@ use crate::support::{
     wait::{until, until_some},
 };
 
-/// What the supervisor hears.
+/// The messages that the supervisor gets.
 struct Supervisor {
     socket: UnixDatagram,
     directory: TempDir,

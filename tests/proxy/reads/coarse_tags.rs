@@ -1,5 +1,5 @@
-//! Tags that a backend gives to two states of a resource (DESIGN, section 3, rule 2): each counts for the state that it was
-//! given for, and whoever reads again gets on.
+//! Tags that a backend gives to two states of a resource (DESIGN, section 3, rule 2). Each tag counts for the state
+//! that it was given for, and a client that reads again can go on.
 
 use crate::support::{
     backend::{Answer, Backend},
@@ -113,7 +113,7 @@ async fn a_tag_that_comes_back_is_that_of_another_state() {
     }
 }
 
-/// What may have changed the state without telling its tag.
+/// An event that may have changed the state without its tag.
 #[tokio::test]
 async fn a_tag_ends_with_whatever_may_have_changed_the_state() {
     Box::pin(for_each(async |source| {
@@ -179,7 +179,7 @@ async fn reads_are_judged_by_the_tag_of_the_current_state() {
         let route = format!("etag = \"{source}\"\nrequire = \"never\"");
         let proxy = Proxy::to(nginx.addr()).route(&route).start().await;
         let bare = get(proxy.addr(), "/doc").await.etag();
-        // Nobody knows the tag of the state before.
+        // No client knows the tag of the state before.
         assert_eq!(put(proxy.addr(), "/doc", &[], "two").await.status, 204, "{source}");
         let tag = get(proxy.addr(), "/doc").await.etag();
         let same = conditional(&proxy, &[("If-None-Match", &tag)]).await;
@@ -212,7 +212,7 @@ async fn a_copy_that_a_date_confirms_gets_no_tag() {
     assert_eq!((same.status, same.header("etag")), (304, None));
 }
 
-/// What the backend sees of a write's conditions is its own tag, or one that it never gave.
+/// In a write's conditions the backend sees its own tag, or one that it never gave.
 #[tokio::test]
 async fn a_delegate_is_asked_by_its_own_tag() {
     let (backend, proxy) = start("etag = \"delegate\"", |setup| setup).await;
@@ -240,7 +240,8 @@ async fn the_fence_is_the_backends_own_tag() {
     }
 }
 
-/// What others on the way append comes behind our suffix, and weakens it with its tag.
+/// A suffix that an intermediary appends comes after that of the proxy, and a tag that it weakens keeps that of the
+/// proxy.
 #[tokio::test]
 async fn a_tag_that_was_changed_on_the_way_counts_with_its_suffix() {
     for_each(async |source| {

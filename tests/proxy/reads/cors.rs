@@ -258,7 +258,7 @@ async fn p15_what_a_lease_says_is_readable() {
     assert_readable(&shown);
 }
 
-/// An answer to one page is not an answer to another, whoever asks first.
+/// An answer to one page is not an answer to another, no matter which one asks first.
 #[tokio::test]
 async fn p15_what_one_origin_was_told_is_not_told_to_another() {
     for source in source::EXCLUSIVE {

@@ -14,7 +14,7 @@ use crate::support::{
 
 const OTHER_WRITERS: [bool; 2] = [true, false];
 
-/// What the log says of it, once a route.
+/// The text of the warning, which is logged once for each route.
 const WARNING: &str = "two reads gave different tags although no write came between";
 
 /// A backend whose resources say how often they were read, and a document's title that a write changes.
@@ -142,7 +142,7 @@ async fn p23_members_that_are_left_out_do_not_change_the_tag() {
     .await;
 }
 
-/// What is no JSON text is hashed as it is.
+/// A body that is no JSON text is hashed unchanged.
 #[tokio::test]
 async fn p23_other_bodies_have_the_tag_of_their_bytes() {
     let backend = Backend::start().await;

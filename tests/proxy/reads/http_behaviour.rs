@@ -1,4 +1,5 @@
-//! What judges of HTTP behaviour say: the tests of caches that browsers and proxies are compared by, and `REDbot`.
+//! The verdicts of judges of HTTP behaviour: the suite by which browsers and proxies are compared as caches, and
+//! `REDbot`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -101,7 +102,7 @@ impl Suite {
     }
 }
 
-/// What the suite says of a route before its server.
+/// The judgement of the suite about a route before its server.
 struct Judgement {
     passing: BTreeSet<String>,
     /// Those that pass without the proxy alone.

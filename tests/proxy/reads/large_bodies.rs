@@ -179,7 +179,8 @@ async fn download(addr: SocketAddr, target: &str, length: usize) {
     }
 }
 
-/// What is sent on is not kept. `make soak-downloads` does the same with more and larger ones.
+/// The proxy does not keep the content that it forwards. `make soak-downloads` does the same with more and larger
+/// downloads.
 #[tokio::test]
 async fn p22_memory_stays_flat_while_many_download() {
     let number = |name, default| env::var(name).map_or(default, |text| text.parse().expect("a number"));

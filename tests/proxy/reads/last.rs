@@ -121,7 +121,7 @@ async fn a_body_that_is_too_large_to_keep_is_waited_for() {
     assert_waits(&scene).await;
 }
 
-/// What is shared with nobody is kept for nobody.
+/// A state that no other client may share is not kept.
 #[tokio::test]
 async fn a_state_with_a_cookie_is_not_shown_again() {
     let scene = Scene::start(CONTENT, |setup| setup).await;

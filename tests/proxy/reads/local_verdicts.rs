@@ -182,7 +182,7 @@ async fn p27_a_refusal_of_the_backend_goes_before_preconditions() {
     }
 }
 
-/// What another principal may know it may know after the backend has let it read.
+/// Another principal may know the state after the backend has let it read.
 #[tokio::test]
 async fn a_refusal_from_memory_follows_a_read() {
     let (backend, setup) = VERSION.start("/doc", "one").await;
@@ -292,7 +292,7 @@ async fn p15_a_304_carries_the_fields_of_its_200() {
     }
 }
 
-/// Whether a resource exists is for the backend to tell, too: a principal that may not know is not told by a 428.
+/// The backend decides who learns whether a resource exists. A principal without the right does not learn it by a 428.
 #[tokio::test]
 async fn a_missing_precondition_is_told_to_those_who_may_know() {
     for source in [CONTENT_EXCLUSIVE, source::UPSTREAM_EXCLUSIVE] {

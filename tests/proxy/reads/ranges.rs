@@ -119,7 +119,7 @@ async fn p17_a_part_is_judged_by_its_own_field() {
     assert_eq!(range_of(&whole), (200, TEXT, None), "what If-Range names has other bytes");
 }
 
-/// What is too large for a tag of its bytes still comes in parts.
+/// A body that is too large for a tag of its bytes still comes in parts.
 #[tokio::test]
 async fn p17_a_part_of_a_large_body_is_asked_for() {
     for source in [CONTENT, CONTENT_EXCLUSIVE] {

@@ -72,7 +72,7 @@ async fn a_text_without_the_field_has_no_tag() {
     .await;
 }
 
-/// What is no version is said to be none, since to read it again would help nobody.
+/// The refusal names a value that is no version, since another read would help no client.
 #[tokio::test]
 async fn a_member_that_is_no_version_is_named_in_the_refusal() {
     for value in ["null", "true", "[1]", "{}"] {
@@ -199,7 +199,7 @@ async fn p14_one_tag_leaves_where_the_backend_sends_several() {
 /// The backend's own tags, which it judges itself.
 const DELEGATE: Source = Source::of_tags("etag = \"delegate\"\nunique_tags = true");
 
-/// What the backend is to judge reaches it as it was sent, and its word is what counts.
+/// The condition that the backend judges reaches it unchanged, and its verdict counts.
 #[tokio::test]
 async fn p32_a_delegate_judges_by_itself() {
     let (backend, setup) = DELEGATE.start("/doc", "one").await;
@@ -221,7 +221,7 @@ async fn p32_a_delegate_judges_by_itself() {
     assert_eq!(backend.count("HEAD", "/doc"), 0, "nothing is asked for beforehand");
 }
 
-/// What a delegate does not do: demand a precondition, and keep writers apart.
+/// The tasks that a delegate does not take: it demands no precondition, and keeps no writers apart.
 #[tokio::test]
 async fn a_delegate_is_given_428_and_the_claim() {
     let (backend, setup) = DELEGATE.start("/doc", "one").await;

@@ -61,7 +61,7 @@ async fn p1_without_the_key_a_weak_tag_is_refused_with_its_reason() {
     assert_eq!(backend.count("PUT", "/doc"), 0);
 }
 
-/// What `mod_deflate` makes of a tag.
+/// Returns the tag that `mod_deflate` makes of a tag.
 fn deflated(tag: &str) -> String {
     format!("{}-gzip\"", &tag[..tag.len() - 1])
 }
@@ -92,7 +92,7 @@ async fn p2_a_tag_with_a_suffix_lets_its_client_write() {
     .await;
 }
 
-/// Nobody guesses: what no route names is a part of the tag.
+/// The proxy does not guess: a suffix that no route names is a part of the tag.
 #[tokio::test]
 async fn p2_a_suffix_that_is_not_named_is_a_part_of_the_tag() {
     let (backend, setup) = CONTENT.start("/doc", "one").await;
@@ -103,7 +103,7 @@ async fn p2_a_suffix_that_is_not_named_is_a_part_of_the_tag() {
     assert_eq!(backend.count("PUT", "/doc"), 0);
 }
 
-/// A backend that knows its tags is told what they were: it would refuse what it never issued.
+/// A backend that knows its tags gets them in their first form: it would refuse a tag that it never issued.
 #[tokio::test]
 async fn p2_the_backend_sees_its_own_tag() {
     const DELEGATE: Source = Source::of_tags("etag = \"delegate\"");
@@ -142,7 +142,7 @@ async fn p2_a_range_is_not_taken_of_what_a_suffix_changed() {
     }
 }
 
-/// The tag goes out a second time, untouched by whoever changes the first.
+/// The tag goes out a second time, in a field that no intermediary changes.
 #[tokio::test]
 async fn p3_a_second_field_carries_the_tag() {
     all_at_once(source::ALL.map(|source| {
@@ -157,7 +157,7 @@ async fn p3_a_second_field_carries_the_tag() {
             let written = put_if_match(nginx.addr(), "/doc", &tag, "two").await;
             assert_eq!((written.status, written.headers.all("x-document-tag")), (204, vec![written.etag().as_str()]));
             put_if_match(nginx.addr(), "/doc", &tag, "lost").await.refused(412, "precondition-failed");
-            // What the backend says there is not the tag.
+            // The value of the backend in that field is not the tag.
             let foreign = Answer::status(404).header("X-Document-Tag", "\"foreign\"");
             backend.once("GET", "/doc", foreign);
             assert_eq!(get(proxy.addr(), "/doc").await.header("x-document-tag"), None);

@@ -1,4 +1,4 @@
-//! What backends are told of clients, and what clients cannot make them believe (RFC 7239).
+//! The facts about clients that backends get, and the lies that clients cannot make them believe (RFC 7239).
 
 use crate::{
     operations::balancing::{backend, configuration},
@@ -25,7 +25,7 @@ fn told(request: &Request) -> Vec<String> {
     lines.collect()
 }
 
-/// What the backend is told in each request that a guarded read, a guarded write and an unguarded read come to.
+/// Returns these facts in each request to the backend for a guarded read, a guarded write and an unguarded read.
 async fn all_told(server: &str, upstream: &str) -> Vec<Vec<String>> {
     let backend = backend().await;
     backend.put("/guarded/a", "one");

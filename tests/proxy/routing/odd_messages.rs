@@ -40,8 +40,8 @@ async fn start() -> (Backend, Proxy) {
     (backend, proxy)
 }
 
-/// What a client gets for a read that the backend answers with these bytes: the status with the content, or with what came
-/// of it before it broke off.
+/// Returns the answer that a client gets for a read if the backend answers with these bytes: the status with the
+/// content, or with the part of it before the connection broke off.
 async fn read_of(backend: &Backend, proxy: &Proxy, exchange: Exchange, answer: &str) -> String {
     backend.always("GET", exchange.target(), {
         let answer = answer.to_owned();
@@ -76,7 +76,7 @@ async fn odd_answers_of_the_upstream() {
     };
     let switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let single = format!("{CHUNKED}1\r\no\r\n1\r\nn\r\n1\r\ne\r\n0\r\n\r\n");
-    // What it answers, and what the client gets by each exchange.
+    // The answer of the backend, and that of the proxy by each exchange.
     let cases: [(&str, String, [&str; 2]); 10] = [
         ("chunks", coded("chunked"), [TAGGED, PLAIN]),
         ("a coding that nobody asked for", coded("gzip"), [FAILED, FAILED]),

@@ -92,7 +92,7 @@ async fn two_prefixes_of_one_resource_share_its_claim() {
     assert_eq!((first.await.unwrap().status, second.await.unwrap().status), (204, 412));
 }
 
-/// What the beginning would be taken off of is not what was judged.
+/// A path that loses another beginning than its prefix is not the path that was judged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_would_leave_its_prefix_is_refused() {
     let backend = Backend::start().await;

@@ -120,7 +120,7 @@ async fn fields_of_ours_do_not_pass() {
     let mut reached = 0;
     for (proxy, leaves_lease_id) in [(&unguarded, true), (&guarded, false)] {
         for method in ["GET", "PUT", "POST", "OPTIONS"] {
-            // What is no lease id is refused on a guarded route.
+            // A guarded route refuses a value that is no lease id.
             let fields = if leaves_lease_id { &fields[..] } else { &fields[..3] };
             send(proxy.addr(), method, &format!("/{leaves_lease_id}/{method}"), fields, "").await;
         }
@@ -231,7 +231,7 @@ async fn interim_responses_are_relayed() {
     assert_eq!((response.status, response.text()), (200, "done"));
 }
 
-/// Nobody would receive what the backend goes on to make.
+/// No client would receive the rest of the backend's answer.
 #[tokio::test]
 async fn an_exchange_ends_when_its_client_goes() {
     let (backend, proxy) = start().await;

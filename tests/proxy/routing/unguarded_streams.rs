@@ -150,7 +150,7 @@ async fn echo() -> (SocketAddr, JoinHandle<()>) {
     .await
 }
 
-/// RFC 6455: on a guarded route too, where it says so.
+/// RFC 6455: on a guarded route too, if the route permits it.
 #[tokio::test]
 async fn p22_a_websocket_passes() {
     for policy in ["policy = \"last-writer-wins\"", "policy = \"optimistic\"\nwebsocket = true"] {

@@ -70,7 +70,7 @@ async fn an_upgrade_that_is_removed_is_told_of_in_the_log_once() {
     assert_eq!(proxy.logged(&["WARN", "websocket = true"]).await.len(), 1);
 }
 
-/// Otherwise whoever asks for another protocol would read what nobody is to read.
+/// Otherwise a client that asks for another protocol could read a resource that no client may read.
 #[tokio::test]
 async fn a_handshake_is_a_read_where_the_route_does_not_say_otherwise() {
     let (backend, proxy) = start("").await;

@@ -1,5 +1,5 @@
-//! What `Connection` names ends at the proxy, and what has another spelling is read as the same field by some backends: so
-//! neither may be a field that is judged or written here (DESIGN, section 3, rule 14), on any route.
+//! A field that `Connection` names ends at the proxy, and some backends read another spelling of a field as the same
+//! one. So neither may be a field that is judged or written here (DESIGN, section 3, rule 14), on any route.
 
 use crate::support::{
     backend::{Backend, Validators},
@@ -12,7 +12,7 @@ use crate::support::{
 const DOC: &str = "/doc";
 const PROTOCOL_ERROR: u32 = 1;
 
-/// What each kind of route says of itself.
+/// The keys of each kind of route.
 const ROUTES: [&str; 4] = [
     "policy = \"last-writer-wins\"",
     "policy = \"optimistic\"",
@@ -84,7 +84,7 @@ async fn no_field_that_is_judged_or_written_here_can_be_named() {
     }
 }
 
-/// What one route alone judges by can be named on the others.
+/// The fields that only one route judges can be named on the others.
 #[tokio::test]
 async fn what_a_route_judges_by_can_be_neither_named_nor_spelled_otherwise_there() {
     let backend = Backend::start().await;

@@ -46,7 +46,7 @@ async fn a_host_that_a_backend_could_read_otherwise_takes_no_route() {
     assert_eq!(backend.content(DOC).as_deref(), Some("one"));
 }
 
-/// What HTTP/2 itself has no form for is reset.
+/// A request that HTTP/2 itself has no form for is reset.
 #[tokio::test]
 async fn an_authority_that_a_backend_could_read_otherwise_takes_no_route() {
     let (backend, proxy) = start().await;

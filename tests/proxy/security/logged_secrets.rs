@@ -1,4 +1,4 @@
-//! What no log contains, whatever its filter says (docs/telemetry.md).
+//! The secrets that no log contains, with any filter (docs/telemetry.md).
 
 use crate::support::{backend::Backend, h2c, leases::acquire, proxy::Proxy, raw::send};
 

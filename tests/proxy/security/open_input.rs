@@ -1,5 +1,5 @@
-//! What has two readings is refused on routes that judge nothing too, and ends its connection: the backend behind them may
-//! be one that a guarded route leads to.
+//! A request with two readings is refused on routes that judge nothing too, and ends its connection: the backend behind
+//! them may be one that a guarded route leads to.
 
 use std::io::ErrorKind;
 
@@ -61,7 +61,7 @@ async fn a_body_with_two_codings_takes_no_route() {
     assert_eq!(backend.requests().len(), 0);
 }
 
-/// RFC 9110 section 8.6: a list of equal lengths is one length, or a fault; whoever is sent it may take it for either.
+/// RFC 9110 section 8.6: a list of equal lengths is one length, or a fault. A recipient may take it for either.
 #[tokio::test]
 async fn a_length_is_said_once() {
     let (backend, proxy) = start().await;

@@ -1,4 +1,4 @@
-//! What only this proxy says in an answer, no upstream of a guarded route can say in its place.
+//! The statements that only this proxy makes in an answer: no upstream of a guarded route can make them in its place.
 
 use crate::support::{
     azure,

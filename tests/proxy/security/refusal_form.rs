@@ -14,7 +14,7 @@ type Sent = (&'static str, &'static str, &'static [(&'static str, &'static str)]
 const CREATE: &[(&str, &str)] = &[("If-None-Match", "*")];
 const STALE: &[(&str, &str)] = &[("If-Match", "\"stale\"")];
 
-/// What must not come back.
+/// The text that must not come back.
 const MARK: &str = "mark\"<b>";
 
 /// A proxy with routes to a living and to a dead backend.
@@ -36,7 +36,7 @@ async fn start() -> (Backend, Proxy) {
     (backend, proxy)
 }
 
-/// What every refusal promises beside its problem document.
+/// Checks the promises of every refusal beside its problem document.
 fn check(sent: Sent, response: &Response, status: u16, code: &str) {
     let problem = response.refused(status, code);
     assert!(!problem.detail.is_empty());

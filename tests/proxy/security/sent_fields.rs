@@ -1,6 +1,6 @@
-//! What was judged is what is sent (DESIGN, section 3, rule 14): requests with fields by chance, compared byte by byte with
-//! what the backend gets. Each gets 400, and the backend sees no byte of it; or the backend sees exactly the fields that the
-//! table lets through, as they came, and what the proxy adds.
+//! The proxy sends what it has judged (DESIGN, section 3, rule 14): requests with random fields, compared byte by byte
+//! with those that the backend gets. Each gets 400, and the backend sees no byte of it; or the backend sees exactly the
+//! fields that the table lets through, unchanged, and those that the proxy adds.
 
 use std::collections::BTreeMap;
 
@@ -226,7 +226,7 @@ async fn the_backend_gets_what_was_judged() {
         } else if sent.target.starts_with("/open") {
             assert_eq!(seen.len(), 1, "{}", shown());
         }
-        // What the proxy asks by itself is no part of it.
+        // The requests of the proxy itself are no part of it.
         for request in seen.iter().filter(|request| request.method == sent.method) {
             assert_eq!(arrived(request), sent.expected(), "{}", shown());
             passed += 1;

@@ -1,4 +1,5 @@
-//! What comes behind a request on its connection: never taken for a part of it, and never for a request that is not one.
+//! The bytes behind a request on its connection: they are never taken for a part of it, nor for a request that they are
+//! not.
 
 use crate::support::{backend::Backend, proxy::Proxy, raw::Connection};
 

@@ -1,4 +1,5 @@
-//! Requests that cannot be read: one place answers them, logs a line for each and counts it, whoever found the fault.
+//! Requests that cannot be read: one place answers them, logs a line for each and counts it, for each part that finds a
+//! fault.
 
 use crate::support::{
     admin, backend::Backend, frames, h2c, proxy::Proxy, raw::Connection, response::Response, wait::until,

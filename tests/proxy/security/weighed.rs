@@ -1,4 +1,4 @@
-//! What requests cost is weighed, in bytes and not in pieces: targets, records, bodies (DESIGN, section 3, rule 13).
+//! The cost of requests is counted in bytes and not in pieces: targets, records, bodies (DESIGN, section 3, rule 13).
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -17,7 +17,7 @@ async fn metric(admin: SocketAddr, name: &str) -> u64 {
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
 }
 
-/// What bodies hold of the memory, as soon as it is so much.
+/// Returns the memory that bodies hold, in bytes, as soon as it is at least this much.
 async fn held(admin: SocketAddr, least: u64) -> u64 {
     let end = Instant::now() + DEADLINE;
     loop {
@@ -113,9 +113,8 @@ async fn a_store_that_is_full_of_large_busy_records_says_so() {
     assert!((100..140).contains(&granted), "{granted} of 8,000 bytes and more in 1 MiB");
 }
 
-/// A client that says that it will send much, and does not, holds nothing; and whoever uploads much and slowly leaves
-/// readers their tags and small writes the memory.
-/// Rule 13: bodies together hold no more memory than they may.
+/// A client that announces much content, and sends none, holds no memory. A client that uploads much and slowly leaves
+/// readers their tags and small writes the memory. Rule 13: bodies together hold no more memory than they may.
 #[tokio::test]
 async fn large_uploads_leave_room_for_readers_and_small_writes() {
     const UPLOADS: usize = 40;

@@ -31,7 +31,7 @@ const CRASHES: usize = 12;
 const CLIENTS: usize = 8;
 const ITEMS_OF_EACH: usize = 4;
 
-/// What a client knows of a lease.
+/// The knowledge of a client about a lease.
 #[derive(Debug)]
 enum Told {
     Free,
@@ -90,7 +90,7 @@ fn told_by(response: &Response) -> Told {
     }
 }
 
-/// Whether everything is as the clients were told; what they were not told they learn.
+/// Checks that everything is as the clients know it. They learn the facts that they did not know.
 async fn check(addr: SocketAddr, items: &mut [Item], round: usize) {
     for item in items {
         let now = view(addr, &item.target).await;

@@ -1,5 +1,5 @@
-//! What a process with leases on disk owes at its end: the next ones hold writes and grants back until it is over,
-//! however they end themselves (DESIGN, section 3, rule 20).
+//! The time that a process with leases on disk owes at its end: the next processes hold writes and grants back until it
+//! is over, no matter how they end themselves (DESIGN, section 3, rule 20).
 
 use std::{path::Path, time::Duration};
 

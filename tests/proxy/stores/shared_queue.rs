@@ -34,7 +34,7 @@ fn configuration(backend: SocketAddr, store: &str) -> String {
     format!("{text}\n[store]\n{store}\ntimeout = \"10s\"\n")
 }
 
-/// What became of the jobs: how often each was finished, and the receipts of each.
+/// The results of the jobs: the number of times that each was finished, and the receipts of each.
 #[derive(Default)]
 struct Book {
     finished: BTreeMap<String, usize>,

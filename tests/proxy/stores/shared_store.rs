@@ -189,8 +189,8 @@ async fn a_lease_is_shared_between_proxies_and_one_that_waits_gets_its_turn() {
     }
 }
 
-/// DESIGN, section 3, rule 7: what a dead owner has left is in doubt for as long as its own upstream may apply it late,
-/// and not for as long as that of whoever finds it.
+/// DESIGN, section 3, rule 7: the write of a dead owner is in doubt for as long as its own upstream may apply it late.
+/// The upstream of the process that finds it does not count.
 #[tokio::test]
 async fn a_dead_proxys_write_is_in_doubt_for_the_time_of_its_own_upstream() {
     let (engine, backend) = (Engine::Redis(Redis::start().await), Backend::start().await);

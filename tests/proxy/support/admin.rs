@@ -13,7 +13,7 @@ use super::{
     wait::until_some,
 };
 
-/// What a tool sends with a request that changes something.
+/// The fields that a tool sends with a request that changes something.
 pub const TOOL: [(&str, &str); 3] =
     [("Host", "localhost"), ("Ifmatch-Admin", "1"), ("Content-Type", "application/json")];
 

@@ -25,7 +25,7 @@ pub fn package_python() -> Command {
     Command::new(installed("python-package/bin/python"))
 }
 
-/// What a fresh environment installs the package from.
+/// Returns the folder from which a fresh environment installs the package.
 pub fn python_wheels() -> PathBuf {
     installed("python-package/wheels")
 }

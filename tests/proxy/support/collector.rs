@@ -108,7 +108,7 @@ impl Collector {
         self.kept.logs.lock().unwrap().clone()
     }
 
-    /// What was said of the sender, each time.
+    /// Returns the attributes of the sender, for each message.
     pub fn resources(&self) -> Vec<Attributes> {
         self.kept.resources.lock().unwrap().iter().map(|resource| attributes(&resource.attributes)).collect()
     }

@@ -27,7 +27,7 @@ pub enum Announced {
     End,
 }
 
-/// What curl has read of a response.
+/// The part of a response that curl has read.
 pub enum Read {
     /// All of it. It has no interim responses and no trailers.
     Whole(Response),

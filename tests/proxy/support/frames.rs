@@ -17,7 +17,7 @@ const SETTINGS: u8 = 4;
 const END_STREAM: u8 = 0x1;
 const END_STREAM_AND_HEADERS: u8 = 0x5;
 
-/// What came back on the stream of a request.
+/// The answer on the stream of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A response with this status.

@@ -20,7 +20,7 @@ pub struct Clone {
     path: PathBuf,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub succeeded: bool,

@@ -25,7 +25,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// What a response says of a grant.
+    /// Returns the grant in a response.
     #[track_caller]
     pub fn of(response: &Response) -> Self {
         let id = response.header("lease-id").unwrap_or_else(|| panic!("a grant has an id: {response:?}"));
@@ -68,7 +68,7 @@ pub async fn release(addr: SocketAddr, target: &str, id: &str) {
     assert_eq!(response.status, 204, "{response:?}");
 }
 
-/// What is shown of the lease of a target.
+/// Returns the view of the lease of a target.
 pub async fn view(addr: SocketAddr, target: &str) -> serde_json::Value {
     let response = lease(addr, "GET", target, &[]).await;
     assert_eq!(response.status, 200, "{response:?}");

@@ -80,7 +80,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// What the fields say; `otherwise` where they say nothing.
+    /// Returns the framing by the fields; `otherwise` if they state none.
     pub fn of(headers: &Headers, otherwise: Self) -> io::Result<Self> {
         let lengths = headers.all("content-length");
         match (headers.get("transfer-encoding"), lengths.as_slice()) {
@@ -128,7 +128,7 @@ impl Reader {
         Ok(self.half.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// What was read and not yet taken.
+    /// Returns the bytes that were read and not yet taken.
     pub fn unread(&self) -> &[u8] {
         &self.buffer
     }

@@ -1,4 +1,4 @@
-//! What a scenario is made of.
+//! The parts of a scenario.
 //!
 //! ```text
 //! let backend = Backend::start().await;                     // keeps what is PUT; records all that it sees

@@ -140,7 +140,7 @@ impl Proxy {
     }
 }
 
-/// What `ifmatch reload` came to.
+/// The result of `ifmatch reload`.
 #[derive(Debug)]
 pub struct Reload {
     pub code: Option<i32>,

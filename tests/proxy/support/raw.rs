@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client that sends exactly what it is told to.
+//! An HTTP/1.1 client that sends exactly the bytes of a test.
 
 use std::{collections::VecDeque, io, net::SocketAddr, sync::Arc};
 

@@ -107,7 +107,7 @@ impl Resource {
         put_if_match(self.scene.proxy.addr(), &self.target, tag, body).await
     }
 
-    /// What the backend keeps of it.
+    /// Returns the content that the backend keeps of it.
     pub fn content(&self) -> Option<String> {
         self.scene.backend.content(&self.target)
     }
@@ -147,7 +147,7 @@ impl Resource {
         }
     }
 
-    /// Sends a write until it is not held back any more. Each time that it is, it is told so, and for how long.
+    /// Sends a write until it is not held back any more. Each refusal must report that, and the remaining time.
     pub async fn put_when_free(&self, tag: &str, body: &str, held_back_seconds_max: u64) -> Response {
         let end = Instant::now() + DEADLINE;
         loop {

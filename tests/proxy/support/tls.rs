@@ -109,7 +109,7 @@ pub struct Curl {
     body: Option<String>,
 }
 
-/// What became of it.
+/// The outcome of the request.
 #[derive(Debug)]
 pub struct Outcome {
     /// curl's exit code; 0 where there is a response.

@@ -24,7 +24,7 @@ use crate::support::{
 const NAME: &str = "proxy.example";
 const DOC: &str = "/doc";
 
-/// The versions of TLS, as openssl is told of them and as it tells of them.
+/// The versions of TLS, as the options and the output of openssl name them.
 const VERSIONS: [(&str, &str); 2] = [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")];
 
 /// A proxy whose configuration can be loaded again.

@@ -1,4 +1,4 @@
-//! Watches: the states, changes and leases that a client is told of, and who is told.
+//! Watches: the states, changes and leases that a client learns of, and the clients that learn of them.
 
 mod pages;
 mod rights;

@@ -1,4 +1,4 @@
-//! Who may watch: whoever the backend lets read, and for as long.
+//! The right to watch: a client has it if the backend lets it read, and as long as the backend does.
 
 use super::{DOC, start};
 use crate::support::{
@@ -12,7 +12,7 @@ fn is_owner(request: &Request) -> bool {
     request.header("authorization") == Some("Basic owner")
 }
 
-/// What is hidden looks like what is not there: the answer is the backend's own.
+/// A hidden resource looks like a missing one: the answer is the backend's own.
 #[tokio::test]
 async fn the_answer_of_the_backend_decides() {
     let (backend, proxy) = start(|setup| setup).await;

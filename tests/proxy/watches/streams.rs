@@ -12,7 +12,7 @@ use crate::support::{
     raw::{get, put, send},
 };
 
-/// Rule 11: an observer is told of each step, and never of the id.
+/// Rule 11: an observer learns of each step, and never of the id.
 #[tokio::test]
 async fn an_observer_is_told_of_each_change_and_each_step_of_the_lease() {
     let (_backend, proxy) = start(|setup| setup).await;
@@ -46,7 +46,7 @@ async fn an_observer_is_told_of_each_change_and_each_step_of_the_lease() {
     assert_eq!(events.expect("lease").await.data["change"], "expired");
 }
 
-/// A refused write changes nothing, and so nobody is told.
+/// A refused write changes nothing, so no observer learns of it.
 #[tokio::test]
 async fn what_is_not_applied_is_not_told() {
     let (_backend, proxy) = start(|setup| setup).await;
@@ -154,7 +154,7 @@ async fn events_come_over_http_2_too() {
     assert!(status == 200 && text.contains("event: state\n"), "{text}");
 }
 
-/// What others write without this proxy is found by one probe for all who watch.
+/// One probe for all watching clients finds the writes that do not pass this proxy.
 #[tokio::test]
 async fn what_others_write_is_told_after_the_next_probe() {
     let backend = Backend::start().await;

@@ -28,7 +28,7 @@ const MODES: [&str; 10] = [
     "etag = \"json:/updated_at\"\nother_writers = false",
     "etag = \"header:X-Modified\"",
     "etag = \"header:X-Modified\"\nother_writers = false",
-    // What the operator says, nginx does not keep.
+    // nginx does not keep the promise of the operator.
     "etag = \"header:X-Document-Etag\"\nunique_tags = true",
     "etag = \"upstream\"\nunique_tags = true",
     "etag = \"json:/updated_at\"\nother_writers = false\nunique_tags = true",

@@ -12,7 +12,7 @@ const FREE: &str = "require = \"never\"\ncollections = \"detect\"";
 const FOLDER: &str = "/d/folder";
 const MEMBER: &str = "/d/folder/doc";
 
-/// What a server of `WebDAV` says of a resource.
+/// Returns the answer of a server with `WebDAV` about a resource.
 fn of_type(kind: &str) -> Answer {
     let head = "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\"><D:response><D:href>/</D:href><D:propstat>";
     let end = "</D:propstat></D:response></D:multistatus>";
@@ -52,7 +52,7 @@ async fn a_collection_of_webdav_is_not_removed() {
     assert_eq!(send(proxy.addr(), "DELETE", "/d/file", &[], "").await.status, 204, "it is no collection");
 }
 
-/// What is refused leaves no mark behind.
+/// A refused write leaves no mark behind.
 #[tokio::test]
 async fn a_refused_removal_gives_its_claim_back() {
     let backend = webdav().await;
@@ -86,7 +86,7 @@ async fn an_api_whose_resources_end_with_a_slash_keeps_working() {
     assert_eq!(send(proxy.addr(), "DELETE", "/items/1/", &[], "").await.status, 204);
 }
 
-/// What cannot be known is not removed.
+/// A resource of unknown type is not removed.
 #[tokio::test]
 async fn a_backend_that_does_not_say_gets_no_removal() {
     let backend = webdav().await;

@@ -45,7 +45,7 @@ async fn an_upload_that_would_be_in_vain_is_not_requested() {
     assert_eq!((refused.status, refused.text()), (412, "one"));
 }
 
-/// What a GET would not show is not shown.
+/// A refusal shows only a state that a GET would show.
 #[tokio::test]
 async fn without_a_state_that_the_client_may_read_there_is_the_document() {
     for answer in [401, 404, 500] {

@@ -1,5 +1,5 @@
-//! `If-None-Match` with tags on a write: "unless it is still that". Each tag of the current state counts, whoever it was
-//! given to and whatever variant it labels.
+//! `If-None-Match` with tags on a write: "unless it is still that". Each tag of the current state counts, no matter
+//! which client got it and which variant it labels.
 
 use std::sync::{
     Arc,
@@ -93,7 +93,7 @@ async fn a_tag_of_another_variant_denies_the_state_too() {
         if other_targets {
             tags.push(get(addr, "/doc?view=short").await.etag());
         }
-        // What is remembered of the write's own variant must not decide.
+        // The remembered state of the write's own variant must not decide.
         get(addr, "/doc").await;
         for tag in &tags {
             put(addr, "/doc", &[("If-None-Match", tag)], "two").await.refused(412, "precondition-failed");

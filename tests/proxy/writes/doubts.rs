@@ -157,8 +157,8 @@ async fn after_the_doubt(swallowed: Swallowed) {
     assert_eq!(resource.writes(), 3 + usize::from(passes), "each write has reached the backend once");
 }
 
-/// Client A's write times out, and the backend applies it after its connection was closed. Whoever read before that
-/// cannot overwrite it (DESIGN, section 1, the third condition).
+/// Client A's write times out, and the backend applies it after its connection was closed. A client that read before
+/// that cannot overwrite it (DESIGN, section 1, the third condition).
 #[tokio::test]
 async fn a_write_that_is_applied_late_loses_nobodys_update() {
     for late_write_window_seconds in [2, 8] {
@@ -207,7 +207,7 @@ async fn applied_late(scene: Arc<Scene>, mode: Mode, late_write_window_seconds: 
     let seen = resource.requests();
     let second = resource.put(&after.etag(), "second").await;
     if mode == Mode::VersionExclusive {
-        // What was read during the doubt has a tag that ends with it.
+        // A state that was read during the doubt has a tag that ends with it.
         second.refused(412, "precondition-failed");
         let tag = resource.get().await.etag();
         assert_eq!(resource.put(&tag, "second").await.status, 204);

@@ -11,7 +11,7 @@ use crate::support::{
     response::Response,
 };
 
-/// What a backend says of a resource while it puts another one in its place.
+/// The status of a resource while the backend replaces it.
 const HALF_WAY: [u16; 2] = [404, 500];
 
 async fn scene() -> (Backend, Proxy, String) {

@@ -33,7 +33,7 @@ fn statuses(informational: &[(u16, Headers)]) -> Vec<u16> {
     informational.iter().map(|(status, _)| *status).collect()
 }
 
-/// Requests without content, whoever answers them: the method, the target, the condition, and the status.
+/// Requests without content, answered by any part: the method, the target, the condition, and the status.
 fn without_content(tag: &str) -> [(&'static str, &'static str, String, u16); 8] {
     [
         ("PUT", "/guarded/a", "\"stale\"".to_owned(), 412),

@@ -1,4 +1,4 @@
-//! What the backend sees of preconditions: nothing where tags are ours, an exact fence where they are its own.
+//! The preconditions that the backend sees: none if the proxy makes the tags, and an exact fence if they are its own.
 
 use crate::support::{
     backend::{Answer, Backend},

@@ -73,7 +73,7 @@ async fn a_key_that_was_used_for_another_write_is_refused() {
     }
 }
 
-/// Rule 21: a key names one write of a resource, whoever sends it, and by whatever method.
+/// Rule 21: a key names one write of a resource, no matter who sends it and by which method.
 #[tokio::test]
 async fn a_key_means_nothing_for_another_resource_and_one_write_for_each() {
     let scene = scene("").await;

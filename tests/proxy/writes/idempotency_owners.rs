@@ -1,4 +1,5 @@
-//! Who is told the answer of a keyed write: the declared identity, after the backend has let its credentials read.
+//! The clients that get the answer of a keyed write: the declared identity, after the backend has let its credentials
+//! read.
 
 use crate::support::{
     backend::{Answer, Backend},

@@ -99,7 +99,7 @@ async fn a_client_with_digest_updates_and_is_told_of_a_lost_update() {
     assert_eq!(as_ann(addr, &["--request", "PUT", "--data", "two"], &based).await.0, "204");
     assert_eq!(as_ann(addr, &["--request", "PUT", "--data", "three"], &based).await.0, "412");
     assert_eq!(apache.content("doc").as_deref(), Some("two"));
-    // What may read for the proxy lets no client write, and reads for none.
+    // The credentials by which the proxy reads let no client write, and read for none.
     let current = as_ann(addr, &[], &[]).await.1;
     assert_eq!(put(addr, "/doc", &[("If-Match", &current)], "four").await.status, 401);
     assert_eq!(get(addr, "/doc").await.status, 401);

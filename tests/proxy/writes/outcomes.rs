@@ -1,8 +1,8 @@
-//! What becomes of the record for everything that an upstream can do with a write (DESIGN, section 4, step 8): after
-//! it the record is unknown or true, never wrong.
+//! The fate of the record for each behaviour of an upstream after a write (DESIGN, section 4, step 8): the record is
+//! unknown or true, never wrong.
 //!
 //! Each case writes `two` over `one`, then tries `three` with the tag of `one`, and in the end `four` with the tag that
-//! a read gives. What the backend keeps decides which verdict is right.
+//! a read gives. The content at the backend decides which verdict is right.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::support::{
 /// How long others are held back where the test waits for the end of it.
 const LATE_WRITE_WINDOW: Duration = Duration::from_millis(300);
 const SOON_OVER: &str = "late_write_window = \"300ms\"\n";
-/// In whole seconds, as the client is told.
+/// In whole seconds, as the client gets it.
 const SOON_OVER_SECONDS: u64 = 1;
 /// The same where it must not end before the test does, however slow the machine.
 const NEVER_OVER: &str = "late_write_window = \"1h\"\n";
@@ -26,20 +26,20 @@ const NEVER_OVER_SECONDS: u64 = 3600;
 /// How long a silent upstream is waited for.
 const TIMEOUT: &str = "timeout = \"2s\"\n";
 
-/// What the backend does.
+/// The behaviour of the backend.
 enum Script {
     Answer(Answer),
     /// It applies the write, sends these bytes of an answer, and nothing more.
     Stall(&'static str),
 }
 
-/// What the client gets.
+/// The answer that the client gets.
 enum Told {
     Status(u16),
     Refused { status: u16, code: &'static str, in_doubt: bool },
 }
 
-/// What the record is to know.
+/// The state that the record should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
     /// The write was applied, and its result was read again.
@@ -181,8 +181,8 @@ async fn run_all<F: Future<Output = ()> + Send + 'static>(
         .await;
 }
 
-/// Every answer in every mode: what the client is told, what the next writes get, and that no write reaches the
-/// backend twice (DESIGN, section 3, rules 3 and 6).
+/// Every answer in every mode: the answer that the client gets, the answers to the next writes, and that no write
+/// reaches the backend twice (DESIGN, section 3, rules 3 and 6).
 #[tokio::test]
 async fn the_record_is_unknown_or_true_after_every_answer() {
     let scene = Scene::start(|setup| setup.upstream(SOON_OVER).route("max_hash_size = \"100KiB\"")).await;
@@ -242,7 +242,7 @@ async fn meanwhile(scene: Arc<Scene>, mode: Mode, case: Case) {
     }
 }
 
-/// Sends the write and checks what its client is told.
+/// Sends the write and checks the answer to its client.
 async fn write(resource: &Resource, script: Script, told: &Told, held_back_seconds: u64) {
     let backend = &resource.scene.backend;
     let response = match script {

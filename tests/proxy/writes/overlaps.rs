@@ -34,7 +34,7 @@ async fn begin_put(backend: &Backend, addr: SocketAddr, tag: &str) -> (JoinHandl
     (writer, held.arrived().await)
 }
 
-/// A conditional GET with this tag is told the new state by the backend itself: nobody remembers the old one.
+/// The backend itself answers a conditional GET with this tag, and shows the new state: the old one is forgotten.
 async fn assert_forgotten(backend: &Backend, addr: SocketAddr, tag: &str, source: Source) {
     let before = backend.count("GET", "/doc");
     let read = send(addr, "GET", "/doc", &[("If-None-Match", tag)], "").await;
@@ -190,7 +190,7 @@ async fn nothing_is_answered_from_memory_beside_a_write() {
         let tag = get(addr, "/doc").await.etag();
         let (writer, mut write) = begin_put(&backend, addr, &tag).await;
         let before = backend.count("GET", "/doc");
-        // Nobody can tell which state the version, or a tag that can repeat, is about to name.
+        // It is open which state the version, or a tag that can repeat, is about to name.
         let confirmed = if source.hashes_content() { 304 } else { 200 };
         assert_eq!(send(addr, "GET", "/doc", &[("If-None-Match", &tag)], "").await.status, confirmed, "{source}");
         assert_eq!(send(addr, "GET", "/doc", &[("If-Match", "\"other\"")], "").await.status, 412, "{source}");

@@ -1,4 +1,4 @@
-//! What the proxy asks the backend before a write, and what the answer may be used for.
+//! The questions of the proxy to the backend before a write, and the use of the answers.
 
 use crate::support::{
     backend::Answer,
@@ -46,8 +46,8 @@ async fn a_probe_by_the_proxys_own_right_lets_no_client_know() {
     }
 }
 
-/// DESIGN, section 4, step 2: while a write is in flight the record says nothing of what there is. Whoever has seen that
-/// the resource is gone does not go on as if it were there.
+/// DESIGN, section 4, step 2: while a write is in flight the record shows no state. A client that has seen that the
+/// resource is gone does not go on as if it were there.
 #[tokio::test]
 async fn a_tag_is_judged_by_the_backend_while_its_state_is_being_changed() {
     let (backend, setup) = VERSION.start("/doc", "one").await;

@@ -136,7 +136,7 @@ pub async fn count_up(connection: &mut Connection) -> usize {
     unreachable!("it returns or goes on")
 }
 
-/// What the promise is for: read, modify, write, and no update is lost.
+/// The purpose of the promise: read, modify, write, and no update is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_counter_ends_at_the_number_of_successes() {
     const CLIENTS: usize = 8;

@@ -69,7 +69,7 @@ async fn p20_a_created_child_makes_the_tags_of_its_parent_and_collection_new() {
     }
 }
 
-/// What a write changes besides its target has no settled state either (`reads = "settled"`).
+/// The resources that a write changes besides its target have no settled state either (`reads = "settled"`).
 #[tokio::test]
 async fn p20_a_settled_read_of_what_a_write_touches_waits_for_the_write() {
     let (backend, proxy) = start_with(VERSION, "reads = \"settled\"\nclaim.max_wait = \"100ms\"").await;
@@ -91,7 +91,7 @@ async fn p20_a_settled_read_of_what_a_write_touches_waits_for_the_write() {
     }
 }
 
-/// What is remembered of the parent counts no longer, although its bytes may be the same.
+/// The remembered state of the parent is outdated, although its bytes may be the same.
 #[tokio::test]
 async fn p20_nothing_that_a_write_touches_is_answered_from_memory_before_it_is_asked_for_anew() {
     for source in source::EXCLUSIVE {

@@ -36,7 +36,7 @@ async fn a_write_without_a_precondition_reaches_nobody() {
     }
 }
 
-/// What does not bind a write to one state is no protection.
+/// A condition that does not bind a write to one state is no protection.
 #[tokio::test]
 async fn a_precondition_that_protects_nothing_does_not_satisfy() {
     let cases: [&[(&str, &str)]; 4] = [
@@ -68,7 +68,7 @@ async fn allow_any_lets_a_star_satisfy() {
     }
 }
 
-/// An asterisk names no version, and its sender is told so.
+/// An asterisk names no version, and the refusal says so.
 #[tokio::test]
 async fn an_asterisk_that_does_not_satisfy_is_named_in_the_refusal() {
     for source in source::ALL {

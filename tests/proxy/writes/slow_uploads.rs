@@ -12,7 +12,7 @@ const SOURCES: [Source; 3] = [CONTENT, CONTENT_EXCLUSIVE, VERSION];
 
 const HALF: &str = "half of a slow body, ";
 
-/// What the backend has seen of writes, and keeps.
+/// Checks the writes that the backend has seen, and its content.
 fn assert_only_the_fast_write(backend: &Backend, source: Source) {
     assert_eq!(backend.count("PUT", "/doc"), 1, "{source}");
     assert_eq!(backend.content("/doc").as_deref(), Some("fast"), "{source}");

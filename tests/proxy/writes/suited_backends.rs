@@ -8,7 +8,7 @@ use crate::support::{
     source,
 };
 
-/// What proves the right to one request cannot be lent to a probe, so the client would get 401 for ever.
+/// The proof of the right to one request cannot be lent to a probe, so the client would always get 401.
 #[tokio::test]
 async fn credentials_for_one_request_alone_are_refused_with_the_remedy() {
     let fields = [
@@ -96,7 +96,7 @@ async fn an_action_is_judged_by_the_tag_of_its_resource() {
     }
 }
 
-/// The backend judges what does not reach it, and its operator is told once.
+/// The backend judges conditions that do not reach it, and its operator gets one warning.
 #[tokio::test]
 async fn a_backend_that_wants_preconditions_is_told_of_once() {
     for (status, source, told) in

@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
-/// What no program may change on the way.
+/// A text that no program may change on the way.
 const DOCUMENT: &str = "{\"n\": 123456789012345678901234567890.10,\r\n \"t\": \"\\u0041\\/\" }";
 
 fn member(response: &Response, pointer: &str) -> Option<String> {
@@ -125,7 +125,7 @@ async fn the_state_that_comes_with_a_412_has_its_tag() {
     assert_eq!(member(&refused, "/_etag"), Some(refused.etag()));
 }
 
-/// What describes other bytes than those that the client gets does not reach it.
+/// A field that describes other bytes than those that the client gets does not reach it.
 #[tokio::test]
 async fn fields_that_describe_other_bytes_are_left_out() {
     let backend = Backend::with(Validators::Tags).await;

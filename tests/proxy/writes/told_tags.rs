@@ -1,5 +1,5 @@
-//! Tags of PUTs that are told of what was sent, without a read (docs/tags.md, "What a PUT stores"). The backend is the real
-//! nginx, whose access log counts its requests.
+//! Tags of PUTs that the proxy makes of the content that was sent, without a read (docs/tags.md, "What a PUT stores").
+//! The backend is the real nginx, whose access log counts its requests.
 
 use std::fs;
 

@@ -247,7 +247,7 @@ async fn a_transfer_with_a_key_is_applied_once() {
     assert_eq!(backend.count("MOVE", "*"), 1);
 }
 
-/// What both routes say that their writes change (`also_changes`).
+/// The resources that the writes of both routes change too (`also_changes`).
 #[tokio::test]
 async fn what_changes_with_the_source_and_the_destination_is_touched() {
     let backend = Backend::start().await;

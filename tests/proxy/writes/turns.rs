@@ -1,4 +1,5 @@
-//! Whoever waits gets a turn (DESIGN, section 3, rule 16): a stream of writes that overlap starves nobody.
+//! Each client that waits gets a turn (DESIGN, section 3, rule 16): a stream of writes that overlap starves no other
+//! request.
 
 use std::{
     net::SocketAddr,
@@ -72,7 +73,7 @@ impl Stream {
         Self { clients, is_over, method, target }
     }
 
-    /// What a request is answered, and how many writes of the stream the backend has got meanwhile.
+    /// Returns the answer to a request, and the number of writes of the stream that the backend has got meanwhile.
     async fn meanwhile(self, backend: &Backend, request: impl Future<Output = Response>) -> (Response, usize) {
         let before = backend.count(self.method, self.target);
         let response = request.await;
@@ -144,7 +145,7 @@ async fn puts_do_not_starve_a_post() {
     assert_turn(&stream.meanwhile(&backend, post).await, 204, BEFORE_MAX);
 }
 
-/// What a write touches is marked with it: a stream of such writes stands in the line of that resource too.
+/// A touched resource is marked with the write: a stream of such writes stands in the line of that resource too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn posts_elsewhere_do_not_starve_a_put_of_what_they_touch() {
     let backend = Backend::start().await;

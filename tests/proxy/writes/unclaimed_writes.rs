@@ -49,7 +49,7 @@ async fn apply_and_answer(mut held: Held, client: JoinHandle<Response>) -> Respo
     response
 }
 
-/// Nobody overwrites what the POST has added by a tag from before.
+/// Checks that no tag from before overwrites the addition of the POST.
 async fn assert_refused(backend: &Backend, addr: SocketAddr, tag: &str, source: Source) {
     let content = backend.content("/log");
     let written = put_if_match(addr, "/log", tag, "lost").await;

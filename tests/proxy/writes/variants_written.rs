@@ -119,8 +119,8 @@ async fn put_with_accept(proxy: &Proxy, target: &str, tag: &str) -> Response {
     send(proxy.addr(), "PUT", target, &[("Accept", "*/*"), ("If-Match", tag)], "new").await
 }
 
-/// What is read with a query is written without one, and the other way round; what GET says to the query of a write is
-/// the backend's own matter.
+/// A resource that is read with a query is written without one, and the other way round. The answer of GET to the query
+/// of a write is the backend's own matter.
 #[tokio::test]
 async fn p19_a_query_may_be_in_the_read_or_in_the_write_alone() {
     for_each(SOURCES, async |source| {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, process::Command};
 
 use super::Share;
 
-/// What one suite reports: how many tests ran, and the names of those that failed.
+/// The report of one suite: the number of tests that ran, and the names of those that failed.
 pub(super) struct Report {
     pub(super) ran: usize,
     pub(super) failed: Vec<String>,

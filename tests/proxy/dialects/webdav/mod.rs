@@ -46,7 +46,7 @@ impl Share {
         created
     }
 
-    /// What the server has at a path.
+    /// Returns the content of the server at a path.
     fn content(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.server.root().join(path.trim_start_matches('/'))).ok()
     }

@@ -51,7 +51,7 @@ impl Drop for Davfs {
     }
 }
 
-/// davfs2 locks a file that is opened for writing, and says so to whoever cannot open it.
+/// davfs2 locks a file that is opened for writing, and reports it to a program that cannot open the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn davfs2_locks_what_is_open() {
     let share = Share::start().await;
@@ -83,7 +83,7 @@ async fn davfs2_locks_what_is_open() {
     spawn_blocking(move || drop(mounted)).await.expect("no panic");
 }
 
-/// What gio says while it replaces a file, perhaps only if the file has this tag still.
+/// Returns the output of gio while it replaces a file, perhaps only if the file still has this tag.
 async fn save(server: SocketAddr, tag: Option<&str>, content: &str) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("content"), content).expect("a file");

@@ -1,4 +1,4 @@
-//! What Office, Finder and Explorer send, one request after the other. Their programs do not run here.
+//! The requests of Office, Finder and Explorer, in sequence. Their programs do not run here.
 
 use super::{Share, lock, token, unlock};
 use crate::support::raw::{get, put, send};

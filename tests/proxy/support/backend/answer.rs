@@ -1,4 +1,4 @@
-//! What a backend answers.
+//! The answers of a backend.
 
 use std::time::SystemTime;
 
@@ -12,13 +12,13 @@ pub struct Answer {
     pub(super) applied: bool,
     /// 1xx responses before it, as bytes.
     pub(super) early: Vec<u8>,
-    /// What must be opened before it is applied or answered.
+    /// The gate that must be opened before it is applied or answered.
     pub(super) gate: Option<Gate>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// What a plain server says.
+    /// The answer of a plain server.
     Stored,
     Status {
         status: u16,
@@ -42,7 +42,7 @@ impl Answer {
         Self { kind, applied: false, early: Vec::new(), gate: None }
     }
 
-    /// What a plain server does and says: reads are answered with what is kept, writes are applied.
+    /// The behaviour of a plain server: it answers reads with the kept content, and applies writes.
     pub fn stored() -> Self {
         Self::new(Kind::Stored).applied()
     }

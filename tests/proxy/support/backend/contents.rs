@@ -1,4 +1,4 @@
-//! What a backend keeps.
+//! The resources that a backend keeps.
 
 use std::{
     collections::BTreeMap,

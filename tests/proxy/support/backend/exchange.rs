@@ -86,7 +86,7 @@ async fn serve_request(wire: Wire, shared: &Arc<Shared>, request: Request) -> Op
     }
 }
 
-/// What becomes of a connection after an answer.
+/// The fate of a connection after an answer.
 enum After {
     KeepAlive,
     Close,

@@ -25,7 +25,7 @@ impl Hold {
         within("a request to reach the backend", self.receiver).await.expect("the backend lives")
     }
 
-    /// Whether it has come by now; if so, it is here.
+    /// Returns the request if it has arrived by now.
     pub fn try_arrived(&mut self) -> Option<Held> {
         match self.receiver.try_recv() {
             Ok(held) => Some(held),
@@ -69,7 +69,7 @@ impl Held {
         Write { shared: Arc::clone(&self.exchange.shared), request: self.request() }
     }
 
-    /// What a plain server would answer to a read now; it may be sent later, when it has become old.
+    /// Returns the answer of a plain server to a read at this moment. A test may send it later, when it is old.
     pub fn stored(&self) -> Answer {
         self.exchange.shared.contents().read(&self.request().target)
     }

@@ -45,7 +45,7 @@ pub struct Backend {
     listener: tokio::sync::Mutex<JoinHandle<()>>,
 }
 
-/// What the connections and the test look at together.
+/// The state that the connections and the test share.
 #[derive(Default)]
 struct Shared {
     record: Mutex<Record>,
@@ -53,7 +53,7 @@ struct Shared {
     rules: Mutex<Vec<Rule>>,
 }
 
-/// What is done with the requests that it matches.
+/// The action for the requests that a rule matches.
 struct Rule {
     matches: Box<dyn Fn(&Request) -> bool + Send>,
     action: Action,
@@ -116,7 +116,7 @@ impl Backend {
         self.shared.contents().apply("PUT", target, body.as_ref());
     }
 
-    /// What it keeps now, as text.
+    /// Returns its present content, as text.
     pub fn content(&self, target: &str) -> Option<String> {
         let body = self.shared.contents().body(target)?;
         Some(String::from_utf8(body).expect("the content is text"))
@@ -192,8 +192,8 @@ impl Backend {
         until(&what, || self.count(method, target) >= count).await;
     }
 
-    /// What happened, in order: `"PUT /doc arrived"`, `"PUT /doc applied"`, `"PUT /doc answered 204"`,
-    /// `"PUT /doc closed"`, `"PUT /doc reset"`, `"PUT /doc broken off"` (by the peer, within its body).
+    /// Returns the events, in order: `"PUT /doc arrived"`, `"PUT /doc applied"`, `"PUT /doc answered 204"`, `"PUT /doc
+    /// closed"`, `"PUT /doc reset"`, `"PUT /doc broken off"` (by the peer, within its body).
     pub fn events(&self) -> Vec<String> {
         self.shared.record().events.clone()
     }
@@ -214,8 +214,8 @@ impl Backend {
         self.shared.record().open_connections
     }
 
-    /// What came that is no proper request. Whoever takes these away answers for them; those that are left fail the
-    /// test in the end.
+    /// Returns the messages that are no proper requests. A test that takes them away expects them; those that remain
+    /// fail the test in the end.
     pub fn take_malformed(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.record().malformed)
     }
@@ -243,7 +243,7 @@ impl Shared {
         self.rules.lock().expect("nobody panics with it")
     }
 
-    /// What is to be done with a request: the oldest rule for one request, else the newest for all, else the default.
+    /// Returns the action for a request: the oldest rule for one request, else the newest for all, else the default.
     fn action_for(&self, request: &Request) -> Action {
         let mut rules = self.rules();
         let is_for_all = |rule: &Rule| matches!(rule.action, Action::Always(_) | Action::Served(_));

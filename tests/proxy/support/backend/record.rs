@@ -1,4 +1,4 @@
-//! What a backend remembers of what it saw.
+//! The memory of a backend about the requests that it saw.
 
 use std::{io, time::Instant};
 
@@ -12,7 +12,7 @@ pub struct Request {
     pub headers: Headers,
     /// The exact bytes of its head.
     pub head: Vec<u8>,
-    /// What has come of its body, without the chunked coding.
+    /// The part of its body that has come, without the chunked coding.
     pub body: Vec<u8>,
     /// True if the end of its body has come.
     pub complete: bool,

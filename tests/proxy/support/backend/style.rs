@@ -42,7 +42,7 @@ pub enum Shown {
     Member,
 }
 
-/// What a target stands for.
+/// The resource that a target stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The name of what is kept; several targets may share it.
@@ -51,7 +51,7 @@ pub struct Named {
     pub whole: Option<String>,
 }
 
-/// What a backend is like.
+/// The properties of a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub tags: Tags,
@@ -62,7 +62,7 @@ pub struct Style {
     pub named: fn(&str) -> Named,
 }
 
-/// What such a backend keeps.
+/// The resources of such a backend.
 pub(super) struct Kept {
     style: Style,
     resources: BTreeMap<String, Resource>,
