@@ -158,11 +158,11 @@ fn configuration(prefix: &Path) -> String {
     )
 }
 
-/// What stands now and then where a path has a slash.
+/// Texts that sometimes replace a slash of a path.
 const ODD_SLASHES: &str = r"// /// /./ /.// /x/../ /x/y/../../ /x//../ /%2e/ /x/%2e%2E/ /x/.%2e/ /../ %2f %2F /x%2f..%2f
     \ %5C /;/ /x;y/../ /.;/ /%3b/../ /#/";
 
-/// What stands now and then at the end.
+/// Texts that sometimes end a path.
 const ODD_ENDINGS: &str = r"/ /. /.. /x/.. // ? ?query # #fragment #/.. ; ;x=1 %00 %20 % %2 . /%2e";
 
 /// One of some words, as octets.

@@ -162,7 +162,7 @@ fn version_and_help_succeed() {
     assert_eq!(ifmatch(&["--help"]).status.code(), Some(0));
 }
 
-/// What `explain` says under each label.
+/// Returns the text of `explain` under each label.
 fn explained(arguments: &[&str]) -> Vec<(String, String)> {
     let output = ifmatch(&[&["explain"], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the program prints UTF-8")
 }
 
-/// What the program prints, if it succeeds.
+/// Returns the output of the program, if it succeeds.
 fn printed(arguments: &[&str]) -> String {
     let output = ifmatch(arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

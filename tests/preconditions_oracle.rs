@@ -21,7 +21,7 @@ use ifmatch::core::{
 /// A tag as the oracle sees it: whether it is weak, and its name.
 type Tag = (bool, &'static str);
 
-/// What a list field says, beside its spelling.
+/// The content of a list field, without its spelling.
 #[derive(Clone, Copy, PartialEq)]
 enum List {
     Absent,
@@ -45,7 +45,7 @@ const LISTS: [(&[&str], List); 12] = [
     (&["\"v1\", *"], List::Malformed),
 ];
 
-/// What a date field says: a second, if exactly one date can be read.
+/// The content of a date field: a second, if exactly one date can be read.
 const DATES: [(&[&str], Option<u64>); 7] = [
     (&[], None),
     (&["Sun, 06 Nov 1994 08:49:36 GMT"], Some(784_111_776)),
@@ -182,7 +182,7 @@ fn evaluate_unmodified(date: Option<u64>, now: Now) -> Truth {
     }
 }
 
-/// Sections 13.1.3 and 13.1.4: `true_if` is told whether the representation is later than the date given.
+/// Sections 13.1.3 and 13.1.4: `true_if` gets whether the representation is later than the date given.
 fn evaluate_date(date: Option<u64>, now: Now, true_if: impl Fn(bool) -> bool) -> Truth {
     match (date, now) {
         (None, _) | (_, Now::Absent | Now::Present { modified_strong: None, .. }) => Truth::Ignored,

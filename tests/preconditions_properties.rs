@@ -95,7 +95,8 @@ proptest! {
     }
 }
 
-/// What the grammar of RFC 9110 section 13.1.1 makes of a value: `None` where it is malformed, else its members.
+/// Returns the result of the grammar of RFC 9110 section 13.1.1 for a value: `None` if it is malformed, else its
+/// members.
 fn by_grammar(value: &str) -> Option<Vec<String>> {
     if value.trim() == "*" {
         return Some(vec!["*".to_owned()]);

@@ -82,7 +82,7 @@ fn command(upstream: SocketAddr, listen: &str) -> Command {
     command
 }
 
-/// A backend that says when it has a request, and answers it when it is told to.
+/// A backend that reports each request, and answers it on demand.
 fn slow_backend() -> (SocketAddr, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");

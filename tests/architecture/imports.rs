@@ -58,7 +58,7 @@ enum Importers {
     Production,
 }
 
-/// What one file imports.
+/// The imports of one file.
 struct Imports {
     /// The module that is being read: that of the file, or one within it.
     module: Module,
@@ -186,7 +186,7 @@ fn no_files_import_each_other_in_a_circle() {
         .flat_map(|(from, all)| all.into_iter().map(move |to| (from.clone(), to)))
         .filter(|(from, to)| !is_parent_and_child(from, to))
         .collect();
-    // What nobody imports, and what imports nobody, is on no circle.
+    // A module that no other imports, or that imports no other, is on no circle.
     loop {
         let from: BTreeSet<Module> = edges.iter().map(|(from, _)| from.clone()).collect();
         let to: BTreeSet<Module> = edges.iter().map(|(_, to)| to.clone()).collect();

@@ -25,7 +25,7 @@ struct Wall {
     inside: &'static [&'static str],
     /// Prefixes of paths for which it is allowed all the same.
     except: &'static [&'static str],
-    /// What must not stand there: at the beginning of a word where it begins with a letter.
+    /// The texts that must not stand there. One that begins with a letter counts only at the beginning of a word.
     forbidden: &'static [&'static str],
     because: &'static str,
 }
@@ -137,7 +137,7 @@ const WALLS: &[Wall] = &[
     },
 ];
 
-/// What must stand nowhere in these places, not even in a comment or a text.
+/// The texts that must stand nowhere in these places, not even in a comment.
 const TRACES: &[&str] = &["TODO", "FIXME", "/home/", "/root/", "/Users/", "\"/tmp/"];
 
 /// The longest source file, in lines.

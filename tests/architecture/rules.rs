@@ -30,7 +30,7 @@ fn is_test(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "test")
 }
 
-/// What one line of a doc comment says.
+/// Returns the text of one line of a doc comment.
 fn doc_line(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What the resource holds: nobody but its holder may read it.
+/// The content of the resource: only its holder may read it.
 pub const CONTENT: &str = "the secret of the holder";
 
 /// moto lets nobody overwrite an object without credentials, and looks at no signature.
@@ -36,7 +36,7 @@ pub struct Backend {
     pub addr: SocketAddr,
     /// The field by which everybody is a client with all rights there.
     pub credentials: &'static [(&'static str, &'static str)],
-    /// What ends with it: the process, and the directory of its files.
+    /// The parts that end with it: the process, and the directory of its files.
     _running: Box<dyn Send + Sync>,
 }
 

@@ -6,7 +6,7 @@ use crate::{
     support::random::Random,
 };
 
-/// What a thief would write.
+/// The content that a thief would write.
 const STOLEN: &str = "stolen";
 
 const TYPES: [&str; 12] = [

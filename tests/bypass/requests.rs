@@ -10,7 +10,7 @@ use crate::{
 /// The document, file or object that is leased.
 pub const LEASED: &str = "k1";
 
-/// What a server keeps.
+/// The resources that a server keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `/docs/k1`, which is `/document?doc_id=k1` too, and may be named by a body that is sent to `/docs`.

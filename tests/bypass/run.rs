@@ -25,7 +25,7 @@ use crate::{
 
 /// More breaks than anybody reads.
 const SHOWN_MAX: usize = 40;
-/// What the proxy signs its probes of objects with.
+/// The credentials by which the proxy signs its probes of objects.
 const CREDENTIALS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "S3RVER"), ("AWS_SECRET_ACCESS_KEY", "S3RVER")];
 /// Requests that are refused are looked at together.
 const BATCH: usize = 40;
@@ -34,7 +34,7 @@ const TRIED_PERCENT: usize = 15;
 /// More than any server needs to be harmed once: one of a hundred requests does.
 const TRIED_MAX: usize = 20_000;
 
-/// What came of the requests to one server.
+/// The results of the requests to one server.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub sent: usize,
@@ -44,7 +44,7 @@ pub struct Counts {
     pub harmful: usize,
 }
 
-/// What came of all requests.
+/// The results of all requests.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub servers: BTreeMap<&'static str, Counts>,
@@ -89,7 +89,7 @@ struct Worker {
     tally: Arc<Mutex<Tally>>,
 }
 
-/// What a request has done.
+/// The effect of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Effect {
     Nothing,
@@ -155,7 +155,7 @@ impl Worker {
         assert_eq!(self.content().await, Some(b"by the holder".to_vec()), "{}", self.backend.name);
     }
 
-    /// What a request has done to the resource, which is restored.
+    /// Returns the effect of a request on the resource, and restores the resource.
     async fn effect(&self, response: Option<&Response>) -> Effect {
         if self.content().await.as_deref() != Some(CONTENT.as_bytes()) {
             self.backend.restore().await;
@@ -187,7 +187,7 @@ impl Worker {
     }
 }
 
-/// What is known and has its reason (docs/http.md).
+/// Returns the reason why a difference is known and permitted (docs/http.md).
 fn excuse(server: &str, request: &[u8]) -> Option<&'static str> {
     let line = request.split(|&octet| octet == b'\r').next().unwrap_or_default();
     let path = line.split(|&octet| octet == b'?').next().unwrap_or_default().to_ascii_lowercase();

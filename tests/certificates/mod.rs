@@ -76,7 +76,7 @@ impl Issued {
     }
 }
 
-/// Writes a file that is never seen half written, by whoever else writes it at the same time either.
+/// Writes a file that no reader sees half written, even if another process writes it at the same time.
 fn replace(file: &Path, text: &str) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let new = file.with_extension(format!("new-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));

@@ -27,7 +27,7 @@ fn page() -> Vec<(String, &'static str, String)> {
     files
 }
 
-/// What two people are told who edit one document, on any origin.
+/// The answers to two people who edit one document, on any origin.
 const EDITED: [&str; 15] = [
     "Ann: PUT it: no ETag of it is known; read it",
     "Ann: 200 one",

@@ -15,10 +15,10 @@ const INSTANCES: usize = 2;
 /// How often each of them adds to the counter.
 const TIMES: usize = 2;
 
-/// What happens to the first writes of each language on their way to the proxy.
+/// The fates of the first writes of each language on their way to the proxy.
 const BEFORE: [Fate; 5] =
     [Fate::IsNotAnswered, Fate::IsSentAway, Fate::IsNotAnswered, Fate::IsLost, Fate::IsNotAnswered];
-/// What happens to the first writes on their way from the proxy to the backend.
+/// The fates of the first writes on their way from the proxy to the backend.
 const BEHIND: [Fate; 4] = [Fate::Arrives, Fate::IsNotAnswered, Fate::IsSentAway, Fate::IsLost];
 
 /// RFC 9110 section 13.1.1: the use of If-Match against lost updates; section 9.2.2: what was sent and not answered is not

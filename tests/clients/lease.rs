@@ -74,7 +74,7 @@ async fn holders_are_one_after_the_other() {
     assert!(holders.iter().map(fence).is_sorted_by(|earlier, later| earlier < later), "{text}");
 }
 
-/// Where nobody may stand in line, who asks is told when to come back.
+/// If no client may stand in line, the answer to a request has the time to come back.
 #[tokio::test]
 async fn who_is_told_to_come_back_does() {
     let program = Program::of_document("lease", &LANGUAGES);

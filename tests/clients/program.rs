@@ -73,7 +73,8 @@ fn with_file(program: &str, file: &Path) -> Command {
     command
 }
 
-/// What cargo has made of `examples/NAME.rs`. `cargo test` builds examples, `cargo test --test clients` does not.
+/// Returns the program that cargo has built from `examples/NAME.rs`. `cargo test` builds examples, `cargo test --test
+/// clients` does not.
 fn built_by_cargo(name: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_ifmatch")).with_file_name("examples").join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
@@ -96,7 +97,7 @@ fn build_go(name: &str, directory: &Path) {
     assert_eq!(succeeds(&mut format), "", "{file} has another format");
 }
 
-/// What it prints.
+/// Returns its output.
 fn succeeds(command: &mut Command) -> String {
     let name = command.get_program().to_owned();
     let output = command.output().unwrap_or_else(|error| panic!("{}: {error}: run `make setup-test`", name.display()));

@@ -12,7 +12,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// What becomes of a PUT.
+/// The fate of a PUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives, and so does its answer.
@@ -96,6 +96,6 @@ async fn send_away(mut client: TcpStream) {
     // Who has gone meanwhile needs no answer.
     let _gone = client.write_all(head.as_bytes()).await;
     let _gone = client.shutdown().await;
-    // What is still on its way must not reset the connection before the answer was read.
+    // Bytes that are still in flight must not reset the connection before the client has read the answer.
     while let Ok(1..) = client.read(&mut [0; 256]).await {}
 }

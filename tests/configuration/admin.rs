@@ -37,7 +37,7 @@ fn what_is_said_about_the_admin_listener_is_what_it_is() {
     assert_eq!(file, Some(PathBuf::from("/etc/token")));
 }
 
-/// Whoever reaches the listener can break leases.
+/// Anyone who reaches the listener can break leases.
 #[test]
 fn a_listener_that_others_can_reach_needs_a_token() {
     for address in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "admin.example.com:1"] {

@@ -1,4 +1,4 @@
-//! What is allowed, and rarely meant: `check` says so.
+//! Settings that are allowed, and rarely intended: `check` reports them.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What is configured for certain clients: dialects, keys of retries, signatures.
+//! Settings for certain clients: dialects, keys of retries, signatures.
 
 use super::{BASE, problems};
 

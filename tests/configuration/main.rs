@@ -90,7 +90,7 @@ fn what_one_write_touches_is_bounded() {
     assert_eq!(problems(&format!("{BASE}also_changes = [{}]\n", paths(17))), expected);
 }
 
-/// What a write is said to change beside its target must be something that is guarded.
+/// A resource that a write changes beside its target, by its configuration, must be a guarded one.
 #[test]
 fn each_touch_that_cannot_be_meant_is_one_problem() {
     let cases: &[(&str, &str)] = &[

@@ -1,5 +1,5 @@
-//! What is said of wrong values: every key of `config/ifmatch.toml` with values of a wrong type, a wrong range and a wrong
-//! word. `messages.txt` has the answers, so a change of any message is seen where it is reviewed.
+//! The messages about wrong values: every key of `config/ifmatch.toml` with values of a wrong type, a wrong range and a
+//! wrong word. `messages.txt` has the answers, so a review shows a change of any message.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 

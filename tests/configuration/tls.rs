@@ -1,4 +1,4 @@
-//! What a file says about TLS, and what is said about a file that names wrong certificates (docs/tls.md).
+//! The settings of TLS in a file, and the messages about a file that names wrong certificates (docs/tls.md).
 
 #![allow(clippy::expect_used, clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
 

@@ -1,4 +1,4 @@
-//! What a write changes beside its target: lists and batches, which `check` tells of only if the file names them.
+//! The changes of a write beside its target: lists and batches, which `check` reports only if the file names them.
 
 use super::warnings;
 

@@ -115,7 +115,7 @@ fn hosts_behind_one_address_are_told_apart_by_what_they_are_sent() {
     assert_eq!(pair("127.0.0.1", "b.test").len(), 1);
 }
 
-/// What is reported goes to terminals and logs.
+/// The text of a problem goes to terminals and logs.
 #[test]
 fn a_server_has_no_password_and_none_is_repeated() {
     let of = |server: &str| problems(&format!("{BASE}[upstreams.bare]\nservers = [{server:?}]\n"));

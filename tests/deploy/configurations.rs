@@ -11,7 +11,7 @@ use super::{file, kubernetes::documents, output, support::clients::python};
 /// The directories with configurations of ifmatch.
 const DIRECTORIES: [&str; 3] = ["config", "deploy", "benches"];
 
-/// What the benchmarks write in the places of their configurations.
+/// The values that the benchmarks write in the places of their configurations.
 const PLACES: [(&str, &str); 6] = [
     ("@STORE@", "kind = \"memory\""),
     ("@BACKEND@", "9000"),

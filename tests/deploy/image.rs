@@ -17,7 +17,7 @@ pub fn image() -> TempDir {
     root
 }
 
-/// The program in the image: as the user that the image names, or as whoever runs this test, who may become nobody else.
+/// The program in the image: as the user that the image names, or as the user of this test, who may become no other.
 pub fn run(root: &TempDir, arguments: &[&str]) -> Command {
     let mut command = if geteuid().is_root() {
         let mut chroot = Command::new("/usr/sbin/chroot");

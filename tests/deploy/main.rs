@@ -1,4 +1,4 @@
-//! What stands in `deploy/`, as far as it can be tried without what it is deployed to.
+//! The files in `deploy/`, as far as they can be tried without their targets.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,13 +35,13 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What a YAML file of one document says.
+/// Returns the content of a YAML file with one document.
 fn yaml(path: &Path) -> Value {
     let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
     serde_json::from_str(&output(python().args(["-c", script]).arg(path))).expect("JSON")
 }
 
-/// What a program prints, which must succeed.
+/// Returns the output of a program, which must succeed.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -44,7 +44,7 @@ fn labels(name: &str) -> Option<BTreeSet<String>> {
     Some(labels)
 }
 
-/// What a query names: series with the labels that they are chosen by, and the labels that are grouped by.
+/// The names in a query: series with the labels that choose them, and the labels that group them.
 #[derive(Default)]
 struct Named {
     series: Vec<(String, Vec<String>)>,

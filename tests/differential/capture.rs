@@ -42,7 +42,7 @@ impl Capture {
         Self { addr, captured }
     }
 
-    /// What has come since the last call.
+    /// Returns the requests that have come since the last call.
     pub fn take(&self) -> Vec<Captured> {
         std::mem::take(&mut *self.captured.lock().expect("nobody panics with it"))
     }

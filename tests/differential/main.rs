@@ -1,9 +1,9 @@
-//! What `ifmatch` forwards is read alike by nginx, Apache, Node.js and Python (docs/http.md): requests by chance, most of them
-//! odd, go through the proxy; what comes out goes, byte by byte, to the four servers, and each tells what it has read.
+//! nginx, Apache, Node.js and Python read alike what `ifmatch` forwards (docs/http.md). Random requests, most of them
+//! odd, go through the proxy. The bytes that come out go to the four servers, and each reports its reading.
 //!
 //! * `heads` makes the requests.
 //! * `capture` is the backend that keeps the bytes.
-//! * `reading` is what a server reads of them, and what differs.
+//! * `reading` is a server's reading of them, and the differences.
 //! * `servers` runs the four; `scgi` is the application behind nginx and Apache.
 //! * `run` puts them together.
 

@@ -1,4 +1,4 @@
-//! What a server reads of a request.
+//! The reading of a request by a server.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What a server tells.
+    /// Returns the reading that a server reports.
     pub fn told(json: &[u8]) -> Self {
         let told: Value = serde_json::from_slice(json).unwrap_or_else(|error| panic!("{error}: {}", latin1(json)));
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -44,7 +44,7 @@ impl Reading {
         Self { fields: variables.into_iter().collect(), ..self.clone() }
     }
 
-    /// What an application has got, in the form of [`Self::for_cgi`].
+    /// Returns the reading of an application, in the form of [`Self::for_cgi`].
     pub fn of_cgi(self) -> Self {
         let is_field = |name: &str| name == "CONTENT_TYPE" || name.starts_with("HTTP_");
         let is_left_out = |name: &str| matches!(name, "HTTP_PROXY" | "HTTP_CONTENT_LENGTH" | "HTTP_TRANSFER_ENCODING");

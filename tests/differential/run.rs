@@ -20,7 +20,7 @@ const WORKERS: usize = 4;
 /// More differences than anybody reads.
 const SHOWN_MAX: usize = 20;
 
-/// What came of all requests.
+/// The results of all requests.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub sent: usize,
@@ -28,7 +28,7 @@ pub struct Tally {
     pub forwarded: usize,
     /// How many each server has read as they were sent.
     pub alike: BTreeMap<&'static str, usize>,
-    /// What differs for a reason, by server and reason.
+    /// The differences that have a reason, by server and reason.
     pub excused: BTreeMap<(&'static str, &'static str), usize>,
     pub differences: Vec<String>,
 }

@@ -71,7 +71,7 @@ fn script(program: &str, file: &str, addr: SocketAddr) -> Command {
     command
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Told {
     Read(Reading),

@@ -1,4 +1,4 @@
-//! What `make install` installs. The program is the one that the tests have anyway, so nothing is compiled.
+//! The files that `make install` installs. The program is the one that the tests have anyway, so nothing is compiled.
 
 use std::process::Command;
 

@@ -65,7 +65,7 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What a program prints, which must succeed.
+/// Returns the output of a program, which must succeed.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
     let complaint = String::from_utf8_lossy(&output.stderr);

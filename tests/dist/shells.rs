@@ -50,7 +50,7 @@ fn bash_completes_commands_and_options() {
     assert!(offered(&["ifmatch", "leases", "b"]).contains("break"));
 }
 
-/// What is packaged for the shells that the tests do not have.
+/// The packaged completions for shells that the tests do not have.
 #[test]
 fn fish_and_zsh_know_each_command() {
     for path in ["usr/share/fish/vendor_completions.d/ifmatch.fish", "usr/share/zsh/vendor-completions/_ifmatch"] {

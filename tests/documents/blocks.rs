@@ -96,7 +96,7 @@ async fn commands_print_what_is_shown() {
         let directory = directory();
         for (command, shown) in texts.iter().flat_map(|text| steps(text)) {
             let real = command.replace(PROXY, &proxy.addr().to_string()).replace(BACKEND, &backend.addr().to_string());
-            // What is told of a file does not depend on where the servers are.
+            // The output about a file does not depend on the addresses of the servers.
             let real = if command.starts_with("ifmatch ") { command.to_owned() } else { real };
             assert_prints(&real, directory.path(), &shown);
         }

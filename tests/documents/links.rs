@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::pages::{all, read, root};
 
-/// What a page links to, and the anchors of its headings.
+/// The links of a page, and the anchors of its headings.
 struct Outline {
     links: Vec<String>,
     anchors: BTreeSet<String>,

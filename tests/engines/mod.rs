@@ -32,7 +32,7 @@ pub struct Redis {
     server: Server,
 }
 
-/// What both are: a program that can be killed and started again where it was.
+/// The common part of both: a program that can be killed and started again in its place.
 struct Server {
     child: Child,
     command: fn(&Path, SocketAddr, SocketAddr) -> Command,
@@ -70,7 +70,7 @@ impl Etcd {
         format!("http://{}", self.addr())
     }
 
-    /// What `etcdctl` says when it is asked with these arguments.
+    /// Returns the output of `etcdctl` for these arguments.
     pub fn ctl(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("etcdctl");
         command.env("ETCDCTL_API", "3").arg(format!("--endpoints={}", self.endpoint())).args(arguments);
@@ -116,7 +116,7 @@ impl Redis {
         format!("redis://{}", self.addr())
     }
 
-    /// What `redis-cli` says when it is asked with these arguments.
+    /// Returns the output of `redis-cli` for these arguments.
     pub fn cli(&self, arguments: &[&str]) -> String {
         let (host, port) = (self.addr().ip().to_string(), self.addr().port().to_string());
         let mut command = Command::new("redis-cli");

@@ -51,7 +51,7 @@ impl Postgres {
         format!("postgres://{}/{USER}", self.addr())
     }
 
-    /// What `psql` says to a statement: the rows, with `|` between the columns.
+    /// Returns the output of `psql` for a statement: the rows, with `|` between the columns.
     pub fn sql(&self, statement: &str) -> String {
         sql(self.addr(), statement)
     }
@@ -149,7 +149,7 @@ fn serving(directory: &Path, clients: SocketAddr) -> Command {
     command
 }
 
-/// What `psql` says to a statement: the rows, with `|` between the columns.
+/// Returns the output of `psql` for a statement: the rows, with `|` between the columns.
 fn sql(addr: SocketAddr, statement: &str) -> String {
     let mut command = Command::new("psql");
     command.args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--command", statement]);

@@ -36,7 +36,7 @@ async fn announced_bodies_hold_what_has_come() {
     drop(arena.flood("announced bodies of 1 MB", ceiling, flood).await);
 }
 
-/// What has come is held: up to half of the total, and then in files.
+/// The proxy holds the bytes that have come: up to half of the total in memory, and then in files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_uploads_leave_readers_their_tags() {
     let count = times(40, 200);

@@ -1,4 +1,4 @@
-//! An HTTP/2 client that sends whatever frames it is told to.
+//! An HTTP/2 client that sends any frames.
 
 use std::{io, net::SocketAddr};
 
@@ -29,7 +29,7 @@ pub const CONTINUATION: u8 = 9;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
-/// What a client is told that goes too far (RFC 9113 section 7).
+/// The code for a client that goes too far (RFC 9113 section 7).
 pub const ENHANCE_YOUR_CALM: u32 = 11;
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -40,7 +40,7 @@ pub struct Http2 {
     reader: JoinHandle<Told>,
 }
 
-/// What the server has said until the connection ended.
+/// The messages of the server until the connection ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The code of its GOAWAY.
@@ -102,7 +102,7 @@ impl Http2 {
         within("the server to take what is sent", self.writer.write_all(bytes)).await
     }
 
-    /// What the server has said, once it has closed.
+    /// Returns the messages of the server, once it has closed.
     pub async fn end(self) -> Told {
         let told = within("the server to close", self.reader).await.expect("it is read to its end");
         drop(self.writer);

@@ -15,7 +15,7 @@ use crate::{
     support::wait::within,
 };
 
-/// What a client is told before its connection ends.
+/// Returns the answer that a client gets before its connection ends.
 async fn told(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     // A reset after the answer is no harm, and before it there is none.

@@ -48,7 +48,7 @@ async fn probe(admin: SocketAddr, times: usize) -> Duration {
     longest
 }
 
-/// Whoever only connects to the admin listener makes room for a probe.
+/// A client that only connects to the admin listener makes room for a probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_do_not_starve_health() {
     let arena = Arena::before("", |setup| setup, ADMIN, None).await;
@@ -110,6 +110,6 @@ async fn clients_do_not_get_all_descriptors() {
     let process = Process(arena.proxy.id());
     let waits = probe(admin, times(50, 500)).await;
     assert!(waits < PROBE_WAIT, "{waits:?}");
-    // What comes in a burst is open for a moment, until it is refused.
+    // A connection of a burst is open for a moment, until it is refused.
     until("a reserve to be left", || (60..LIMIT - 20).contains(&process.descriptors())).await;
 }

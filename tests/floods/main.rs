@@ -1,7 +1,8 @@
-//! Floods: what clients without credentials can cost, each beside an honest client (DESIGN, section 3, rules 13 and 17).
+//! Floods: the cost of clients without credentials, beside an honest client (DESIGN, section 3, rules 13 and 17).
 //!
-//! A test starts the real program, measures what it holds before, lets the flood go on, and compares the most that it
-//! held meanwhile, and how long the honest client waited, with a ceiling. `make floods` does the same with more of each.
+//! A test starts the real program, measures what it holds before, and lets the flood go on. It compares two values with
+//! a ceiling: the most that the program held meanwhile, and the wait of the honest client. `make floods` does the same
+//! with more of each.
 //!
 //! ```text
 //! arena     a backend, the proxy before it, and the measure of a flood

@@ -14,10 +14,10 @@ use crate::process::Process;
 
 /// How often the process is looked at.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// What the kernel counts processor time in (`sysconf(_SC_CLK_TCK)` on Linux).
+/// The rate at which the kernel counts processor time (`sysconf(_SC_CLK_TCK)` on Linux).
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What something has cost.
+/// The cost of a flood.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     /// The most resident memory, above what was held before.
@@ -28,14 +28,14 @@ pub struct Cost {
     pub processor: Duration,
 }
 
-/// Looks at a process until it is told to end. It has a thread of its own: the runtime of the test is busy flooding.
+/// Watches a process until it has to end. It has a thread of its own: the runtime of the test is busy flooding.
 pub struct Sampler {
     ends: Arc<AtomicBool>,
     thread: JoinHandle<Cost>,
 }
 
 impl Sampler {
-    /// What the process holds now is what the cost is compared with: the thread may begin after the flood has.
+    /// The cost is compared with what the process holds at this moment: the thread may begin after the flood has.
     pub fn start(process: u32) -> Self {
         let before = Held::by(Process(process));
         let ends = Arc::new(AtomicBool::new(false));
@@ -49,7 +49,7 @@ impl Sampler {
     }
 }
 
-/// What a process holds at a moment, and has taken until then.
+/// The resources that a process holds at a moment, and has taken until then.
 struct Held {
     resident_kib: usize,
     descriptors: usize,

@@ -34,7 +34,7 @@ const FULL_DISK: usize = 11;
 /// The last flood.
 const LAST: usize = 13;
 
-/// What became of a flood, in a few words.
+/// The result of a flood, in a few words.
 type Outcome = String;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

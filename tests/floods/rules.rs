@@ -1,8 +1,8 @@
-//! What a client must not do with frames (RFC 9113), and what becomes of it: the cases of h2spec, in our own words.
+//! The misuse of frames by a client (RFC 9113), and its results: the cases of h2spec, in our own words.
 //!
-//! Each case is sent after a proper beginning, and a PING after it. What comes first is its outcome: the end of the
-//! connection with a code (`GOAWAY 1`), that of a stream (`RST 1`), an answer, or only that of the PING. A client over
-//! TLS sends the same cases, and none of them has another outcome there.
+//! Each case is sent after a proper beginning, and a PING after it. The first of these events is its outcome: the end
+//! of the connection with a code (`GOAWAY 1`), that of a stream (`RST 1`), an answer, or only that of the PING. A
+//! client over TLS sends the same cases, and none of them has another outcome there.
 
 use std::{fmt::Write as _, io};
 

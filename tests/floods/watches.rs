@@ -39,7 +39,7 @@ async fn watches(to: SocketAddr, count: usize) -> BTreeMap<String, Vec<TcpStream
     streams
 }
 
-/// Two clients watch as much as they may, and read nothing of what is told. Each stream holds the newest state.
+/// Two clients watch as much as they may, and read no events. Each stream holds the newest state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn those_who_watch_and_do_not_read_hold_little() {
     let share = times(100, 400);

@@ -19,10 +19,10 @@ use crate::{
     support::message::{Framing, Reader, Wire},
 };
 
-/// What a client asks to see whether its connection stays. It is no part of any case.
+/// The request by which a client finds out whether its connection stays. It is no part of any case.
 const AFTER: &str = "GET /after HTTP/1.1";
 
-/// What is played now.
+/// The case that is played at the moment.
 #[derive(Clone)]
 pub struct Play {
     pub case: Arc<Case>,
@@ -203,7 +203,7 @@ async fn perform(acts: Vec<Act>, play: Play, output: Arc<Turn<Option<Output>>>, 
                 return gone.notify_one();
             }
         };
-        // Whether a write fails is a matter of moments: what the other side sees is compared.
+        // It depends on the moment whether a write fails, so the comparison is about what the other side sees.
         if sent.is_err() {
             return;
         }

@@ -26,7 +26,7 @@ pub async fn serve(stream: TcpStream, play: &Play) {
             () = gone.notified() => return,
         };
         let Some(Ok((request, mut answer))) = accepted else {
-            // What is being read, and a flood, break off with the connection, and that is noted.
+            // Reads and floods in flight break off with the connection, and that is noted.
             drop(connection);
             while noting.join_next().await.is_some() {}
             return;

@@ -1,4 +1,4 @@
-//! What must hold of each exchange, whatever the proxy is made of.
+//! The rules that hold for each exchange, with any proxy.
 
 use crate::{
     run::Lane,
@@ -6,7 +6,7 @@ use crate::{
     stage::{End, Message, Seen, When},
 };
 
-/// What must hold of some cases.
+/// A rule for some cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Crumbs of HTTP/2 become this one line of HTTP/1.1 (RFC 9113 section 8.2.3).
@@ -35,7 +35,7 @@ pub enum Rule {
     Tunnel(&'static str, &'static str),
 }
 
-/// What does not hold, each in a few words.
+/// Returns the rules that are broken, each in a few words.
 pub fn broken(case: &Case, lane: Lane, seen: &Seen) -> Vec<String> {
     let particular = case.rules.iter().filter(|rule| !holds(**rule, lane, seen)).map(kind);
     let general: [(&str, bool); 5] = [

@@ -1,11 +1,11 @@
-//! What becomes of odd unguarded requests on their way: the real program stands between clients and backends of HTTP/1.1 and
-//! of HTTP/2, and each exchange is a case whose steps are known.
+//! The fate of odd unguarded requests: the real program stands between clients and backends of HTTP/1.1 and of HTTP/2,
+//! and each exchange is a case whose steps are known.
 //!
-//! * `families` are the cases: some hundred, by what is odd in them.
-//! * `script` is what a case is made of; `stage` keeps what both sides have seen of it.
+//! * `families` are the cases: several hundred, by the odd part in them.
+//! * `script` has the parts of a case; `stage` keeps what both sides have seen of it.
 //! * `client`, `client_http2`, `backend` and `backend_http2` play it; `output` writes HTTP/1.1.
-//! * `invariants` must hold of each; `known` lists where they do not yet.
-//! * `report` is what was seen as text, and `run` puts all together.
+//! * `invariants` must hold for each; `known` lists the cases that break them.
+//! * `report` is the result as text, and `run` puts all together.
 //!
 //! With `IFMATCH_FORWARDING` naming a file, all that was seen is written there; with `IFMATCH_PROGRAM` naming another
 //! build, that one runs. `diff` of two such files shows each difference of two builds (with one `IFMATCH_SEED`).

@@ -1,4 +1,4 @@
-//! What is written to a connection of HTTP/1.1, by a client or by a backend.
+//! The bytes that a client or a backend writes to a connection of HTTP/1.1.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What was seen, as text that two builds can be compared by: nothing in it changes from run to run.
+//! The events that were seen, as text by which two builds can be compared: nothing in it changes from run to run.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::{
     stage::{End, Message, Seen},
 };
 
-/// More of a body is told by its hash.
+/// A longer body is shown by its hash.
 const BODY_BYTES_MAX: usize = 400;
 
 /// One exchange: a line with its name, and what both sides have seen.

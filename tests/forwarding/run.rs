@@ -43,12 +43,12 @@ const LANES: [Lane; 4] = [
     Lane { from_http_1: false, to_http_1: false },
 ];
 
-/// What was found.
+/// The findings of a run.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What was seen, by the names of the exchanges.
+    /// The events that were seen, by the names of the exchanges.
     pub texts: BTreeMap<String, String>,
-    /// What does not hold: the rule, and the name of the exchange.
+    /// The broken rules: the rule, and the name of the exchange.
     pub broken: Vec<(String, String)>,
 }
 
@@ -137,7 +137,7 @@ impl Worker {
         } else {
             client_http2::play(self.proxy, &host, &play).await;
         }
-        // What the backend sees of a client that has gone comes after it.
+        // The backend sees that a client has gone only after it.
         if case.rules.contains(&Rule::Noticed) {
             play.waits(When::Noticed).await;
         }

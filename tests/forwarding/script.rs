@@ -9,7 +9,7 @@ pub fn fields(pairs: &[(&str, &str)]) -> Fields {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// How the end of a request's body is told over HTTP/1.1.
+/// The form of the end of a request's body over HTTP/1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// HTTP/2 ends the stream with the head.
@@ -20,7 +20,7 @@ pub enum Framing {
     Chunked,
 }
 
-/// What a client does.
+/// A step of a client.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Bytes as they are; over HTTP/1.1 alone. `{host}` in them is the host that leads to the backend.
@@ -40,7 +40,7 @@ pub enum Step {
     Abort,
 }
 
-/// What the backend does.
+/// A step of the backend.
 #[derive(Clone, Debug)]
 pub enum Act {
     Wait(When),
@@ -82,7 +82,7 @@ pub struct Case {
     pub keeps_connections: bool,
     pub only_client_of_http_1: bool,
     pub only_backend_of_http_1: bool,
-    /// What must hold of it, beside what holds of all.
+    /// The rules for it, beside those for all cases.
     pub rules: Vec<Rule>,
 }
 

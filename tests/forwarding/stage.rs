@@ -1,4 +1,4 @@
-//! What both sides of the proxy have seen so far, and waiting for more of it.
+//! The events that both sides of the proxy have seen so far, and the wait for more of them.
 
 use std::{io, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::support::message::latin1;
 /// How long a step waits for what it needs. What has not happened by then is noted as such: another build may never do it.
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// What is noted where the other side takes no more of a long answer.
+/// The note if the other side takes no more of a long answer.
 pub const FLOOD_STOPPED: &str = "the flood was stopped";
 
 /// How a message ended.
@@ -101,7 +101,7 @@ pub struct Seen {
     pub client_over: Option<String>,
 }
 
-/// What a step waits for.
+/// The event that a step waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     /// So many requests have reached the backend.

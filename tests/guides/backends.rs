@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// What each guide promises at a resource that exists: a write with the tag of a read passes, a second one with that tag gets
-/// 412, and one without a tag 428. Returns the answer to the write that has passed.
+/// Checks the promise of each guide for a resource that exists: a write with the tag of a read passes, a second one
+/// with that tag gets 412, and one without a tag 428. Returns the answer to the write that has passed.
 async fn assert_guarded(addr: SocketAddr, target: &str) -> Response {
     let tag = get(addr, target).await.etag();
     let written = put(addr, target, &[("If-Match", &tag)], "bread").await;
@@ -46,7 +46,7 @@ async fn express_sends_weak_tags_of_its_answers() {
     assert_eq!(send(express.addr, "HEAD", "/notes/1", &[], "").await.etag(), of_note);
 }
 
-/// What the page says that breaks.
+/// The failures that the page describes.
 #[tokio::test]
 async fn the_tags_of_express_are_no_versions() {
     let express = Program::express().await;
@@ -124,7 +124,7 @@ async fn caddy_passes_tags_conditions_and_streams() {
     assert_eq!(put(caddy.addr, "/notes/1", &[("If-None-Match", "*")], &long).await.status, 200);
     let compressed = send(caddy.addr, "GET", "/notes/1", &[("Accept-Encoding", "gzip")], "").await;
     assert_eq!(compressed.header("content-encoding"), Some("gzip"));
-    // What Caddy has now, and what newer versions make of it.
+    // The tag of the installed Caddy, and the one that newer versions make.
     let tag = get(proxy.addr(), "/notes/1").await.etag();
     let appended = format!("{}-gzip\"", tag.trim_end_matches('"'));
     assert!([tag, appended.clone()].contains(&compressed.etag()), "{compressed:?}");

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// What a browser sends for the form of a page with this text.
+/// Sends the request of a browser for the form of a page with this text.
 async fn submit(addr: SocketAddr, page: &str, text: &str) -> Response {
     let (_, action) = page.split_once("action=\"").expect("a form");
     let (action, _) = action.split_once('"').expect("the end of the address");

@@ -20,7 +20,7 @@ async fn answers(proxy: &Proxy) -> [u16; 3] {
     [creates, changes, put_if_match(addr, "/documents/old", "\"stale\"", "three").await.status]
 }
 
-/// What the table says of each stage: the answers, where `passes` is any success.
+/// Returns the rows of the table about each stage: the answers, where `passes` is any success.
 fn said(page: &Page) -> Vec<Vec<&str>> {
     let rows = page.text.lines().filter(|line| line.starts_with("| `observe =") || line.starts_with("| `require ="));
     rows.map(|row| row.trim_matches('|').split('|').map(str::trim).skip(1).collect()).collect()

@@ -33,12 +33,12 @@ async fn proxy_of(file: &str, server: SocketAddr) -> Proxy {
     Proxy::start_with(&file, &CREDENTIALS).await
 }
 
-/// What the program of a page prints, which speaks to this proxy.
+/// Returns the output of the program of a page, which calls this proxy.
 async fn printed_by_program_of(path: &str, proxy: SocketAddr) -> String {
     printed_by(&only_block(path, "python").replace("127.0.0.1:8080", &proxy.to_string())).await
 }
 
-/// What a Python program prints.
+/// Returns the output of a Python program.
 async fn printed_by(program: &str) -> String {
     let mut python = clients::python();
     python.args(["-B", "-c", program]).envs(CREDENTIALS);

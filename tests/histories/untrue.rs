@@ -1,5 +1,5 @@
-//! Configurations that say something untrue of the backend or of the clients. The proxy does what it is told, so updates
-//! are lost: faults for the checks to find, planted without a change of the program.
+//! Configurations with untrue statements about the backend or the clients. The proxy obeys them, so updates are lost:
+//! faults for the checks to find, planted without a change of the program.
 
 use super::{
     board::Events,
@@ -9,7 +9,7 @@ use super::{
     support::random::Random,
 };
 
-/// What a configuration leaves out.
+/// The statement that a configuration leaves out, or makes wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrue {
     /// Items are said to change nothing else, and no others to write: their writes claim one of two keys.

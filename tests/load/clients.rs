@@ -1,14 +1,14 @@
-//! Clients that read, modify and write, read, and lease, until they are told to stop or nobody answers any more.
+//! Clients that read, modify and write, read, and lease, until they have to stop or no server answers any more.
 //!
-//! # What counts as a request
+//! # The definition of a request
 //!
 //! A request is sent when its first byte was written to a connection that the proxy had accepted or was still listening
-//! for. Each must be answered, completely. Three things are no requests: a connection that is refused after the signal to
-//! end; one that was in the listener's line when it closed; and one between two requests, which a server may close at
-//! any time (RFC 9112 section 9.5), and which it does close when it ends. In the last two a client may have written a
-//! request that nobody has taken. So after the signal, and only then, a connection may end before the first byte of an
-//! answer; whoever calls it checks that none of those was taken: that the proxy has logged as many requests as were
-//! answered, and that the contents are what the answers say.
+//! for. Each must be answered, completely. Three things are no requests: a connection that is refused after the signal
+//! to end; one that was in the listener's line when it closed; and one between two requests, which a server may close
+//! at any time (RFC 9112 section 9.5), and which it does close when it ends. In the last two a client may have written
+//! a request that no server has taken. So after the signal, and only then, a connection may end before the first byte
+//! of an answer. The caller checks that the proxy took none of those: it has logged as many requests as were answered,
+//! and the contents are what the answers say.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ const HOLDERS: usize = 4;
 /// How many exchanges of a hundred are made over a fresh connection.
 const FRESH_PERCENT: usize = 25;
 
-/// What all clients together have seen.
+/// The results of all clients together.
 #[derive(Default)]
 pub struct Tally {
     pub answers: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What a process holds, as the kernel tells it.
+//! The resources that a process holds, as the kernel reports them.
 
 use std::{
     collections::BTreeMap,

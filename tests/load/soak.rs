@@ -33,7 +33,7 @@ const DESCRIPTORS: f64 = 20.0;
 const LEAK_KIB: f64 = 2.0;
 const LEAK_DESCRIPTORS: f64 = 0.01;
 
-/// What was seen in one part of the time: means over its samples.
+/// The results of one part of the time: means over its samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     answers: usize,

@@ -22,7 +22,7 @@ const RELOAD_EVERY: Duration = Duration::from_secs(1);
 pub struct Stage {
     nginx: Nginx,
     proxy: Proxy,
-    /// What the proxy held before the load.
+    /// The connections of the proxy before the load.
     connections: usize,
     reloads: usize,
     last: Instant,
@@ -85,7 +85,7 @@ impl Stage {
         assert_eq!(self.proxy.exit_status().await.code(), Some(0));
     }
 
-    /// Whoever was told that a write is done finds it done, once.
+    /// A client that got a success for a write finds the write done, once.
     #[track_caller]
     pub fn assert_counts(&self, tally: &Tally) {
         for (directory, counts) in [("docs", &tally.counted), ("jobs", &tally.held)] {

@@ -25,7 +25,7 @@ pub const FAULTS: [(&str, &str); 7] = [
     ("a late write let through", "take-over-without-doubt"),
 ];
 
-/// What the seeds have found of one fault.
+/// The findings of the seeds about one fault.
 pub struct Power {
     pub kind: &'static str,
     pub seeds: usize,

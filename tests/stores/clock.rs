@@ -1,4 +1,4 @@
-//! A clock that stands still until it is told otherwise.
+//! A clock that stands still until a test changes it.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

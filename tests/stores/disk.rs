@@ -202,7 +202,7 @@ async fn an_ended_lease_that_a_write_takes_does_not_come_back() {
     assert_eq!(read(&*disk.store, "a").await.lease(), None);
 }
 
-/// A write on another resource may touch this one, whoever holds its lease (DESIGN, section 3, rule 10).
+/// A write on another resource may touch this one, no matter who holds its lease (DESIGN, section 3, rule 10).
 #[tokio::test]
 async fn a_held_lease_stays_whatever_is_marked_beside_it() {
     let disk = Disk::start(10).await;
@@ -219,7 +219,7 @@ async fn a_held_lease_stays_whatever_is_marked_beside_it() {
     assert_eq!((back.lease_state(), back.fence()), (LeaseState::Leased, granted.fence()));
 }
 
-/// What the file says of a lease is compared with what it said, and not with what it would say now.
+/// The store compares a lease with its text in the file, and not with the text that it would write at this moment.
 #[tokio::test]
 async fn a_lease_that_ends_beside_a_mark_leaves_the_file_with_the_next_change() {
     let disk = Disk::start(10).await;
@@ -298,7 +298,7 @@ async fn nobody_else_reads_the_file() {
     assert_eq!(std::fs::metadata(disk.path()).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// Whoever can write it can give leases to anybody.
+/// Anyone who can write it can give leases to any client.
 #[tokio::test]
 async fn a_file_that_others_can_write_is_refused() {
     let disk = Disk::start(10).await;

@@ -1,4 +1,4 @@
-//! What a store does when its engine does not do what it should.
+//! The behaviour of a store whose engine fails in some way.
 //!
 //! [`failures`] makes a test of each for one kind of store.
 

@@ -122,7 +122,7 @@ async fn what_is_young_stays() {
 /// Before a change that somebody waits for.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The change is told at once; only where that is lost the wait ends by itself, a second later.
+/// The change arrives at once. Only if its notice is lost, the wait ends on its own, a second later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_is_told_to_those_who_wait() {
     let fixture = Redis::start(10).await;

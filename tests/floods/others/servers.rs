@@ -18,7 +18,7 @@ use crate::{
     uploads::OPEN,
 };
 
-/// What stands behind a server: another one for each flood of each server, so that they find the same.
+/// The backends behind a server: others for each flood of each server, so each flood has the same conditions.
 pub(super) struct Ground {
     pub(super) backend: Backend,
     silent: SocketAddr,
@@ -54,7 +54,8 @@ impl Ground {
         Self { backend, silent, _silent: listener, disk }
     }
 
-    /// One of the servers, where it is installed, after its first request. A disk for its spool is full from now on.
+    /// Starts one of the servers, if it is installed, and sends a first request. A disk for its spool is full from then
+    /// on.
     pub(super) async fn start(&self, name: &str) -> Option<Server> {
         let server = match name {
             "nginx" => nginx(self).await?,
@@ -142,7 +143,7 @@ backend silent
     .await
 }
 
-/// Another server, where it is installed.
+/// Starts another server, if it is installed.
 async fn other(
     name: &'static str,
     arguments: &[&str],

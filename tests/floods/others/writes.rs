@@ -12,7 +12,7 @@ use crate::{
     uploads::{begin, under_way},
 };
 
-/// What the backend refuses.
+/// The path that the backend refuses.
 pub(super) const REFUSED: &str = "/refused/";
 
 /// How long announced bodies are held.

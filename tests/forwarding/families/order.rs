@@ -73,7 +73,7 @@ fn pipelined() -> Vec<Case> {
     cases
 }
 
-/// FIN after the request: whoever sends it still listens.
+/// FIN after the request: its sender still listens.
 fn half_closed() -> Vec<Case> {
     let mut cases = Vec::new();
     for (request, bytes) in REQUESTS {

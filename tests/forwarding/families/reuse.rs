@@ -27,7 +27,7 @@ pub fn cases() -> Vec<Case> {
             case.acts = vec![plain(200, "first"), ends, plain(200, "again")];
             let second = if method == "head" { "HEAD" } else { "GET" };
             let case = case.methods(&["GET", second]);
-            // What becomes of content that a GET has is a matter of taste.
+            // The treatment of content in a GET is a matter of taste.
             let rule = (method != "get-with-body").then_some(Rule::Resent(matches!(method, "get" | "head")));
             cases.push(if let Some(rule) = rule { case.rule(rule) } else { case });
         }
