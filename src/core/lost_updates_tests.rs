@@ -118,7 +118,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![Just(Event::Read), Just(Event::Begin), Just(Event::End)]
 }
 
-/// Runs the events of so many clients, and returns for each write what was counted and what the history says.
+/// Runs the events of this number of clients, and returns for each write the count and the truth by the history.
 fn run(events: &[(u8, Event)], clients: u8) -> Vec<(bool, bool)> {
     let (mut seen, mut history, mut compared) = (Sightings::default(), History::default(), Vec::new());
     let mut under_way: Vec<(u8, WriteMoment)> = Vec::new();

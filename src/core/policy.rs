@@ -71,7 +71,7 @@ impl TagSource {
         matches!(self, Self::Upstream | Self::Delegate)
     }
 
-    /// True if the backend makes the tags, in whatever part of its responses.
+    /// True if the backend makes the tags, in any part of its responses.
     pub const fn is_backends(&self) -> bool {
         matches!(self, Self::Upstream | Self::Delegate | Self::Header(_) | Self::Json(_))
     }
@@ -214,7 +214,7 @@ pub struct LeaseRules {
     pub max_wait: Duration,
     /// The maximum number of clients that wait for the lease of one resource.
     pub max_waiters: usize,
-    /// The longest time that a client may hold a lease, however often it renews the lease.
+    /// The longest time that a client may hold a lease, no matter how often it renews the lease.
     pub max_hold_time: Duration,
     /// How long a lease stays after the stream that holds it has broken off.
     pub linger: Duration,

@@ -102,9 +102,9 @@ pub enum Code {
     IdempotencyKeyMissing,
     /// The first attempt of this write has not ended, or is in doubt.
     IdempotencyInFlight,
-    /// Somebody else's write came with this idempotency key.
+    /// A write of another client came with this idempotency key.
     IdempotencyKeyInUse,
-    /// The first attempt of this write was in doubt, and nobody can know any more whether it was applied.
+    /// The first attempt of this write was in doubt, and it stays unknown whether it was applied.
     IdempotencyOutcomeUnknown,
     /// Another write came with this idempotency key.
     IdempotencyMismatch,

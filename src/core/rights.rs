@@ -3,9 +3,9 @@
 //!
 //! # Design
 //!
-//! *Why does a client without rights get the backend's own refusal?* The state of a lease, a write in flight and a known
-//! idempotency key tell of the resource as much as its content does. So each refusal that rests on one of these waits
-//! until the backend has let the client read.
+//! *Why does a client without rights get the backend's own refusal?* The state of a lease, a write in flight and a
+//! known idempotency key reveal as much about the resource as its content does. So each refusal that rests on one of
+//! these waits until the backend has let the client read.
 //!
 //! *What is a 404 worth?* It may tell the truth, or hide the resource from this client. It hides if the resource was
 //! shown to another client, or if its lease was granted where nothing absent can be leased. Otherwise it tells the

@@ -106,16 +106,16 @@ pub fn judge_write(
     }
 }
 
-/// Judges a write by what is remembered of its target, and returns [`Verdict::AskUpstream`] if that is not enough. If
-/// the upstream judges itself (`delegate`), only what the route demands beyond that is judged here. The evidence is
-/// what made the write pass, or what it is refused by. Without evidence the verdict tells nothing of the target.
+/// Judges a write by the remembered state of its target, and returns [`Verdict::AskUpstream`] if that is not enough. If
+/// the upstream judges itself (`delegate`), only the further demands of the route are judged here. The evidence is the
+/// state by which the write passes or is refused. Without evidence the verdict shows nothing of the target.
 pub fn judge_from_memory<'a>(
     guard: &GuardRules,
     method: &Method,
     conditions: &Preconditions,
     evidence: &'a [Evidence],
 ) -> (Verdict, Option<&'a Evidence>) {
-    // No backend knows the dates that were told before a write.
+    // No backend knows the dates that clients got before a write.
     let names_date = conditions.if_match.is_none() && conditions.if_unmodified_since.is_some();
     if guard.etag == TagSource::Delegate && names_date {
         return (Verdict::AskUpstream, None);
@@ -253,8 +253,8 @@ fn is_later(conditions: &Preconditions, current: &Representation) -> bool {
     }
 }
 
-/// Adds to the refusal of a write by `If-Match` that no tag can match, if that is due to the source of the route's tags.
-/// To read the resource again would help nobody then.
+/// Adds to the refusal of a write by `If-Match` that no tag can match, if that is due to the source of the route's
+/// tags. Another read of the resource would then help no client.
 fn because_of_source(refusal: Refusal, guard: &GuardRules, rule: MatchRule, current: &Representation) -> Refusal {
     let Representation::Present(Validators { tag, .. }) = current else { return refusal };
     match (tag, &guard.etag) {

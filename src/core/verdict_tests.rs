@@ -1,4 +1,4 @@
-//! The verdict on writes: what is refused, what passes, and when only the upstream can tell.
+//! The verdict on writes: the refused ones, those that pass, and those that only the upstream can judge.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

@@ -246,7 +246,7 @@ pub enum Fault {
     SecondSpelling,
 }
 
-/// Returns what is wrong with the fields of a request, on any route.
+/// Returns the fault of a request's fields that counts on any route.
 pub fn fault(headers: &HeaderMap) -> Option<Fault> {
     for (before, option) in connection_options(headers).enumerate() {
         let Some(name) = token(option).filter(|_| before < CONNECTION_OPTIONS_MAX) else {
@@ -272,7 +272,7 @@ fn fault_of_coding(headers: &HeaderMap) -> Option<Fault> {
     }
 }
 
-/// Returns what is wrong with the fields that one route judges by in addition to those of the table.
+/// Returns the fault of a request's fields by the additional fields that one route judges.
 pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a HeaderName> + Clone)) -> Option<Fault> {
     if connection_options(headers).filter_map(token).any(|name| own.clone().any(|own| *own == name)) {
         return Some(Fault::Nominated);

@@ -21,7 +21,7 @@ pub fn is_own(name: &HeaderName) -> bool {
     name.as_str().starts_with(OF_LEASES) || of_leases.contains(&name.as_str()) || *name == REPLAYED
 }
 
-/// Returns what is left of `Proxy-Status` without the members of this proxy; `None` if it has none.
+/// Returns `Proxy-Status` without the members of this proxy; `None` if nothing remains.
 pub fn statuses_of_others(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
     let lines = headers.get_all(PROXY_STATUS);
     if !lines.iter().flat_map(members).any(is_own_member) {

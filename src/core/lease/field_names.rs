@@ -29,7 +29,7 @@ pub const LEASE_ACCESS: FieldName = named("lease-access", "Lease-Access");
 pub const LEASE_SHARE: FieldName = named("lease-share", "Lease-Share");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
-/// The moment until which nobody else gets the lease, as a date.
+/// The moment until which no other client gets the lease, as a date.
 pub const LEASE_EXPIRES: FieldName = named("lease-expires", "Lease-Expires");
 /// The name of the holder that others may see.
 pub const LEASE_HOLDER: FieldName = named("lease-holder", "Lease-Holder");

@@ -92,8 +92,8 @@ impl LeaseLoss {
 }
 
 impl KeptLeaseState {
-    /// Returns what to tell a client that was told the other state before. Where the next client has the lease already, the
-    /// record tells no more of how this one ended.
+    /// Returns the state to send to a client that got the other state before. If the next client has the lease already,
+    /// the record does not show how this one ended.
     #[must_use]
     pub const fn after(self, told: Self) -> Self {
         match (self, told) {
@@ -120,8 +120,8 @@ impl KeptLease {
         }
     }
 
-    /// Returns the record with a later end of the lease; `None` if the client does not hold the lease, or may not hold it
-    /// for longer. What was broken or has run out stays so.
+    /// Returns the record with a later end of the lease; `None` if the client does not hold the lease, or may not hold
+    /// it for longer. A lease that was broken or has run out stays so.
     pub fn renewed(&self, snapshot: &Snapshot) -> Option<Record> {
         let KeptLeaseState::Held(_) = self.look(snapshot) else { return None };
         let later = |lease: &Lease| {

@@ -332,7 +332,7 @@ fn a_write_without_a_lease_on_a_route_without_leases_is_free() {
     assert_eq!(judge(Usage::Write, Some(id(A))), Err(UseDenied::NotPresent));
 }
 
-/// Rule 10: a part that shares the key is not what was leased.
+/// Rule 10: a part that shares the key is not the leased resource.
 #[test]
 fn only_the_removal_of_the_leased_target_ends_the_lease() {
     let mut resource = Resource::new();

@@ -15,11 +15,11 @@
 //! grants a lease decides which uses the lease guards, and a route that grants none must learn that from the record.
 //! Also, only a deletion of the leased target itself ends the lease, not one of a part that shares the key.
 //!
-//! *Why does re-acquiring a held lease keep its fence?* A fence orders holders: a later holder has the greater
-//! number. As long as no other client was granted the lease in between, there is no other holder to tell apart. A
-//! holder that repeats a request whose answer was lost must not make its own writes under way stale. The same holds
-//! for renewing a lease that ran out but was granted to no other client. A lease that is acquired after its end is a
-//! new holding, with a new fence, even if its id is the same.
+//! *Why does re-acquiring a held lease keep its fence?* A fence orders holders: a later holder has the greater number.
+//! As long as no other client was granted the lease in between, there is no other holder to distinguish. A holder that
+//! repeats a request whose answer was lost must not outdate its own writes in flight. The same holds for renewing a
+//! lease that ran out but was granted to no other client. A lease that is acquired after its end is a new holding, with
+//! a new fence, even if its id is the same.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use super::{Usage, Usages};
 pub enum LeaseMode {
     /// One client holds the lease.
     Exclusive,
-    /// Other clients may hold shared leases too, as far as the share modes of all permit it.
+    /// Other clients may hold shared leases too, if the share modes of all permit it.
     Shared(ShareMode),
 }
 

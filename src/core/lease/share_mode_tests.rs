@@ -86,7 +86,7 @@ fn a_holder_that_wants_more_is_granted_another_lease() {
     assert!(fence(&resource, A) > fence(&resource, B));
 }
 
-/// Rule 16: those who join beside a lease keep away nobody who waits for its end.
+/// Rule 16: clients that join beside a lease keep away no client that waits for its end.
 #[test]
 fn a_client_that_waits_for_a_shared_lease_signs_for_itself() {
     let mut resource = Resource::new();

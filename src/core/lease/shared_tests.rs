@@ -278,7 +278,7 @@ fn a_touch_ends_what_has_run_out_alone() {
     assert_eq!((state(&resource, A), state(&resource, B)), (LeaseState::Available, LeaseState::Leased));
 }
 
-/// Rule 15: no lease stands whose id nobody has, and each that somebody has does.
+/// Rule 15: no lease stands without a client that has its id, and each lease whose id a client has stands.
 #[test]
 fn a_lost_grant_is_taken_from_among_the_others() {
     let mut resource = shared_by([A, B]);

@@ -6,7 +6,7 @@ use crate::core::{
     records::{record::Snapshot, tree_leases::LeaseReach},
 };
 
-/// The kind of use that a request makes of a resource, as far as leases are concerned.
+/// The kind of use that a request makes of a resource, as leases count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// The request reads the resource.

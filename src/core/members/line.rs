@@ -79,7 +79,8 @@ impl Line {
         ticket
     }
 
-    /// Takes a client out of the line, whatever it looks at. Another client may look at that.
+    /// Takes a client out of the line, together with the member that it looks at. Another client may look at that
+    /// member.
     pub fn leave(&mut self, ticket: Ticket) {
         if let Some(Some(dealt)) = self.clients.remove(&ticket) {
             self.candidates.insert(dealt.file);
@@ -170,7 +171,7 @@ impl Line {
 
     /// Gives each client a member to look at, in the order of arrival.
     fn deal(&mut self) {
-        // A pass that has served a client makes room for a new one, whose index does not show what was deleted.
+        // A pass that has served a client makes room for a new one, whose index does not show the deleted members.
         let is_left = self.rest == RestOfPass::Nothing && !self.has_served;
         for dealt in self.clients.values_mut().filter(|dealt| dealt.is_none()) {
             let candidate = self.candidates.pop_first().map(|file| Dealt { file, is_last_resort: false });

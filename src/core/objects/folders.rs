@@ -83,7 +83,7 @@ pub struct Walk {
     listing: Listing,
     /// The folder of all items, until it is visited.
     start: Option<String>,
-    /// The entries that follow, as far as the page has room.
+    /// The entries that follow, if the page has room.
     pending: VecDeque<Item>,
     /// The first item for which there was no room.
     cut: Option<String>,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pages of any size together show each file once, in order, whatever the names are.
+        /// Pages of any size together show each file once, in order, for any names.
         #[test]
         fn pages_miss_nothing(
             names in btree_set("[a-c]{1,2}(-|\\.)?(/[a-c](-|\\.)?){0,3}", 0..30),

@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Rule 3: a doubt is neither a success nor a failure, whatever came before it.
+    /// Rule 3: a doubt is neither a success nor a failure, no matter what came before it.
     #[test]
     fn a_write_that_its_client_was_told_to_doubt_is_in_doubt() {
         let answers = statuses().map(|status| Reached::Answer { status, asks_again: true });

@@ -3,8 +3,8 @@
 //!
 //! # Design
 //!
-//! *Why a record of its own?* A retry must be recognised whatever became of the resource's record: others change it, and
-//! the store may forget it. The key of the write names the record ([`ResourceKey::of_keyed_write`]).
+//! *Why a record of its own?* A retry must be recognised even if the resource's record has changed: other writes change
+//! it, and the store may forget it. The key of the write names the record ([`ResourceKey::of_keyed_write`]).
 //!
 //! *How does the record show that the write is in flight?* Its claim is the mark of the attempt. So all that holds for
 //! claims of resources holds for it. Two attempts cannot both have it, and one whose answer was lost is taken back. At

@@ -6,10 +6,10 @@
 //! its client is gone. Credentials would have to be kept for it, or the proxy would act with a right of its own. So only
 //! a DELETE without credentials waits, and what is sent later is as anonymous as what was received.
 //!
-//! *What if the state changes while it waits?* The other holders may write. A DELETE without a condition removes
-//! whatever is there, as the removal of an open file does. One with a condition means one state: the step that records a
-//! change, or that it is unknown whether there was one, withdraws it. When the late DELETE is sent, its conditions are
-//! judged again, because a writer beside ifmatch is in no record. If they are false, it is withdrawn as well.
+//! *What if the state changes while it waits?* The other holders may write. A DELETE without a condition removes any
+//! state, as the removal of an open file does. One with a condition means one state: the step that records a change, or
+//! that it is unknown whether there was one, withdraws it. When the late DELETE is sent, its conditions are judged
+//! again, because a writer beside ifmatch is in no record. If they are false, it is withdrawn as well.
 //!
 //! *Why can the late DELETE remove nothing that was created later?* The sign of it and the claim are in one record.
 //! While the sign is there, only clients that hold the lease already may write, and no other client gets the lease. The
@@ -65,7 +65,7 @@ pub fn defer(
     let mut record = snapshot.draft();
     record.pending_delete = Some(Box::new(match record.pending_delete.take() {
         None => delete,
-        // One of the two clients means whatever is there, or else both mean the state that is there now.
+        // One of the two clients means any state, or else both mean the state that is there now.
         Some(first) if !first.is_conditional() => *first,
         Some(first) => PendingDelete { conditions: delete.conditions, ..*first },
     }));

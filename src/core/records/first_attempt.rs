@@ -35,7 +35,7 @@ impl KeptAnswer {
     }
 }
 
-/// The sender of an attempt, as far as a proxy can tell.
+/// The sender of an attempt, as well as a proxy can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AttemptSender {
     /// The declared identity, to which the key belongs.

@@ -3,8 +3,8 @@
 //! # Design
 //!
 //! *Why is not every retry carried out or replayed?* A write in doubt has no answer yet: its retry gets a refusal that
-//! reports the doubt. When the doubt is over, nobody knows whether the write was applied, so no retry is carried out. A
-//! client that accepts a second write says so with a new key.
+//! reports the doubt. When the doubt is over, it stays unknown whether the write was applied, so no retry is carried
+//! out. A client that accepts a second write says so with a new key.
 //!
 //! *Why do so few fields tell one write from another?* Any other field may differ between two attempts: clients, and
 //! proxies on the way, number and trace them, and tokens are renewed. A retry that was taken for another write would

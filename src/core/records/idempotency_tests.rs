@@ -103,7 +103,7 @@ fn whatever_changes_the_meaning_of_a_write_changes_its_fingerprint() {
     assert_ne!(first, Fingerprint::of((&Method::PATCH, b"/a?b"), &fields(&lines), &body, &[]));
 }
 
-/// Rule 21: a field of the attempt, a credential or the length of the content makes no other write, in whatever number.
+/// Rule 21: fields of the attempt, credentials and the length of the content make no other write, in any number.
 #[test]
 fn what_belongs_to_one_attempt_is_no_part_of_the_fingerprint() {
     let first = fingerprint("/", &[("content-type", "a")], "one");

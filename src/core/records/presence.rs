@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(left(&resource, TARGET), None, "a write elsewhere has changed it");
     }
 
-    /// Rule 2: of two writes at the same time, nobody knows which came last.
+    /// Rule 2: of two writes at the same time, it is unknown which came last.
     #[test]
     fn a_write_beside_another_leaves_nothing_known() {
         let mut resource = present();

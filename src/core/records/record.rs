@@ -63,7 +63,8 @@ pub struct Mark {
     pub nonce: u64,
     /// The time by which the owner must be dead if the mark still exists.
     pub deadline: StoreTime,
-    /// How long the upstream may still apply this write after it was abandoned, whichever process takes the mark over.
+    /// The time for which the upstream may still apply this write after it was abandoned, no matter which process takes
+    /// the mark over.
     pub late_write_window: Duration,
     /// True if the write leaves an ended lease in place: it is the holder's own write, or one that the lease does not
     /// guard. Any other write takes the ended lease from its holder, who could not know of the write. No write takes a
@@ -77,7 +78,7 @@ impl Mark {
         self.owner == other.owner && self.nonce == other.nonce
     }
 
-    /// The time from which nothing of the write can arrive any more, if its owner has died and nobody has noticed.
+    /// The time from which nothing of the write can arrive any more, if its owner has died unnoticed.
     pub fn over_from(&self) -> StoreTime {
         self.deadline.plus(self.late_write_window)
     }
@@ -134,7 +135,7 @@ pub struct Record {
     pub bare_tags: BareTags,
     /// The tags of the last states of a target whose tags are said to be unique.
     pub recent_tags: Option<Box<RecentTags>>,
-    /// The first modification date that clients cannot have been told for an earlier state.
+    /// The first modification date that clients cannot have got for an earlier state.
     pub first_date: FirstDate,
     /// The claim.
     pub claim: Option<Mark>,
@@ -142,7 +143,7 @@ pub struct Record {
     pub unclaimed: Vec<Mark>,
     /// The doubt that holds the resource.
     pub doubt: Option<Doubt>,
-    /// The leases, or what is remembered of them.
+    /// The leases, held or remembered.
     pub leases: LeaseSet,
     /// The time until which a client waits for the holders of shared leases, so that no other client joins them.
     pub exclusive_awaited_until: Option<StoreTime>,
@@ -244,8 +245,8 @@ impl Record {
     /// True if the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, no
     /// DELETE waits, and no retry can be recognised by it. A list of trees is never forgotten.
     ///
-    /// The mark of a dead owner counts until nothing of its write can arrive any more. Perhaps nobody writes there again,
-    /// and nobody takes it over. The floor then names another state than the version before the mark.
+    /// The mark of a dead owner counts until nothing of its write can arrive any more. Perhaps no other write comes
+    /// there, and none takes the mark over. The floor then names another state than the version before the mark.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }

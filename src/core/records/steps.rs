@@ -32,9 +32,9 @@ pub const UNCLAIMED_MARKS_MAX: usize = 1_000;
 pub enum Outcome {
     /// The upstream applied the write.
     Applied,
-    /// The upstream did not apply the write, and what was known still holds.
+    /// The upstream did not apply the write, and the known state is still right.
     NotApplied,
-    /// The upstream did not apply the write, and its answer shows that what was known may be wrong.
+    /// The upstream did not apply the write, and its answer shows that the known state may be wrong.
     NotAppliedAsKnown,
     /// The upstream answered, but the answer does not tell.
     Unclear,
@@ -137,7 +137,7 @@ pub fn add_touch(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     is_free.then(|| add_unclaimed(snapshot, mark)).flatten()
 }
 
-/// Records that a write on another resource, with this end, has changed this one: what was known of it no longer holds.
+/// Records that a write on another resource, with this end, has changed this one: the known state is outdated.
 pub fn touch(snapshot: &Snapshot, end: Option<WriteEnd>) -> Record {
     let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
     forget_state(&mut record);
@@ -253,8 +253,8 @@ pub(super) fn forget_state(record: &mut Record) {
     record.presence = None;
 }
 
-/// Forgets the leases that have ended, if a client other than their holders has written, or may have. From then on a
-/// renewal would prove what is not true.
+/// Forgets the leases that have ended, if a client other than their holders has written, or may have. A renewal would
+/// then prove something untrue.
 fn take_ended_leases(record: &mut Record, mark: Mark, now: StoreTime) {
     record.leases.retain(|lease| !mark.takes(lease, now));
 }

@@ -359,7 +359,7 @@ fn only_a_record_without_marks_and_doubts_is_idle() {
     assert!(!resource.snapshot.has_no_pending_writes());
 }
 
-/// Rule 8: what may still arrive pins its record, and a dead owner does not do so for ever.
+/// Rule 8: a write that may still arrive pins its record, and a dead owner does not pin it without end.
 #[test]
 fn the_mark_of_a_dead_owner_pins_its_record_until_its_write_is_over() {
     for make in [Resource::claim, Resource::append] {

@@ -1,18 +1,18 @@
-//! The leases of collections that reach what is below them (DESIGN, section 3, rules 1 and 10).
+//! The leases of collections that reach the resources below them (DESIGN, section 3, rules 1 and 10).
 //!
 //! # Design
 //!
-//! *Why does the record of trees list them?* A resource cannot tell which of the collections around it is leased, and may
-//! have many. All resources look at the record of trees anyway. It names a lease by its collection and its fence. Whether
-//! the lease is still held stands in the record of the collection alone, so a lease that has ended binds nobody.
+//! *Why does the record of trees list them?* A resource cannot know which of the collections around it is leased, and
+//! may have many. All resources look at the record of trees anyway. It names a lease by its collection and its fence.
+//! Only the record of the collection shows whether the lease is still held, so a lease that has ended binds no client.
 //!
 //! *How do such a lease and the writes below it exclude each other?* Each side publishes, then checks. The lease is
 //! granted, and then listed. Only then its client waits for the writes below that have begun. A write makes its mark, and
 //! then looks at the list again. Of two at the same time, one at least sees the other.
 //!
-//! *Why is such a lease forgotten at its end?* A write below leaves no trace in the record of the collection. So a renewal
-//! after the end could not tell that nobody has written meanwhile. An entry of the list is therefore dead for ever once
-//! its lease has ended, and can be removed at any time.
+//! *Why is such a lease forgotten at its end?* A write below leaves no trace in the record of the collection. So a
+//! renewal after the end could not show that there was no write meanwhile. An entry of the list therefore never counts
+//! again once its lease has ended, and can be removed at any time.
 
 use super::{
     record::{Record, Revision, Snapshot, Stamp},

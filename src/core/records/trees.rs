@@ -54,7 +54,7 @@ pub struct Trees {
     pub changed_before: Stamp,
     /// The same for the ends that have changed nothing.
     pub forgotten_before: Stamp,
-    /// The leases of collections that reach what is below, and some that have ended.
+    /// The leases of collections that reach the resources below, and some that have ended.
     pub leases: Vec<TreeLease>,
 }
 

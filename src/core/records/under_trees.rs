@@ -2,7 +2,7 @@
 //!
 //! # Design
 //!
-//! *Why one record for all trees of an upstream?* Nobody can claim each resource below a collection: there may be a
+//! *Why one record for all trees of an upstream?* No write can claim each resource below a collection: there may be a
 //! million of them, and new ones may come. So a write of a tree claims its own resource and one record that all writes
 //! below the same upstream look at. Two writes of trees there exclude each other.
 //!
@@ -10,10 +10,10 @@
 //! record of trees, and then looks for marks, doubts and leases below its roots. A write of a member makes its mark, and
 //! then looks at the record of trees again. Of two at the same time, one at least sees the other, and the member gives way.
 //!
-//! *How do members learn of a change?* The record lists the roots of the last changes. A resource below one of them counts
-//! as changed at that moment, whatever its own record says ([`under_trees`]). Its record notes the change with its next
-//! step, so that no step brings back what was known before. A write that the upstream has refused is listed too if its
-//! answer shows that what was known may be wrong: then only that is forgotten.
+//! *How do members learn of a change?* The record lists the roots of the last changes. A resource below one of them
+//! counts as changed at that moment, no matter what its own record shows ([`under_trees`]). Its record notes the change
+//! with its next step, so no step restores an outdated state. A write that the upstream has refused is listed too if
+//! its answer shows that a known state may be wrong: then only that state is forgotten.
 //!
 //! *Why are there two numbers in a member's record?* `touched` is also the end of steps that knew nothing of a change, such
 //! as that of a mark that gave way. `tree_change` is the last end of a tree that the record takes into account.
@@ -45,7 +45,7 @@ pub fn claim_trees(snapshot: &Snapshot, mark: Mark, roots: &[TreeRoot]) -> Optio
     Some(record)
 }
 
-/// Returns what the record of trees tells of the resource with this key.
+/// Returns the part of the record of trees that concerns the resource with this key.
 pub fn cover(trees: &Snapshot, key: &str) -> Cover {
     let free = Cover { change: Revision(0), last: Revision(0), availability: Availability::Free, mark_over_from: None };
     let Some(kept) = &trees.record.trees else { return free };
@@ -83,7 +83,7 @@ pub fn under_trees(own: Snapshot, key: &str, trees: &Snapshot) -> Snapshot {
     Snapshot { record: record.into(), above, ..own }
 }
 
-/// Lets a record count as that of a resource whose last write has ended at this moment, and has told nothing.
+/// Lets a record count as that of a resource whose last write has ended at this moment, and has shown nothing.
 fn take_change(record: &mut Record, change: Revision, now: StoreTime) {
     record.bare_tags = std::mem::take(&mut record.bare_tags).changed(None);
     record.first_date = FirstDate::NONE;

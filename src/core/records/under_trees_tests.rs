@@ -1,4 +1,4 @@
-//! The trees of an upstream, and what their record tells of the resources below them.
+//! The trees of an upstream, and the effect of their record on the resources below them.
 
 use std::time::Duration;
 
@@ -119,7 +119,8 @@ fn a_tree_in_flight_covers_all_below_it() {
     assert_eq!(around.of("u:/c/d").1, Availability::Orphaned, "its owner is dead");
 }
 
-/// Rule 2: what was changed, or may have been, counts as changed at the end of the write. What was only read does not.
+/// Rule 2: a resource that was changed, or may have been, counts as changed at the end of the write. One that was only
+/// read does not.
 #[test]
 fn the_end_of_a_tree_is_a_change_of_all_that_it_has_written() {
     for (outcome, is_change) in [
@@ -210,7 +211,7 @@ fn member(tree_change: u64) -> Snapshot {
     Snapshot::new(Revision(8), record, at(1_000))
 }
 
-/// Rule 2: no tag, date or content of before the change counts after it, whatever the record says.
+/// Rule 2: no tag, date or content from before the change counts after it, no matter what the record shows.
 #[test]
 fn a_member_counts_as_changed_by_the_tree_around_it() {
     let mut around = Around::new();

@@ -34,7 +34,7 @@ mod tests {
 
     const LASTS: Duration = Duration::from_secs(3_600);
 
-    /// The record of an upload that nobody has signed, in a bucket with this floor.
+    /// Returns the record of an upload that no process has signed, in a bucket with this floor.
     fn absent(floor: u64) -> Snapshot {
         let floor = Revision(floor);
         Snapshot::new(floor, Record::absent(floor), StoreTime::from_milliseconds(1_000))

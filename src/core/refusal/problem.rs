@@ -103,7 +103,7 @@ pub(super) fn document(refusal: &Refusal) -> String {
     object.end()
 }
 
-/// Adds the members that tell the client the cause, as far as it may know.
+/// Adds the members that show the client the cause, as far as it may know.
 fn add_cause(object: &mut Object, cause: &Cause) {
     if let Some(reason) = cause.reason.map(Reason::word) {
         object.word("reason", reason);

@@ -79,8 +79,8 @@ impl KeyTemplate {
         Ok(Self { parts, ignores_case: false })
     }
 
-    /// The template of a backend that ignores letter case: whatever the keys are made of, they are folded. So keys from
-    /// a path, from a query and from a field still meet.
+    /// Returns the template of a backend that ignores letter case: all parts of the keys are folded. So keys from a
+    /// path, from a query and from a field still meet.
     #[must_use]
     pub fn ignoring_case(self) -> Self {
         let fold = |part| match part {

@@ -52,7 +52,7 @@ fn relate(a: &PathPattern, b: &PathPattern) -> Relation {
     relation((&HostPattern::Any, a), (&HostPattern::Any, b))
 }
 
-/// Rule 18: conflicts between routes are found whatever ends their segments have, and whether they ignore case.
+/// Rule 18: conflicts between routes are found for any ends of their segments, with letter case or without.
 #[test]
 fn the_relation_of_two_patterns_is_that_of_what_they_match() {
     let (paths, patterns) = (paths(), patterns());

@@ -17,8 +17,8 @@ pub enum Relation {
     Crossing,
 }
 
-/// The relation of two routes. If they share targets, the narrower host wins whatever the paths are. With equal hosts,
-/// the path wins whose matches the other one contains.
+/// The relation of two routes. If they share targets, the narrower host wins for any paths. With equal hosts, the path
+/// wins whose matches the other one contains.
 pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)) -> Relation {
     let (a_segments, b_segments) = (a.1.segments(), b.1.segments());
     if !overlap(a_segments, b_segments) {

@@ -15,7 +15,7 @@ use super::super::http::request_target::{fold_normal, has_case};
 pub(super) enum Segment {
     /// Only this text.
     Literal(LiteralText),
-    /// Any one segment that is longer than this end, which may be empty. What is before the end has the name.
+    /// Any one segment that is longer than this end, which may be empty. The part before the end has the name.
     Capture {
         /// The name.
         name: String,

@@ -10,7 +10,7 @@ use super::{
     tree::{PathTree, Relative},
 };
 
-/// All routes of a configuration. The most specific one wins, in whatever order they were given.
+/// All routes of a configuration. The most specific one wins, in any order of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RouteTable {
     paths: Vec<PathPattern>,

@@ -28,12 +28,12 @@ pub struct PlaceCounts {
 pub enum PlaceFor {
     /// A guarded request.
     Guarded {
-        /// The places of its client. 0 if the client cannot be told from others.
+        /// The places of its client. 0 if the client cannot be distinguished from others.
         own: usize,
     },
     /// Another request.
     Unguarded {
-        /// The places of its client. 0 if the client cannot be told from others.
+        /// The places of its client. 0 if the client cannot be distinguished from others.
         own: usize,
     },
 }
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Two clients that take what they get, whatever their requests are, leave places to a third one of either kind.
+    /// Two clients that take all they can get, with any requests, leave places to a third one of either kind.
     #[test]
     fn greedy_clients_with_guarded_requests_leave_places_to_all_others() {
         for max in 16..=200 {

@@ -50,7 +50,7 @@ pub struct Listed {
     pub earlier: Vec<ShortName>,
 }
 
-/// The tags of a target before and after a write, as far as the write has shown them.
+/// The tags of a target before and after a write, if the write has shown them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The target.

@@ -14,7 +14,7 @@
 //! | state of the record | tags go out |
 //! |---|---|
 //! | no write passed the proxy, and no record of the bucket was forgotten (version 0) | bare |
-//! | nobody else writes, the tag of the last write was learned, and no earlier state had it | this tag bare, all others with the suffix |
+//! | no other client writes, the tag of the last write was learned, and no earlier state had it | this tag bare, all others with the suffix |
 //! | the backend's tags are said to be unique | bare, except those that have come back |
 //! | anything else | with the suffix |
 //!

@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// The texts have up to four bytes and are hard to tell apart once they are escaped.
+    /// The texts have up to four bytes and are hard to distinguish once they are escaped.
     #[test]
     fn no_two_texts_get_one_tag() {
         let mut texts = vec![Vec::new()];

@@ -5,14 +5,15 @@
 //! *Why not believe it?* Routers that register GET alone answer HEAD with 404, 400 or 204. Others leave out the tag, or
 //! make another one. A creation would then overwrite what exists, and a client with the right tag could never write.
 //!
-//! *When is it believed?* If it shows the very tag that the client names. What is equal proves itself; absence, a missing
-//! tag and a difference do not. So a HEAD costs nothing more as long as writes pass, and a GET confirms each refusal.
+//! *When is it believed?* If it shows the very tag that the client names. An equal tag proves itself; absence, a
+//! missing tag and a difference do not. So a HEAD costs nothing more as long as writes pass, and a GET confirms each
+//! refusal.
 //!
 //! *Why is a HEAD not always sent first?* The result for a creation, or for a write that names no tag, always rests on
 //! what GET shows. An upstream that judges its own tags also gets the tag that `If-Match: *` was judged by.
 //!
 //! *Why is a contradiction not remembered?* It may be a write that came between the two requests. A route with large
-//! bodies would then be read by GET for ever.
+//! bodies would then always be read by GET.
 
 use http::{Method, StatusCode};
 

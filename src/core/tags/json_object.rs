@@ -51,7 +51,7 @@ impl JsonObject {
 }
 
 impl JsonMember {
-    /// True if a reader finds this name, however it is spelled.
+    /// True if a reader finds this name, in any spelling.
     pub fn is_named(&self, text: &[u8], name: &str) -> bool {
         let spelled = text.get(self.name.clone()).unwrap_or_default();
         serde_json::from_slice::<String>(spelled).is_ok_and(|read| read == name)

@@ -79,7 +79,7 @@ mod tests {
         (recent.current.map(|tag| tag.0), recent.earlier.iter().map(|tag| tag.0).collect())
     }
 
-    /// Rule 2: a tag that comes back is in the list, whichever way it was learned.
+    /// Rule 2: a tag that comes back is in the list, no matter how it was learned.
     #[test]
     fn the_tags_of_replaced_states_are_listed() {
         let first = after(None, 1, Some(7), Some(8));

@@ -43,8 +43,8 @@ pub fn without_tag(text: &[u8], place: &JsonPointer) -> Option<WithoutTag> {
     Some(WithoutTag { rest, value })
 }
 
-/// Puts the tag into a JSON object, in place of what the member says. Without a tag the member is taken out. `None` if the
-/// text is no JSON object, or stays as it is: no member has a place below what is no object.
+/// Puts the tag into a JSON object, in place of the member's value. Without a tag the member is taken out. `None` if
+/// the text is no JSON object, or stays as it is: no member has a place below a value that is no object.
 pub fn with_tag(text: &[u8], place: &JsonPointer, tag: Option<&EntityTag>) -> Option<Vec<u8>> {
     let rest = without_tag(text, place).map(|taken| taken.rest);
     let tag = tag.and_then(|tag| serde_json::to_string(tag.to_header_value().to_str().ok()?).ok());

@@ -35,7 +35,7 @@ use http::{HeaderMap, header};
 
 use crate::core::tags::http_date::{HttpDate, single_date};
 
-/// The first date that can be told for the current state and for no earlier one.
+/// The first date that a client can get for the current state and for no earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FirstDate(u64);
 

@@ -1,5 +1,5 @@
-//! Tests that no date is valid for any state but the one that it was told for. They follow every path through the changes
-//! of a record, with a backend whose dates are coarse, behind, or go back.
+//! Tests that no date is valid for any state but the one that clients got it for. They follow every path through the
+//! changes of a record, with a backend whose dates are coarse, behind, or go back.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -52,7 +52,7 @@ fn a_date_that_is_told_in_its_second_counts_no_more() {
 fn a_date_passes_only_if_it_is_that_of_the_current_state_alone() {
     let (any, none, from) = (FirstDate::ANY, FirstDate::NONE, FirstDate::of_number);
     for (shown, sent, first, dates) in [
-        // A resource that nobody wrote: a date of the very second may be that of two states.
+        // A resource that no client wrote: a date of the very second may be that of two states.
         (100, Some(101), any, [(99, false), (100, true), (101, true)]),
         (100, Some(100), any, [(99, false), (100, false), (101, true)]),
         (100, None, any, [(99, false), (100, false), (101, true)]),
@@ -62,7 +62,7 @@ fn a_date_passes_only_if_it_is_that_of_the_current_state_alone() {
         // A write whose state has an older date, such as that of a clock behind.
         (99, Some(200), from(100), [(99, false), (100, false), (101, true)]),
         (40, Some(200), from(100), [(40, false), (100, false), (101, true)]),
-        // Nothing is known, and only what no response can have told is later.
+        // Nothing is known, and only a date that no response can have shown is later.
         (99, Some(200), none, [(99, false), (200, false), (201, true)]),
         (99, None, none, [(99, false), (200, false), (999, false)]),
     ] {
@@ -77,7 +77,7 @@ fn a_date_passes_only_if_it_is_that_of_the_current_state_alone() {
     }
 }
 
-/// A resource at a backend whose dates do not move with its states, its record, and all dates that were told.
+/// A resource at a backend whose dates do not move with its states, its record, and all dates that clients got.
 #[derive(Clone)]
 struct World {
     now: u64,

@@ -27,12 +27,12 @@ impl Modified {
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let date = single_date(headers, &LAST_MODIFIED)?;
         let sent = single_date(headers, &DATE);
-        // A date after that of the response was told by none.
+        // No response shows a date after its own `Date`.
         let first = sent.map_or(FirstDate::NONE, FirstDate::at);
         Some(Self { date, strong: sent.is_some_and(|sent| date < sent), first })
     }
 
-    /// Returns the date together with what the record tells of earlier ones.
+    /// Returns the date together with the knowledge of the record about earlier ones.
     #[must_use]
     pub fn by_record(self, first: FirstDate) -> Self {
         Self { first: self.first.min(first), ..self }

@@ -16,7 +16,7 @@ const UNCHECKED_MAX: u8 = 99;
 /// The number of times that the row can double. A backend that changes one body in a million is then asked most times.
 const DOUBLINGS_MAX: u8 = 10;
 
-/// The row of re-reads that have shown what was sent.
+/// The row of re-reads that have shown the content that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerbatimRow {
     in_a_row: usize,
@@ -28,14 +28,14 @@ pub struct VerbatimRow {
 
 impl VerbatimRow {
     /// True if a PUT can do without its re-read, and counts it if so. `after` is the number of re-reads that must have
-    /// shown what was sent; zero means that no number suffices.
+    /// shown the content that was sent; zero means that no number suffices.
     pub fn spares(&mut self, after: usize) -> bool {
         let is_spared = self.is_long_enough(after) && self.unchecked < UNCHECKED_MAX;
         self.unchecked += u8::from(is_spared);
         is_spared
     }
 
-    /// Adds a re-read that has shown what was sent.
+    /// Adds a re-read that has shown the content that was sent.
     pub const fn continues(&mut self) {
         self.in_a_row = self.in_a_row.saturating_add(1);
         self.unchecked = 0;

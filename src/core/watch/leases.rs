@@ -8,8 +8,8 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// How much later a lease must end for its renewal to be told. A store may state the end of an unchanged lease a little
-/// later at each look.
+/// How much later a lease must end for an event about its renewal. A store may state the end of an unchanged lease a
+/// little later at each look.
 const RENEWAL_MIN: Duration = Duration::from_secs(1);
 
 /// A step of a lease.

@@ -12,8 +12,8 @@
 //! can arrive any more. After a start there may be such writes without any mark. Observers get a notice when the time
 //! for them is over.
 //!
-//! *Why does an observer compare leases by their fences?* No other lease of the resource has the same fence, and
-//! everybody may see it. The id is a secret.
+//! *Why does an observer compare leases by their fences?* No other lease of the resource has the same fence, and all
+//! clients may see it. The id is a secret.
 //!
 //! *Why is a renewal not part of the state?* Only the remaining time differs, which changes all the time. An observer
 //! gets a notice of a renewal, but need not get it if it comes back later.

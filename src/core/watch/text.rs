@@ -98,12 +98,12 @@ pub fn state_event(path: &str, content: &SeenContent, snapshot: &Snapshot, id: O
     event("state", id, &state_json(path, content, snapshot))
 }
 
-/// Returns the event that tells of a change of the content.
+/// Returns the event of a change of the content.
 pub fn changed_event(path: &str, content: &SeenContent, id: Option<&StateId>) -> String {
     event("changed", id, &json(&ChangedText { path, content: ContentView::of(content) }))
 }
 
-/// Returns the event that tells of a step of the lease, with the state that the step has led to.
+/// Returns the event of a step of the lease, with the state that the step has led to.
 pub fn lease_event(path: &str, change: LeaseChange, snapshot: &Snapshot, id: Option<&StateId>) -> String {
     event("lease", id, &json(&LeaseStepText { path, change: change.word(), lease: PublicLease::of(snapshot) }))
 }

@@ -18,7 +18,7 @@ pub enum HeadState {
     Unfinished,
     /// The empty line has come. All bytes after it belong to the body.
     Complete,
-    /// No request begins with these bytes, whatever follows.
+    /// No request begins with these bytes, no matter what follows.
     Hopeless,
 }
 

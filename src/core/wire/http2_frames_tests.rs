@@ -116,7 +116,7 @@ fn time_makes_good() {
     assert_eq!((0..100).take_while(|_| budget.count(beginning(RST_STREAM, 0, 4)).is_ok()).count(), 7);
 }
 
-/// A client that sends one list after the other is never slow, wherever the pieces end.
+/// A client that sends its lists in sequence is never slow, no matter where the pieces end.
 #[test]
 fn each_list_of_fields_has_a_number_of_its_own() {
     let list = frame(HEADERS, END_HEADERS, 10);

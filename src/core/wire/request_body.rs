@@ -176,7 +176,7 @@ mod tests {
         RequestBody::of(Version::HTTP_11, &fields(&[("transfer-encoding", "chunked")])).unwrap()
     }
 
-    /// Returns the content, and what is left behind the body.
+    /// Returns the content, and the bytes behind the body.
     fn read(mut body: RequestBody, pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
         let (mut arrived, mut content) = (BytesMut::new(), Vec::new());
         for piece in pieces {

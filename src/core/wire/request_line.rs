@@ -15,7 +15,7 @@ const SHOWN_METHOD_BYTES: usize = 32;
 /// The longest path that is shown of a request that cannot be read, in bytes.
 const SHOWN_PATH_BYTES: usize = 256;
 
-/// The beginning of a request that cannot be read, as far as a log may show it: no query, and nothing that is no path.
+/// The beginning of a request that cannot be read, in the form that a log may show: no query, and nothing but a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShownLine<'a> {
     /// The method; empty if there is none.
@@ -24,8 +24,8 @@ pub struct ShownLine<'a> {
     pub path: &'a [u8],
 }
 
-/// Returns what is wrong with the target of a request, as advice on what to send instead. `None` if nothing is wrong,
-/// or if there is no request line.
+/// Returns the fault of a request's target, as advice on what to send instead. `None` if there is no fault, or no
+/// request line.
 pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
     let (_, target) = method_and_target(head)?;
     if target.contains(&b'#') {

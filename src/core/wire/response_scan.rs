@@ -28,7 +28,7 @@ enum ScanState {
     Head { bytes: Vec<u8>, scan: HeadScan },
     /// A body in the chunked coding.
     Chunks(ChunkScan),
-    /// A body in no coding, or something that the parser refuses by itself.
+    /// A body in no coding, or bytes that the parser refuses itself.
     Rest,
 }
 

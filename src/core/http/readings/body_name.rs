@@ -45,7 +45,8 @@ fn may_be_read_as(member: &str, name: &str) -> bool {
     member == "__proto__" || [member, until_nul].into_iter().any(|read| simple_fold(read) == simple_fold(name))
 }
 
-/// The spelling of an integer, if every reader finds the same one: it is not beyond what a double tells apart.
+/// Returns the spelling of an integer, if every reader finds the same one: doubles can distinguish it from its
+/// neighbours.
 fn exact<E: Error>(magnitude: u64, spelling: String) -> Result<String, E> {
     if magnitude <= DOUBLE_MAX { Ok(spelling) } else { Err(E::custom("readers differ on the integer")) }
 }

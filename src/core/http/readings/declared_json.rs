@@ -9,7 +9,7 @@
 
 use http::{HeaderMap, header};
 
-/// Words of the types that servers read as forms, wherever in the field they stand.
+/// Words of the types that servers read as forms, at any place in the field.
 const WORDS_OF_FORMS: [&str; 2] = ["form", "multipart"];
 
 /// True if a request declares its body as JSON in UTF-8, with one reading.
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// Rule 18: whatever some server reads in another way is not declared JSON.
+    /// Rule 18: a body that some server reads in another way is not declared JSON.
     #[test]
     fn what_some_server_reads_in_another_way_is_no_json() {
         for value in [

@@ -41,7 +41,7 @@ pub fn destination<'a>(method: &str, headers: &'a HeaderMap, host: &str) -> Resu
     target_of(reference, host)
 }
 
-/// True if a COPY or MOVE must not replace what is at its destination.
+/// True if a COPY or MOVE must not replace a resource at its destination.
 ///
 /// # Errors
 ///

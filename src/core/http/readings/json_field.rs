@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 }
 
-/// The one spelling of all numbers that a double does not tell apart.
+/// Returns the one spelling of all numbers that are the same double.
 fn number<E: Error>(digits: &str) -> Result<String, E> {
     match digits.parse::<f64>() {
         // The sum makes 0 of -0.

@@ -94,7 +94,7 @@ fn a_method_of_the_configuration_is_read_in_any_case() {
 }
 
 proptest! {
-    /// Rule 18: whatever the case of a method, its uses are at least those of the method in capitals.
+    /// Rule 18: in any letter case of a method, its uses are at least those of the method in capitals.
     #[test]
     fn letter_case_hides_no_use(known in prop::sample::select(&KNOWN[..]), lower in prop::collection::vec(any::<bool>(), 8)) {
         let spelled: String = known

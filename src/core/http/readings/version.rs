@@ -1,6 +1,6 @@
 //! The version that a write names elsewhere than in `If-Match` (`precondition`): in its body, or in its query.
 //!
-//! A backend may look for it there by itself, and read the request in another way. So a version counts only if no reader
+//! A backend may look for it there itself, and read the request in another way. So a version counts only if no reader
 //! finds another one.
 
 use http::{HeaderMap, HeaderValue};
@@ -52,7 +52,7 @@ pub fn stated_condition(headers: &HeaderMap, versions: &[EntityTag]) -> Result<O
     }
 }
 
-/// The refusal of a request whose version cannot be told.
+/// Returns the refusal of a request whose version is not certain.
 pub fn malformed(detail: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
     Refusal::new(Code::MalformedPrecondition, detail)
 }

@@ -1,8 +1,8 @@
 //! The normal form of a request's path: one resource, one key (RFC 3986 section 6.2.2; DESIGN, section 3, rule 10).
 //!
 //! A backend is free to decode `%61`, to merge `//`, and to walk `..`. If it does, several spellings are one resource,
-//! and a guard that told them apart could be bypassed. So all spellings that servers are known to read alike get one
-//! normal form, and a spelling that servers read in different ways is refused. Two resources under one key cost a
+//! and a client could bypass a guard that distinguishes them. So all spellings that servers are known to read alike get
+//! one normal form, and a spelling that servers read in different ways is refused. Two resources under one key cost a
 //! needless refusal; one resource under two keys costs an update.
 //!
 //! # Design
@@ -24,9 +24,9 @@
 //! *Why are names that are not UTF-8 refused?* Lenient decoders replace octets that they cannot read, and then `%FE`
 //! and `%FF` are one name. Older decoders read the overlong `%C0%AF` as a slash.
 //!
-//! *What is not covered?* Whatever depends on the backend: links, names that differ in Unicode normalisation, index
-//! files, and a second decoding (`%252F` is a name that holds `%2F`). Nor is `+` as a space in a path covered, which
-//! only object stores read that way. Letter case is covered where the upstream ignores it ([`NormalPath::folded`]).
+//! *What is not covered?* Everything that depends on the backend: links, names that differ in Unicode normalisation,
+//! index files, and a second decoding (`%252F` is a name that holds `%2F`). Nor is `+` as a space in a path covered,
+//! which only object stores read that way. Letter case is covered if the upstream ignores it ([`NormalPath::folded`]).
 
 use std::borrow::Cow;
 

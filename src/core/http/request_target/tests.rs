@@ -221,7 +221,7 @@ proptest! {
 /// RFC 3986 section 2.3; and nginx, among others, decodes the reserved characters too.
 #[test]
 fn encoding_an_octet_changes_no_accepted_name() {
-    // An encoded percent sign or slash differs from a raw one, whatever stands around it.
+    // An encoded percent sign or slash differs from a raw one, in any surroundings.
     for octet in (0..=u8::MAX).filter(|octet| !b"%/".contains(octet)) {
         if let Ok(raw) = normalize(&[b'/', b'x', octet], KeptInNames::ALL) {
             assert_eq!(normalize(format!("/x%{octet:02x}").as_bytes(), KeptInNames::ALL), Ok(raw), "{octet:#x}");

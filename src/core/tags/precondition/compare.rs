@@ -14,9 +14,9 @@ pub enum MatchRule {
     /// Strong comparison (section 8.8.3.2).
     Strong,
     /// Both tags are strong and equal up to their last `-`: tags `"<incarnation>-<version>-<variant>"` of one version
-    /// match whatever their variant is.
+    /// match for any variants.
     Version,
-    /// Both tags are strong and of the same bytes: content tags of one state match whatever their variant is.
+    /// Both tags are strong and of the same bytes: content tags of one state match for any variants.
     Content,
     /// Both tags are spelled alike, weak or not. This is for origins whose tags are weak and must match
     /// (`compare = "opaque"`).

@@ -28,8 +28,8 @@ pub fn well_written(headers: &HeaderMap, name: &HeaderName, weakens: bool) -> Op
     HeaderValue::from_bytes(&list).ok().filter(|_| is_changed)
 }
 
-/// Reads the member of a list that a line begins with: its tag unless it is empty, what follows it, and whether it lacks
-/// quotes. An asterisk is no tag, wherever it stands.
+/// Reads the member of a list that a line begins with: its tag unless it is empty, the rest of the line, and whether it
+/// lacks quotes. An asterisk is no tag, at any place.
 fn member(line: &[u8]) -> Option<(Option<EntityTag>, &[u8], bool)> {
     if line.starts_with(b",") {
         return Some((None, line, false));
