@@ -1,4 +1,4 @@
-//! Tests that the write of a dead owner is in doubt for the time in its mark, whichever process finds it (DESIGN,
+//! Tests that the write of a dead owner is in doubt for the time in its mark, no matter which process finds it (DESIGN,
 //! section 3, rule 7). The upstream of the process that finds it here has another `late_write_window`.
 
 use std::time::Duration;

@@ -67,8 +67,8 @@ async fn a_success_is_replayed_from_the_store_for_its_term() {
     assert_eq!((later.status, fixture.writes()), (412, 1), "{}", later.head);
 }
 
-/// Rule 12: whichever operation fails, and however, the backend sees the write at most once, and a refused write not at
-/// all. While its record is there, no retry is sent. When all terms are over, the retry is judged.
+/// Rule 12: for any failure of any operation, the backend sees the write at most once, and a refused write not at all.
+/// While its record is there, no retry is sent. When all terms are over, the retry is judged.
 #[tokio::test]
 async fn a_keyed_write_fails_closed_whatever_operation_of_the_store_fails() {
     let operations = {
@@ -186,7 +186,7 @@ async fn an_attempt_of_a_dead_owner_is_in_doubt_from_its_deadline_on() {
     assert_eq!((put(&fixture, &tag, "two").await.status, fixture.writes()), (412, 1), "it is judged");
 }
 
-/// Rule 21: the request ends, for whatever reason, before a byte of it was sent. So its retry is no second write.
+/// Rule 21: the request ends, for any reason, before a byte of it was sent. So its retry is no second write.
 #[tokio::test]
 async fn an_attempt_that_was_dropped_before_it_was_sent_leaves_nothing() {
     let fixture = sharing().await;

@@ -64,7 +64,7 @@ async fn a_lost_grant_that_its_holder_has_learned_of_stands() {
 }
 
 /// Either the proxy made the id, which the client never received, or the client chose it.
-/// Rule 15: no lease stands whose id nobody has.
+/// Rule 15: no lease stands without a client that has its id.
 #[tokio::test]
 async fn a_grant_whose_answer_was_lost_is_taken_back() {
     for id in ["", ID] {
@@ -84,7 +84,7 @@ async fn a_grant_whose_answer_was_lost_is_taken_back() {
     }
 }
 
-/// Rule 15: a client that has not received the id of its lease leaves none behind, however long it would last.
+/// Rule 15: a client that has not received the id of its lease leaves none behind, no matter how long it would last.
 #[tokio::test]
 async fn a_grant_whose_answer_reached_no_client_is_taken_back() {
     for duration in ["60", "infinite"] {

@@ -71,7 +71,7 @@ async fn a_write_that_left_nothing_does_not_let_another_create_unseen() {
     assert_eq!((refused.status, fixture.writes()), (412, 1));
 }
 
-/// Even if its body is what was written.
+/// Even if its body is the content that was written.
 #[tokio::test]
 async fn an_error_after_a_write_is_not_its_new_state() {
     let fixture = Fixture::with(exclusive(TagSource::Content)).await;

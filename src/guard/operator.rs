@@ -1,4 +1,4 @@
-//! The operations of an operator on records, whatever their routes say: look, break a lease, forget what is known.
+//! The operations of an operator on records, on any route: look, break a lease, forget the known state.
 //!
 //! # Design
 //!
@@ -38,7 +38,7 @@ pub enum NotBroken {
     Store(#[from] StoreError),
 }
 
-/// The result of forgetting what is known of a resource.
+/// The result of forgetting the known state of a resource.
 #[derive(Clone, Debug)]
 pub struct Forgotten {
     /// The record after that.
@@ -107,7 +107,7 @@ impl Guard {
         Ok(Broken { snapshot, was_broken })
     }
 
-    /// Forgets what is known of a resource.
+    /// Forgets the known state of a resource.
     pub async fn forget(&self, key: &ResourceKey) -> Result<Forgotten, StoreError> {
         let mut was_busy = false;
         let step = |before: &Snapshot| {
@@ -118,7 +118,7 @@ impl Guard {
         Ok(Forgotten { snapshot, was_busy })
     }
 
-    /// Forgets what is known of every resource that has no record.
+    /// Forgets the known state of every resource that has no record.
     pub async fn forget_absent(&self) -> Result<(), StoreError> {
         self.knowledge.records.raise_floors().await
     }

@@ -1,4 +1,4 @@
-//! Tests of probes: what is asked, and which answers show a state (DESIGN, section 4, "Probe").
+//! Tests of probes: the question to the upstream, and the answers that show a state (DESIGN, section 4, "Probe").
 
 use http::Method;
 

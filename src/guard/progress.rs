@@ -43,7 +43,7 @@ impl GenerationProgress {
         }
     }
 
-    /// That of the next generation. Both share what is watched, and what was seen.
+    /// Returns the parts for the next generation. Both share the watches, and the documents that were seen.
     pub(super) fn renewed(&self, server: &Server, gates: Gates) -> Self {
         Self {
             gates,

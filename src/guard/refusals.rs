@@ -78,7 +78,7 @@ pub(crate) fn of_forwarded(failure: Failure, is_safe: bool) -> Refusal {
     if may_be_applied { refusal.in_doubt() } else { refusal }
 }
 
-/// The refusal of a write whose response broke off after its head. The head has already told the outcome.
+/// The refusal of a write whose response broke off after its head. The head has already shown the outcome.
 pub(crate) fn of_lost_response(status: u16, outcome: Outcome, late_write_window: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
     let refusal = Refusal::new(Code::UpstreamFailed, detail);

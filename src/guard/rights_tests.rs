@@ -29,7 +29,7 @@ use crate::{
 };
 use ways::{DATA, KINDS, STATUSES, Way, azure_ways, container_ways, native_ways, plain_ways};
 
-/// The states that a client without rights must not tell apart.
+/// The states that a client without rights must not distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing has come through the proxy.
@@ -38,7 +38,7 @@ enum State {
     Known,
     /// Its owner holds a lease.
     Leased,
-    /// The same, and nobody has read it.
+    /// The same, and no client has read it.
     LeasedUnread,
     /// The lease of its owner has ended, and is remembered.
     Released,

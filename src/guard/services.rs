@@ -223,7 +223,8 @@ impl Guard {
         now.has_no_pending_writes() && current.is_some() && current == Validators::from_headers(&head.headers).0.tag
     }
 
-    /// Reads a settled state, whatever the route shows to other reads. Returns the answer with the record of that state.
+    /// Reads a settled state, no matter which states the route shows to other reads. Returns the answer with the record
+    /// of that state.
     pub(crate) async fn read_settled(
         &self,
         client: &mut dyn Client,

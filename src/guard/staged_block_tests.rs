@@ -88,8 +88,8 @@ async fn the_first_blocks_of_an_upload_can_come_at_once() {
     assert_eq!((list(&one, &IDS).await, one.content().await), (201, IDS.concat()));
 }
 
-/// Any order of blocks and lists at two processes: a list that is accepted joins what was sent last under each id. If
-/// one process gets all of it, no list is refused.
+/// Any order of blocks and lists at two processes: an accepted list joins the last block that was sent under each id.
+/// If one process gets all of it, no list is refused.
 #[tokio::test]
 async fn what_is_joined_was_sent_last_in_any_order_of_requests() {
     const SEED: u64 = 0x5eed_0b10;
@@ -128,7 +128,7 @@ async fn what_is_joined_was_sent_last_in_any_order_of_requests() {
     }
 }
 
-/// Rule 12: whichever operation of the store fails, and however, no list joins what was replaced.
+/// Rule 12: for any failure of any operation of the store, no list joins a replaced block.
 #[tokio::test]
 async fn a_store_that_fails_lets_no_stale_block_pass() {
     for fault in [Fault::Unavailable, Fault::AnswerLost, Fault::Hangs, Fault::Late] {

@@ -135,7 +135,8 @@ async fn a_lease_that_ends_while_the_body_comes_is_no_right_to_write() {
     assert_eq!((response.status, fixture.writes()), (412, 0), "{}", response.head);
 }
 
-/// A mark's deadline is counted from the mark itself: the owner has the time that it needs, however long the body took.
+/// A mark's deadline is counted from the mark itself: the owner has the time that it needs after a body of any
+/// duration.
 #[tokio::test]
 async fn a_body_that_took_long_leaves_the_write_its_time() {
     let fixture = Fixture::new(TagSource::Version).await;
@@ -213,7 +214,7 @@ async fn a_lease_of_a_record_that_was_just_seen_does_not_end_early() {
     assert_eq!(fixture.lease("doc", Method::POST, "Lease-Duration: 60\r\n").await.status, 409);
 }
 
-/// Rule 7: the swap shows that another process has acted. No refusal rests on what is only remembered.
+/// Rule 7: the swap shows that another process has acted. No refusal rests on a remembered record.
 #[tokio::test]
 async fn a_step_by_an_outdated_record_is_judged_again() {
     let one = with_shared_store().await;

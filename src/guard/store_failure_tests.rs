@@ -28,7 +28,7 @@ async fn operations_of_a_write(etag: TagSource) -> u64 {
     fixture.store.operations()
 }
 
-/// Only an operator can help, so the client is not told to come back.
+/// Only an operator can help, so the client gets no request to come back.
 #[tokio::test]
 async fn a_store_that_has_lost_writes_is_told_apart_from_one_that_does_not_answer() {
     let fixture = Fixture::new(TagSource::Content).await;
@@ -42,8 +42,8 @@ async fn a_store_that_has_lost_writes_is_told_apart_from_one_that_does_not_answe
     assert_eq!(fixture.writes(), 0);
 }
 
-/// Whichever operation fails, and however, there are two outcomes. Either no byte was sent and the client gets 503, or
-/// the write was sent once and the client gets the upstream's answer. The answer has no tag if the record could not be
+/// For any failure of any operation, there are two outcomes. Either no byte was sent and the client gets 503, or the
+/// write was sent once and the client gets the upstream's answer. The answer has no tag if the record could not be
 /// settled. Afterwards no write overwrites the applied one.
 #[tokio::test]
 async fn a_write_fails_closed_whatever_operation_of_the_store_fails() {

@@ -192,17 +192,17 @@ impl FaultyStore {
         self.clock.turn(|now| now, Some(percent));
     }
 
-    /// Returns the time, whatever else fails.
+    /// Returns the time, even while all else fails.
     pub(crate) fn time(&self) -> StoreTime {
         self.clock.now()
     }
 
-    /// Returns the record, whatever else fails.
+    /// Returns the record, even while all else fails.
     pub(crate) async fn look(&self, key: &ResourceKey) -> Snapshot {
         self.inner.read(key).await.unwrap()
     }
 
-    /// Returns the record of the only write with an idempotency key, whatever else fails.
+    /// Returns the record of the only write with an idempotency key, even while all else fails.
     pub(crate) async fn attempt(&self) -> (ResourceKey, Snapshot) {
         let records = self.inner.scan(None, 1_000).await.unwrap();
         let mut attempts = records.into_iter().filter(|(key, _)| key.is_of_keyed_write());
@@ -211,7 +211,7 @@ impl FaultyStore {
         first
     }
 
-    /// Replaces the record like another process, whatever else fails.
+    /// Replaces the record like another process, even while all else fails.
     pub(crate) async fn put(&self, key: &ResourceKey, next: Record) {
         let revision = self.look(key).await.revision;
         assert!(matches!(self.inner.swap(key, revision, next).await, Ok(Swapped::Done(_))));

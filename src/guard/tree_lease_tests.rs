@@ -1,4 +1,4 @@
-//! Tests of locks of collections, which reach what is below them (DESIGN, section 3, rules 1 and 10).
+//! Tests of locks of collections, which reach the resources below them (DESIGN, section 3, rules 1 and 10).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use locks::{
 
 mod locks;
 
-/// Rule 10: who has no token writes nothing below a locked collection, whatever the request.
+/// Rule 10: a client without the token writes nothing below a locked collection, by any request.
 #[tokio::test]
 async fn a_lock_keeps_others_from_all_below() {
     let fixture = impatient().await;
@@ -109,7 +109,7 @@ async fn a_lock_below_that_comes_after_a_lock_gives_way() {
 }
 
 /// Between the look at a file and the grant, another client replaces the file by a collection. Its lock would not reach
-/// what is below.
+/// the resources below.
 #[tokio::test]
 async fn what_becomes_a_collection_meanwhile_is_not_locked_as_a_file() {
     for becomes_folder in [true, false] {
@@ -157,7 +157,7 @@ async fn the_write_of_a_dead_owner_below_becomes_a_doubt() {
     assert_eq!(lock(&fixture, "").await.status, 200);
 }
 
-/// RFC 4918 section 9.10.3: the answer names what is in the way, and says that the collection is not locked for it.
+/// RFC 4918 section 9.10.3: the answer names the lock in the way, and says that the collection is not locked for it.
 #[tokio::test]
 async fn a_lock_below_keeps_a_collection_from_being_locked() {
     for resource in [MEMBER, DEEP, INNER] {
@@ -208,13 +208,13 @@ async fn a_lock_ends_with_its_time_and_by_its_holder() {
     assert_eq!(listed(&fixture).await, 0, "both have ended");
 }
 
-/// A write below leaves no trace in the record of the collection, so nobody can say that none has come.
+/// A write below leaves no trace in the record of the collection, so it is unknown whether one has come.
 #[tokio::test]
 async fn a_lock_is_not_refreshed_after_its_end() {
     let fixture = impatient().await;
     let locked = lock(&fixture, "Timeout: Second-60\r\n").await;
     fixture.store.pass(60_000);
-    // The field is true whatever the lock is.
+    // The field is true for any lock.
     let submitted = format!("If: ({}) (Not <DAV:no-lock>)\r\n", token(&locked));
     let refused = fixture.exchange(FOLDER, "/doc/folder", "LOCK".parse().expect("a method"), &submitted, "").await;
     assert_eq!(refused.status, 412, "{}", refused.body);
@@ -277,7 +277,7 @@ async fn a_member_is_not_removed_beside_a_lock_of_depth_0() {
     assert_eq!((refused.status, fixture.writes()), (423, 0), "{}", refused.body);
 }
 
-/// Whichever operation of the store fails, a client that is refused has no lock, and nobody else is kept away for it.
+/// For any failure of the store, a client that is refused has no lock, and no other client is kept away for it.
 #[tokio::test]
 async fn a_lock_that_was_not_told_leaves_nothing_behind() {
     let mut refused = 0;

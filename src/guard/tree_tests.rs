@@ -154,7 +154,7 @@ async fn a_tag_of_before_a_tree_has_changed_is_stale() {
     }
 }
 
-/// A write that the backend has refused changes nothing below it. What was known there is asked for again.
+/// A write that the backend has refused changes nothing below it. Known states there are asked for again.
 #[tokio::test]
 async fn a_tree_that_the_backend_refuses_leaves_all_tags_valid() {
     for status in [403, 404, 409, 410, 412] {

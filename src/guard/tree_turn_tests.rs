@@ -80,7 +80,7 @@ async fn a_later_tree_waits_for_whoever_waits_for_an_earlier_one() {
     assert!(last.at.resolve(Revision(0)) > written, "{written:?} {changes:?}");
 }
 
-/// A write that gives up keeps nobody back.
+/// A write that gives up keeps no other request back.
 #[tokio::test]
 async fn the_sign_of_a_write_that_gives_up_is_removed() {
     let fixture = Fixture::with(rules(Duration::from_millis(50))).await;

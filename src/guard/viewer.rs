@@ -33,7 +33,7 @@ pub(crate) struct Viewer {
     pub(super) table: Arc<RoutingTable>,
 }
 
-/// A resource, as its record tells of it.
+/// A resource, as its record shows it.
 pub(crate) struct Viewed {
     /// The record.
     pub(crate) snapshot: Snapshot,

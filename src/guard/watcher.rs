@@ -194,7 +194,7 @@ impl BackendView {
 }
 
 impl WatchRooms {
-    /// Returns what a read of this client would find, as far as the record tells (rule 2).
+    /// Returns the content that a read of this client would find, if the record shows it (rule 2).
     fn content(&self, request: &Request, snapshot: &Snapshot) -> SeenContent {
         if request.rules().other_writers || !self.may_tell_tag(snapshot) {
             return SeenContent::Unknown;

@@ -3,8 +3,7 @@
 //! | request | effect | success |
 //! |---|---|---|
 //! | `LOCK`, or `POST` of the path of the lock | locks the state | 200 |
-//! | `UNLOCK`, or `DELETE` of the path of the lock | unlocks the state; without an ID, no matter who holds the lock |
-//! 200 |
+//! | `UNLOCK`, or `DELETE` of the path of the lock | unlocks the state; without an ID, no matter who holds the lock | 200 |
 //! | `POST ?ID=`, also `PUT`, `DELETE` | writes the state, with the lock of this ID | 200 |
 //! | `GET` | reads the state | the upstream's |
 //!

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *Why may its caller wait while it holds something?* The writes that it waits for have all their marks, and wait for
-//! nobody. Later ones give way.
+//! *Why may its caller wait while it holds marks?* The writes that it waits for have all their marks, and wait for no
+//! other. Later ones give way.
 
 use tokio::time::{Instant, timeout};
 

@@ -110,7 +110,7 @@ impl Held {
         self.own.bounded_by(other);
     }
 
-    /// The claims of a write that claims several resources by itself; `None` if there are none.
+    /// Returns the claims of a write that claims several resources itself; `None` if there are none.
     fn of_each(claims: Vec<Claim>) -> Option<Self> {
         let mut claims = claims.into_iter();
         let mut own = claims.next()?;

@@ -95,7 +95,7 @@ struct Deadline {
     of_process: Instant,
 }
 
-/// A mark in the store. Dropping it unsettled, for whatever reason, makes its write a doubt.
+/// A mark in the store. Dropping it unsettled, for any reason, makes its write a doubt.
 pub(crate) struct Claim {
     records: Records,
     key: ResourceKey,

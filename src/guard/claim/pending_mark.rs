@@ -48,7 +48,7 @@ pub(crate) enum Tried {
 }
 
 impl Tried {
-    /// Returns how long taking back makes sense: after that the mark or the lease ends by itself.
+    /// Returns how long taking back makes sense: after that the mark or the lease ends on its own.
     fn lifetime(&self, before: &Snapshot) -> Duration {
         match self {
             Self::Mark(mark) => before.now.until(mark.deadline),
@@ -120,7 +120,7 @@ impl PendingMark {
         self.before = None;
     }
 
-    /// Takes the addition back, and tries until it would end by itself.
+    /// Takes the addition back, and tries until it would end on its own.
     async fn take_back(self, before: Snapshot) {
         let end = Instant::now() + self.tried.lifetime(&before);
         let mut pause = FIRST_PAUSE;

@@ -6,7 +6,7 @@
 //! each of them, so a stream of writes to one of its resources does not starve it. A place in a line holds nothing in
 //! the store.
 //!
-//! *Why can writes not wait for each other for ever?* All stand in line in one order, that of the keys. A write that
+//! *Why can writes not wait for each other without end?* All stand in line in one order, that of the keys. A write that
 //! waits in one line has places only in lines that come before it in this order. The same holds for the signs by which
 //! processes line up at a record: before a write waits for one resource, it takes down its signs at all later ones.
 //!

@@ -7,8 +7,9 @@
 //! # Design
 //!
 //! *What is the front for?* The member in front waits until the record admits it, and steps aside as soon as its mark
-//! is there. An unclaimed write is admitted at once, so that the next one runs beside it. A claim or a grant waits for
-//! the end of all that it cannot run beside. Later members stand behind it meanwhile, and so do not prolong its wait.
+//! is there. An unclaimed write is admitted at once, so the next one runs beside it. A claim or a grant waits for the
+//! end of all writes that it cannot run beside. Later members stand behind it meanwhile, and so do not prolong its
+//! wait.
 //!
 //! *Why a second place, for the claim?* The write of a claim stays in flight long after the claim has stepped aside.
 //! The next claim waits in front for its end without a request to the store. Unclaimed writes in between run beside.
@@ -16,8 +17,8 @@
 //! *Whose place does a newcomer get in a full line?* One of a client with more places, if there is such a client
 //! ([`gives_way`](crate::core::shares::line_share::gives_way)). So no client keeps others out by filling the line.
 //!
-//! *Why can no member wait for ever?* A member that waits in front holds no mark, and one that has a mark waits for no
-//! place. A write that stands in several lines joins them in one order. No member waits for a client: the body has
+//! *Why can no member wait without end?* A member that waits in front holds no mark, and one that has a mark waits for
+//! no place. A write that stands in several lines joins them in one order. No member waits for a client: the body has
 //! arrived before, and the answer goes out after.
 
 use std::{
@@ -140,7 +141,7 @@ impl Waiter<'_> {
     }
 }
 
-/// A place in a line. Dropping it gives the place up, whatever happens to its write.
+/// A place in a line. Dropping it gives the place up, no matter how its write ends.
 struct LinePlace {
     queues: Arc<Queues>,
     key: ResourceKey,

@@ -253,7 +253,7 @@ impl Drop for Sign {
         }
         let (records, queues) = (self.records.clone(), Arc::clone(&self.queues));
         let left = Self { records, queues, key: self.key.clone(), is_up: false, ..*self };
-        // Without a runtime the process is ending: the sign ends by itself.
+        // Without a runtime the process is ending: the sign ends on its own.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = left.take_down().await {

@@ -1,12 +1,12 @@
-//! The causes of refusals, as far as this process knows them: the last changes of resources, and why reads got no tag.
+//! The causes of refusals that this process knows: the last changes of resources, and the reasons why reads got no tag.
 //!
 //! # Design
 //!
 //! *What do these memories cost a request that passes?* An applied write enters its change, and a read enters something
 //! only if it gets no tag. A read with a tag only looks whether an earlier one got none.
 //!
-//! *Can a change be out of date?* It carries the version that it made. A refusal tells of it only if the record still
-//! has that version, so a later write through any proxy hides it.
+//! *Can a change be out of date?* It carries the version that it made. A refusal names it only if the record still has
+//! that version, so a later write through any proxy hides it.
 
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ impl Knowledge {
         self.causes.warnings.tell_of_backend(request.route(), why);
     }
 
-    /// Adds to the refusal of a precondition what is known of its cause.
+    /// Adds the known cause to the refusal of a precondition.
     pub(crate) fn explain(&self, request: &Request, snapshot: &Snapshot, mut refusal: Refusal) -> Refusal {
         match refusal.code {
             Code::PreconditionFailed => {

@@ -73,7 +73,7 @@ pub(crate) fn evidence(
     let dated = |modified: Option<Modified>| modified.map(|modified| modified.by_record(snapshot.record.first_date));
     if let Some(known) = snapshot.known() {
         let representation = match (&known.representation, &request.rules().etag) {
-            // The version is the tag, whatever else memory holds.
+            // The version is the tag, no matter what else memory holds.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: dated(validators.modified), ..version.clone() })
             }
@@ -93,8 +93,8 @@ pub(crate) fn evidence(
         pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected: true });
     }
     // A tag of the current version was issued for a representation that existed, and any write since would have made
-    // another version. So the tag alone decides, whether or not anything else is known of the resource. The version of a
-    // deletion is issued to nobody, but may be guessed.
+    // another version. So the tag alone decides, whether or not anything else is known of the resource. The version of
+    // a deletion is issued to no client, but may be guessed.
     if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match)
         && snapshot.presence_of(|| request.target()).is_none_or(|presence| presence.is_present)
     {

@@ -47,7 +47,7 @@ struct Issued {
     /// The version of the resource when the tag was issued, or an earlier one.
     version: Revision,
     selection: Arc<Selection>,
-    /// The kind of the body that the tag was told of, if nobody has read that body since.
+    /// The kind of the body that the tag was made of, if that body has not been read since.
     told_of: Option<BodyKind>,
 }
 
@@ -90,7 +90,7 @@ impl IssuedTags {
         self.latest(request, tag, |issued| (issued.version == version).then(|| Arc::clone(&issued.selection))).flatten()
     }
 
-    /// The kind of the body that a tag was told of at this version, if nobody has read that body since.
+    /// Returns the kind of the body that a tag was made of at this version, if that body has not been read since.
     pub(crate) fn kind_told(&self, request: &Request, tag: &EntityTag, version: Revision) -> Option<BodyKind> {
         self.latest(request, tag, |issued| issued.told_of.filter(|_| issued.version == version)).flatten()
     }

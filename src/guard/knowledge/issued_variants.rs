@@ -28,7 +28,7 @@ impl Knowledge {
         self.was_told(request, tag, snapshot, (selection, None));
     }
 
-    /// The same. If nobody has read the body of that tag, its kind is named.
+    /// The same. If the body of that tag has not been read, its kind is named.
     pub(crate) fn was_told(
         &self,
         request: &Request,
@@ -39,8 +39,8 @@ impl Knowledge {
         self.issued.remember(request, tag, snapshot.version(), seen);
     }
 
-    /// The kinds of the bodies that the tags of a write were told of, if nobody has read these bodies since and no write has
-    /// changed the resource.
+    /// Returns the kinds of the bodies that the tags of a write were made of, if these bodies have not been read since
+    /// and no write has changed the resource.
     pub(crate) fn kinds_told(&self, request: &Request, snapshot: &Snapshot) -> impl Iterator<Item = BodyKind> {
         tags_of(request).filter_map(|tag| self.issued.kind_told(request, tag, snapshot.version()))
     }

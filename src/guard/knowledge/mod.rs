@@ -135,13 +135,13 @@ impl Knowledge {
         self.read_grants.was_removed(&request.key);
     }
 
-    /// True if the upstream has shown the resource to any client of late, and no write has changed it since. Asked before
-    /// the upstream is: what is created meanwhile was absent.
+    /// True if the upstream has recently shown the resource to any client, and no write has changed it since. This is
+    /// asked before the upstream is: a resource that is created meanwhile was absent.
     pub(crate) fn is_shown(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.read_grants.is_shown(&request.key, (snapshot.now, snapshot.version()))
     }
 
-    /// Like [`is_shown`](Self::is_shown), whatever has changed since.
+    /// Like [`is_shown`](Self::is_shown), no matter what has changed since.
     pub(crate) fn was_shown(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.read_grants.was_shown(&request.key, snapshot.now)
     }

@@ -1,4 +1,5 @@
-//! The identity of a client, as far as a proxy can tell, and what the client may know (DESIGN, section 8).
+//! The identity of a client, as well as a proxy can tell, and the resources that the client may know (DESIGN, section
+//! 8).
 
 use std::{
     hash::{Hash, Hasher},
@@ -23,8 +24,8 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// The number of pairs of a principal and a resource that are remembered. Each takes about 100 bytes, whatever the
-/// length of the resource's name. A dropped pair costs its principal one request to the upstream.
+/// The number of pairs of a principal and a resource that are remembered. Each takes about 100 bytes, for a name of any
+/// length. A dropped pair costs its principal one request to the upstream.
 const PAIRS_MAX: u64 = 200_000;
 
 /// The name that a parameter of the query has in the hash.
@@ -132,8 +133,8 @@ impl Principal {
         (name != ANONYMOUS).then_some(name)
     }
 
-    /// The name of a client whose credentials nobody else can name. The name of a signer is known to others. Cookies
-    /// count if nothing else does: a page's analytics may change them at any time.
+    /// Returns the name of a client whose credentials no other client can name. The name of a signer is known to
+    /// others. Cookies count only without other credentials: a page's analytics may change them at any time.
     pub(crate) fn secret(self) -> Option<PrincipalName> {
         self.shown().filter(|_| !self.signs())
     }
@@ -292,7 +293,7 @@ impl ReadGrants {
         self.shown.invalidate(&key.digest());
     }
 
-    /// True if the upstream has let any principal read the resource, in whatever version.
+    /// True if the upstream has let any principal read the resource, in any version.
     pub(crate) fn was_shown(&self, key: &ResourceKey, now: StoreTime) -> bool {
         self.shown.get(&key.digest()).is_some_and(|(until, _)| now < until)
     }
@@ -313,7 +314,7 @@ impl ReadGrants {
         self.pairs.get(&(principal, key.digest())).is_some_and(|(until, _)| now < until)
     }
 
-    /// The last version of the resource that the principal was shown, as far as it is remembered.
+    /// Returns the last version of the resource that the principal was shown, if it is remembered.
     pub(crate) fn last_read(&self, key: &ResourceKey, principal: Principal) -> Option<Revision> {
         self.pairs.get(&(principal, key.digest())).and_then(|(_, read)| read)
     }

@@ -32,7 +32,7 @@ impl Selection {
         let is_own = |name: &HeaderName| {
             OF_THE_CLIENT.contains(name)
                 || rules.identifies(name)
-                // Bytes to be hashed are requested without a content coding, whatever the client accepts.
+                // Bytes to be hashed are requested without a content coding, no matter which ones the client accepts.
                 || rules.etag.needs_body() && *name == header::ACCEPT_ENCODING
         };
         let mut fields = selecting_fields(&sent.headers, response).unwrap_or_default();

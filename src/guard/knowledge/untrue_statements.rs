@@ -1,5 +1,5 @@
-//! Statements of the configuration about a backend that the backend was seen to break. From then on this process goes by
-//! what it has seen. Each process finds out by itself, from the records that all of them read.
+//! Statements of the configuration about a backend that the backend was seen to break. From then on this process
+//! follows the facts that it has seen. Each process finds them out itself, from the records that all of them read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,7 +80,7 @@ impl UntrueStatement {
 }
 
 impl Knowledge {
-    /// True if the tags of a route can be coarse, by its configuration and by what was seen.
+    /// True if the tags of a route can be coarse, by its configuration and by the observed facts.
     pub(crate) fn has_coarse_tags(&self, request: &Request) -> bool {
         request.rules().has_coarse_tags(self.untrue.has(request, Statement::TagsAreUnique))
     }
@@ -91,7 +91,7 @@ impl Knowledge {
         self.has_coarse_tags(request) && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
     }
 
-    /// True if the backend of a route judges `If-Match`, by its configuration and by what was seen.
+    /// True if the backend of a route judges `If-Match`, by its configuration and by the observed facts.
     pub(crate) fn backend_judges(&self, request: &Request) -> bool {
         request.rules().etag == TagSource::Delegate && !self.untrue.has(request, Statement::BackendChecks)
     }

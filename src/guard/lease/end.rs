@@ -12,7 +12,7 @@ use crate::{
     guard::{Halt, answer::while_client_waits, request::Request},
 };
 
-/// The longest time between two looks at the record. Stores tell of each change, and this bounds how long a lost notice
+/// The longest time between two looks at the record. Stores report each change, and this bounds how long a lost notice
 /// stays unknown.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 

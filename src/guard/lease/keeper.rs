@@ -78,7 +78,7 @@ impl LeaseKeeper {
         self.bid(Farewell::Released);
     }
 
-    /// Notes that the client has been told of the lease.
+    /// Notes that the client has got the id of the lease.
     pub(crate) const fn is_told(&mut self) {
         self.is_known = true;
     }
@@ -140,7 +140,7 @@ struct Keeper {
     /// The newest record that was looked at.
     seen: Revision,
     renew_at: Instant,
-    /// When the lease ends, as far as this process knows without the store.
+    /// The time at which the lease ends, by the knowledge of this process without the store.
     lasts_until: Instant,
     /// True if the lease cannot be renewed.
     is_last_term: bool,
@@ -167,7 +167,7 @@ impl Keeper {
         }
     }
 
-    /// Looks at the record that the store has told of.
+    /// Looks at the record that the store has announced.
     fn look_at_latest(&mut self) {
         let snapshot = self.follower.latest();
         if snapshot.revision < self.seen {

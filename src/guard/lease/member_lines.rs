@@ -2,12 +2,12 @@
 //!
 //! # Design
 //!
-//! *Who shares a line?* The clients with the same credentials: the backend has shown the index to each of them. What it has
-//! shown to one principal is never told to another.
+//! *Who shares a line?* The clients with the same credentials: the backend has shown the index to each of them. An
+//! index that it has shown to one principal is never shown to another.
 //!
-//! *When is an index read again?* When a client finds nothing in the last one, and else after [`INDEX_LASTS`]. One client
-//! reads it for all, however many there are. While clients wait, it is read each [`INDEX_LASTS`], and soon after a write
-//! or a lease operation of this process on a member.
+//! *When is an index read again?* When a client finds nothing in the last one, and else after [`INDEX_LASTS`]. One
+//! client reads it for any number of others. While clients wait, it is read each [`INDEX_LASTS`], and soon after a
+//! write or a lease operation of this process on a member.
 
 use std::{
     sync::{
@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// clients their order and another look at the index, and no member goes to two of them.
 const LINES_MAX: u64 = 256;
 
-/// A line that nobody uses is forgotten after this time.
+/// A line without clients is forgotten after this time.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The lines of all collections.

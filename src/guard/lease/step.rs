@@ -174,9 +174,9 @@ impl Leases {
         }
     }
 
-    /// Returns the record as this process last saw it, if it lets the client acquire or release the lease. The swap of the
-    /// step then shows whether it is still current, so the record need not be read. No refusal rests on what was only
-    /// remembered.
+    /// Returns the record as this process last saw it, if it lets the client acquire or release the lease. The swap of
+    /// the step then shows whether it is still current, so the record need not be read. No refusal rests on a
+    /// remembered record.
     async fn recall_for_step(&self, request: &Request, rules: &LeaseRules, action: &Action) -> Option<Snapshot> {
         if !request.conditions.is_empty() || self.queues.has_line(&request.key) {
             return None;
@@ -228,8 +228,8 @@ impl Leases {
         Ok(signs)
     }
 
-    /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused. So is one whose
-    /// client is never told of its id.
+    /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused. So is a grant
+    /// whose client never gets its id.
     async fn put_step(
         &self,
         request: &Request,

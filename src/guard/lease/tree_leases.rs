@@ -1,4 +1,4 @@
-//! The leases of collections that reach what is below them ([`tree_leases`](crate::core::records::tree_leases)).
+//! The leases of collections that reach the resources below them ([`tree_leases`](crate::core::records::tree_leases)).
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl Leases {
         self.claims.wait_below(&[root], is_reached, judge, end).await
     }
 
-    /// Gives a lease up of which its client is not told.
+    /// Gives up a lease whose client does not get its id.
     async fn give_back(
         &self,
         client: &mut dyn Client,
@@ -125,7 +125,7 @@ impl Leases {
     }
 }
 
-/// The rules by which such a lease is granted: nobody renews it after its end.
+/// The rules by which such a lease is granted: it cannot be renewed after its end.
 fn of_trees(rules: &LeaseRules) -> LeaseRules {
     LeaseRules { remember_time: Duration::ZERO, ..rules.clone() }
 }

@@ -1,9 +1,9 @@
-//! A lease that its client has not been told of (DESIGN, section 3, rule 15).
+//! A lease whose client has not got its id yet (DESIGN, section 3, rule 15).
 //!
 //! # Design
 //!
-//! *Why does it travel with the head of the answer?* The head is what tells the client its id. Whatever ends the request
-//! before the head is written drops the head: then the lease is taken back, and nobody is locked out by it.
+//! *Why does it travel with the head of the answer?* The head shows the client its id. An end of the request before the
+//! head is written drops the head: then the lease is taken back, and locks no client out.
 //!
 //! *What if the client had chosen the id?* It knows the id, and can repeat or release the lease. So that lease stands.
 

@@ -122,7 +122,7 @@ impl Leases {
     }
 }
 
-/// Judges a write by the lease in the snapshot, whatever route granted it.
+/// Judges a write by the lease in the snapshot, no matter which route granted it.
 pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
     judge_by_lease(request, snapshot)
 }
@@ -148,7 +148,7 @@ pub(crate) fn judge_read_by_lease(
 }
 
 impl Receipt {
-    /// True if its client has gone, so that nobody would learn of a lease that never ends.
+    /// True if its client has gone, and no client would learn of a lease that never ends.
     pub(crate) fn is_in_vain(&self, client: &mut dyn Client) -> bool {
         has_nobody_to_tell(client, self.duration)
     }
@@ -210,7 +210,7 @@ pub(crate) fn wanted_on_read(request: &Request) -> Result<Option<LeaseOnRead>, R
     Ok(wanted.transpose()?.flatten())
 }
 
-/// The record as it would be if nobody had leased the resource.
+/// Returns the record as it would be without leases of the resource.
 fn without_leases(snapshot: &Snapshot) -> Snapshot {
     let record = Record { leases: LeaseSet::NONE, pending_delete: None, ..snapshot.draft() };
     Snapshot::new(snapshot.revision, record, snapshot.now)
@@ -235,8 +235,8 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
 }
 
 /// True if the upstream is probed before a request is refused by its lease. Some dialects judge the conditions of a
-/// read first. A read or removal of a missing resource gets 404, whatever lease it names, since a missing resource
-/// has no lease.
+/// read first. A read or removal of a missing resource gets 404, no matter which lease it names, since a missing
+/// resource has no lease.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;
     let names_lease = request.rules().quirks.conditions_before_lease && request.sender.lease_id.is_some();

@@ -1,4 +1,4 @@
-//! Whether a DELETE would remove a collection, and with it resources that nobody has judged (`collections`).
+//! Whether a DELETE would remove a collection, and with it resources that were not judged (`collections`).
 //!
 //! # Design
 //!

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) struct Judged {
     /// The tag of the representation, as clients get it.
     pub(crate) tag: Option<EntityTag>,
-    /// The state of the target before the write, as far as the verdict shows it.
+    /// The state of the target before the write, if the verdict shows it.
     pub(crate) before: Before,
     /// The modification date of that state, if the verdict shows it.
     pub(crate) modified: Option<HttpDate>,
@@ -89,8 +89,8 @@ impl Probes {
         verdict
     }
 
-    /// The verdict on the conditions of a read that the upstream itself makes for another request. A condition that does
-    /// not hold fails, whichever it is.
+    /// Returns the verdict on the conditions of a read that the upstream itself makes for another request. Any
+    /// condition that does not hold fails.
     pub(crate) async fn judge_read(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Halt> {
         let (representation, rule) = match self.probe(request, snapshot, Aim::Verdict).await {
             Probed::Current { representation, rule, missing, .. } => {
@@ -194,7 +194,7 @@ fn nothing_to_describe(request: &Request) -> Option<Refusal> {
 }
 
 impl Judged {
-    /// The basis of a verdict from memory. If the backend judges by itself and a write that names one tag passes,
+    /// Returns the basis of a verdict from memory. If the backend judges itself and a write that names one tag passes,
     /// that tag was the current one.
     fn by_memory(request: &Request, tag: Option<EntityTag>, spelling: &Spelling) -> Self {
         let named = match &request.conditions.if_match {

@@ -12,7 +12,7 @@
 //! *Who notices a wrong tag before the next check?* The write that names it: the backend shows other bytes than those
 //! that were sent, although the version is still that of the PUT.
 //!
-//! *Who else knows?* Nobody. Another process, and this one after a restart, learns by itself.
+//! *Who else knows?* No other process. Each process, and this one after a restart, learns it anew.
 
 use std::sync::LazyLock;
 
@@ -64,7 +64,7 @@ impl KeptBodies {
     }
 }
 
-/// The kind of the body of a PUT whose tag can be told from what was sent; `None` if it must be read.
+/// Returns the kind of the body of a PUT whose tag can be made of the content that was sent; `None` if it must be read.
 pub(crate) fn kind_of_body(request: &Request) -> Option<BodyKind> {
     let (rules, fields) = (request.rules(), &request.head.headers);
     let is_told_by_bytes = rules.etag == TagSource::Content && !rules.hashes_parts() && rules.other_writers;
@@ -77,7 +77,8 @@ pub(crate) fn kind_of_body(request: &Request) -> Option<BodyKind> {
 }
 
 impl Probes {
-    /// The field `Vary` that a re-read of a body of this kind would have, if it would only show what was sent.
+    /// Returns the field `Vary` that a re-read of a body of this kind would have, if it would only show the content
+    /// that was sent.
     pub(crate) fn spared_reread(&self, request: &Request, kind: BodyKind) -> Option<HeaderMap> {
         let after = request.rules().verbatim_after;
         self.kept_bodies.with(kind, |slot| slot.row.spares(after).then(|| slot.vary.clone())).flatten()
@@ -100,8 +101,8 @@ impl Probes {
         }
     }
 
-    /// Notes that a probe has shown another tag than a write names. If that tag was told of what was sent, either others
-    /// have written or the backend has changed the body.
+    /// Notes that a probe has shown another tag than a write names. If that tag was made of the content that was sent,
+    /// either others have written or the backend has changed the body.
     pub(super) fn was_refuted(&self, request: &Request, snapshot: &Snapshot) {
         for kind in self.knowledge.kinds_told(request, snapshot) {
             self.kept_bodies.with(kind, |slot| slot.row.breaks(request.rules().verbatim_after));

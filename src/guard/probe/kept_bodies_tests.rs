@@ -27,7 +27,7 @@ async fn save(fixture: &Fixture, fields: &str, body: &str) -> (Response, usize) 
     (saved, fixture.reads().await.len() - before)
 }
 
-/// Shows the same, whatever was sent.
+/// Shows the same for any content that was sent.
 fn changed(_: &str) -> String {
     "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nchanged".to_owned()
 }

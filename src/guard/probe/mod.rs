@@ -112,7 +112,7 @@ impl Probed {
         }
     }
 
-    /// Returns the name of the result and the tag, as far as they show the state.
+    /// Returns the name of the result, and the tag if the result shows one.
     fn shown(&self) -> (&'static str, Option<EntityTag>) {
         let tag = match self {
             Self::Current { representation: Representation::Present(validators), .. } => validators.tag.clone(),

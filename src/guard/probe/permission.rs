@@ -51,8 +51,8 @@ impl Probes {
         }
     }
 
-    /// Asks the upstream what the sender of a request may read. If it shows the sender nothing, fails with its own answer,
-    /// which is the same for what is not there.
+    /// Asks the upstream what the sender of a request may read. If it shows the sender nothing, fails with its own
+    /// answer, which is the same for a missing resource.
     pub(crate) async fn show(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Result<Representation, Halt> {
         match self.probe(request, snapshot, aim).await {
             Probed::Answer(exchange) | Probed::Current { missing: Some(exchange), .. } => {

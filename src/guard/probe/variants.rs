@@ -122,8 +122,8 @@ impl Probes {
     }
 }
 
-/// True if the write's own target shows no state of the resource. Only PUT creates what is absent, so to any other method
-/// a target without a representation is one that acts on the resource.
+/// True if the write's own target shows no state of the resource. Only PUT creates a missing resource, so to any other
+/// method a target without a representation is one that acts on the resource.
 fn is_read_elsewhere(request: &Request, open: OpenQuestion) -> bool {
     open == OpenQuestion::Unreadable || open == OpenQuestion::Absent && request.method != Method::PUT
 }

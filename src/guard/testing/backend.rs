@@ -99,7 +99,7 @@ impl Backend {
     }
 }
 
-/// The answer to a client without rights, whatever it asks for.
+/// Returns the answer to any request of a client without rights.
 fn refused(status: u16, is_head: bool) -> String {
     let content = if is_head { "" } else { "no rights" };
     let fields = "WWW-Authenticate: Basic\r\nLocation: /login\r\nContent-Type: text/plain";

@@ -25,7 +25,7 @@ impl Fixture {
         self.guards.viewer((request, received), self.guards.records().newest_seen())
     }
 
-    /// The resource, as its record tells of it.
+    /// Returns the resource, as its record shows it.
     pub(crate) async fn viewed(&self) -> Viewed {
         let snapshot = self.store.read(&ResourceKey::from_text("doc")).await.expect("a record");
         Viewed { snapshot, is_of_route: true }

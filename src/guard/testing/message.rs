@@ -18,8 +18,8 @@ pub(super) async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<
     Some((head, body))
 }
 
-/// The answer to a question for the type of a resource. What is named `folder` is a collection, and what is named `absent`
-/// is none.
+/// Returns the answer to a question for the type of a resource. A resource named `folder` is a collection, and one
+/// named `absent` does not exist.
 pub(super) fn type_of(head: &str) -> String {
     let is_named = |name| head.split(' ').nth(1).is_some_and(|target| target.ends_with(name));
     if is_named("absent") {

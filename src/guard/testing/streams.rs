@@ -95,7 +95,7 @@ impl EventClient {
         self.served.is_finished()
     }
 
-    /// Reads to the end of the stream, and returns what was read since the last event.
+    /// Reads to the end of the stream, and returns the bytes since the last event.
     pub(crate) async fn rest(mut self) -> String {
         self.served.await.expect("no panic").expect("an answer");
         let mut rest = std::mem::take(&mut self.received);

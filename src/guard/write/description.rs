@@ -136,7 +136,7 @@ fn not_told(status: StatusCode) -> Refusal {
     Refusal::new(Code::UpstreamFailed, detail)
 }
 
-/// Tells the client what has become of its write, whatever has become of the description.
+/// Reports the outcome of its write to the client, no matter how the write of the description ended.
 fn half_written(refusal: Refusal) -> Refusal {
     half(refusal, "the content was written, but perhaps not its description: read the resource, and write it again")
 }

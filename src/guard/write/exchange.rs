@@ -43,7 +43,7 @@ use crate::{
 struct Sent {
     claim: Held,
     exchange: Exchange,
-    /// The body of the answer, as far as it was read.
+    /// The part of the answer's body that was read.
     whole: Result<BufferedBody, Failure>,
     outcome: Outcome,
     end: Option<WriteEnd>,

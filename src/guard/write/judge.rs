@@ -100,7 +100,7 @@ impl Writes {
     }
 
     /// Returns the record as this process last saw it, if the write passes by it. The swap of the mark then shows
-    /// whether it is still current, so the record need not be read. No refusal rests on what was only remembered.
+    /// whether it is still current, so the record need not be read. No refusal rests on a remembered record.
     async fn recalled(&self, request: &Request) -> Option<Sighting> {
         let seen = self.knowledge.records.recall(&request.key).await?;
         let snapshot = &seen.snapshot;

@@ -3,9 +3,9 @@
 //!
 //! # Design
 //!
-//! *Which POST adds a member?* The RFC names PUT and MKCOL of what is not there, and leaves POST to the server. A POST to
-//! what is not there can only create it, so it is judged like them. A POST to a file or to another collection adds nothing
-//! at its own target. One to the leased collection itself needs the lease of that.
+//! *Which POST adds a member?* The RFC names PUT and MKCOL of a missing resource, and leaves POST to the server. A POST
+//! to a missing resource can only create it, so it is judged like them. A POST to a file or to another collection adds
+//! nothing at its own target. One to the leased collection itself needs the lease of that.
 
 use super::Writes;
 use crate::{

@@ -45,7 +45,7 @@ pub(crate) struct NewState {
     may_keep: bool,
     /// The selection of the representation, if it was read.
     selection: Option<Selection>,
-    /// The kind of the body that the tag was told of, if the representation was not read.
+    /// The kind of the body that the tag was made of, if the representation was not read.
     told_of: Option<BodyKind>,
 }
 
@@ -141,7 +141,7 @@ impl Writes {
         self.read_again(destination, None).await
     }
 
-    /// The state that a PUT of this body leaves, if a re-read would only show what was sent.
+    /// Returns the state that a PUT of this body leaves, if a re-read would only show the content that was sent.
     fn state_as_sent(&self, request: &Request, body: &Body, kind: BodyKind) -> Option<NewState> {
         let has_tag = body.len() <= request.rules().max_hash_size_bytes as u64;
         if !has_tag || request.rules().on_write == OnWrite::Omit {

@@ -36,7 +36,7 @@ pub(super) struct Part {
 }
 
 impl Parts {
-    /// Returns the parts of a write with this body, as far as they are known before the claim.
+    /// Returns the parts of a write with this body that are known before the claim.
     pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Halt> {
         let (before, after) = match &request.content.description {
             DescriptionUse::Removed => (Some(part(request, &DocumentChange::Removed)?), None),

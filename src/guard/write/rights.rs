@@ -37,8 +37,8 @@ impl Writes {
         }
     }
 
-    /// Lets a write stand in a line that others stand in. A client without rights takes nobody's place: it gets its
-    /// answer at once.
+    /// Lets a write stand in a line that others stand in. A client without rights takes no place of another one: it
+    /// gets its answer at once.
     pub(super) async fn must_know_of_line(
         &self,
         request: &Request,

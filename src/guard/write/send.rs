@@ -61,8 +61,8 @@ pub(crate) fn head_of_write(request: &Request, body: &Body) -> Result<Box<Reques
     Ok(head)
 }
 
-/// Returns the end of a write with this answer, of a state with this date before. If the upstream judges, its dates are
-/// told unchanged.
+/// Returns the end of a write with this answer, of a state with this date before. If the upstream judges, clients get
+/// its dates unchanged.
 pub(crate) fn end_of(request: &Request, answer: &ResponseHeader, before: Option<HttpDate>) -> Option<WriteEnd> {
     let is_delegate = request.rules().etag == TagSource::Delegate;
     WriteEnd::of(&answer.headers, before).map(|end| end.with_weak_dates_told(is_delegate))

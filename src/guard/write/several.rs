@@ -5,8 +5,8 @@
 //! *Why all or none?* The upstream gets the request as its client has sent it, and may have signed it. So no resource can be
 //! left out of it.
 //!
-//! *Why are all judged before the first claim?* A verdict counts for the very record that the claim is swapped in for. So
-//! a write that is refused claims nothing, and keeps nobody waiting.
+//! *Why are all judged before the first claim?* A verdict counts for the very record that the claim is swapped in for.
+//! So a write that is refused claims nothing, and lets no other write wait.
 //!
 //! *Why are the claims taken one by one?* Of two processes that claim some of the same resources, the one that gets the
 //! first of these goes on. The other gives all that it has back, and waits with nothing in its hands.
@@ -205,7 +205,7 @@ impl Writes {
         if refused.is_empty() { Ok(bases) } else { Err(refused) }
     }
 
-    /// Sends the request once, and settles each resource by what the answer tells of it.
+    /// Sends the request once, and settles each resource by its part of the answer.
     async fn send_for_all(
         &self,
         (request, head, body): (&Request, Box<RequestHeader>, &Body),

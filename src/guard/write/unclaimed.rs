@@ -106,7 +106,7 @@ impl Writes {
             }
             self.claims.may_begin(snapshot)?;
             let right = self.leases.permit(request, snapshot).await?;
-            // A POST to what is not there may add a member, as a PUT does.
+            // A POST to a missing resource may add a member, as a PUT does.
             self.judge_membership(request, snapshot).await?;
             match self.claims.hold(request, places, &seen, MarkKind::Unclaimed, (right, None)).await {
                 Ok(Holding::Done(held)) => return Ok(held),

@@ -155,8 +155,9 @@ impl Writes {
         }
     }
 
-    /// Gives a retry the answer of its first attempt. Other credentials may belong to somebody who can no longer read,
-    /// or not yet: then the backend answers first. Without rights nobody learns that there was a first attempt.
+    /// Gives a retry the answer of its first attempt. Other credentials may belong to a client that has lost the right
+    /// to read, or does not have it yet: then the backend answers first. Without rights no client learns that there was
+    /// a first attempt.
     async fn replay(
         &self,
         request: &Request,
@@ -261,7 +262,7 @@ impl KeyedWrite {
     }
 }
 
-/// Returns what is remembered of a write that got this answer.
+/// Returns the end to remember of a write that got this answer.
 fn end_of(reached: Reached, answer: &Result<Answer, Halt>) -> AttemptEnd {
     let in_doubt = matches!(answer, Err(Halt::Refused(refusal)) if refusal.in_doubt);
     match (End::of(reached, in_doubt), answer) {
