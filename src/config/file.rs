@@ -35,7 +35,7 @@ fn read_again(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The open flag with which nobody waits for the other end of a pipe.
+/// The open flag that does not wait for the other end of a pipe.
 fn no_wait() -> i32 {
     OFlags::NONBLOCK.bits().cast_signed()
 }

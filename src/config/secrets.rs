@@ -8,7 +8,7 @@ use super::written::Text;
 /// The permission of all users to read.
 const READABLE_BY_ALL: u32 = 0o004;
 
-/// Warns if the file that a key names exists, and everybody can read it.
+/// Warns if the file that a key names exists, and all users can read it.
 pub(super) fn warn_if_open(check: &mut Check<'_>, key: &str, text: &Text) {
     let path = Path::new(text.get_ref());
     let mode = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.mode() & 0o777);

@@ -3,11 +3,11 @@
 //!
 //! # Design
 //!
-//! *What is made of a row?* The field of the program's struct, the field of the mirror that reads the file, the reading
-//! itself, the line of the admin view, the entry of the list of what needs a restart, and the entry of [`Key`](super::Key), from
-//! which the JSON Schema and the reference page take the range and the sentence.
+//! *What does a row become?* The field of the program's struct, the field of the mirror that reads the file, the
+//! reading itself, the line of the admin view, the entry of the list of keys that need a restart, and the entry of
+//! [`Key`](super::Key), from which the JSON Schema and the reference page take the range and the sentence.
 //!
-//! *What is not in a row?* Rules over several keys: `validate` has them.
+//! *Which rules are in no row?* Those over several keys: `validate` has them.
 //!
 //! *Which keys stand under `by hand`?* Those without a default or a value of their own. The mirror has them, and code in
 //! `validate` reads them. `path`, `upstream` and `policy` must be there. `key`, `also_changes` and `writes_to` mean

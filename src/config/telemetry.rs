@@ -112,7 +112,7 @@ impl ValueKind<Option<String>> for Collector {
     }
 }
 
-/// Returns what is wrong with certificates for this collector. If the file names none, that of the environment may need
+/// Returns the problem with certificates for this collector. If the file names none, that of the environment may need
 /// them.
 fn without_tls(endpoint: Option<&str>) -> Option<(&'static str, &'static str)> {
     let is_plain = endpoint.is_some_and(|url| url.starts_with("http://"));

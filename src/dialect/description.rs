@@ -68,7 +68,7 @@ pub trait DescriptionGrammar: Sync {
     /// Returns the name of the value in a field, as the field spells it. `None` if the field has no value of metadata.
     fn name_in<'field>(&self, field: &'field str) -> Option<&'field str>;
 
-    /// Returns the field with the MD5 of the whole resource, whatever part of it an answer has.
+    /// Returns the field with the MD5 of the whole resource, for an answer with any part of it.
     fn checksum_of_whole(&self) -> HeaderName;
 
     /// Returns the refusal of metadata for a resource with this target that does not exist.

@@ -1,4 +1,4 @@
-//! Configurations of small documents made by chance: each is valid, and tells of all that it leaves unguarded.
+//! Configurations of small random documents: each is valid, and lists all operations that it leaves unguarded.
 
 use fastrand::Rng;
 

@@ -52,7 +52,7 @@ impl<'p> PathPlaces<'p> {
         }
     }
 
-    /// The place that has this pattern, whatever the names in it are.
+    /// Returns the place that has this pattern, with any names in it.
     pub(super) fn find(&self, pattern: &PathPattern) -> Option<usize> {
         self.by_shape.get(&shape(pattern)).copied()
     }

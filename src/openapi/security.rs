@@ -1,4 +1,4 @@
-//! How clients prove who they are, as far as a document tells, and the keys of a configuration for it.
+//! The proofs of clients' identities that a document describes, and the keys of a configuration for them.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(super) const KNOWN_FIELDS: [&str; 4] = ["Authorization", "Cookie", "X-Api-Ke
 /// Schemes of HTTP whose credentials hold for one request.
 const FOR_ONE_REQUEST: [&str; 4] = ["digest", "dpop", "hoba", "signature"];
 
-/// The credentials of clients besides those that ifmatch knows without being told.
+/// The credentials of clients besides those that ifmatch knows without a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Credentials {
     /// Request fields.

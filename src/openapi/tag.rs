@@ -1,4 +1,4 @@
-//! The source of a resource's tags, as far as a document tells.
+//! The source of a resource's tags, if a document shows it.
 
 use super::{
     facts::{OperationFacts, ParameterPlace},

@@ -4,8 +4,8 @@
 //!
 //! # Design
 //!
-//! *Why does the query lose its version?* The target names the resource and its variant, and a probe reads it. A backend
-//! that keeps old versions would show the very version that the write names, however stale it is.
+//! *Why does the query lose its version?* The target names the resource and its variant, and a probe reads it. A
+//! backend that keeps old versions would show the very version that the write names, even a stale one.
 
 use http::{HeaderMap, header};
 use pingora::http::RequestHeader;

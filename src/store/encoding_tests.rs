@@ -1,4 +1,4 @@
-//! Every record survives encoding and decoding, whatever the zero of time. Nothing else decodes as a record.
+//! Every record survives encoding and decoding, with any zero of time. Nothing else decodes as a record.
 
 use bytes::Bytes;
 use proptest::{option, prelude::*};

@@ -3,8 +3,8 @@
 //! # Design
 //!
 //! *What is a sighting good for?* A swap compares the revision of the record. So a change that was judged by a sighting
-//! is made only if the record is still the same, and needs no read before it. Whatever is not followed by a swap must
-//! be judged by a read.
+//! is made only if the record is still the same, and needs no read before it. A judgement without a swap after it needs
+//! a read.
 //!
 //! *Why does a sighting not last?* A store that lost writes, because a backup was restored, may give a revision again.
 //! Then the comparison would prove nothing. Any failure of the store therefore ends all sightings, and age ends each.
@@ -53,7 +53,7 @@ pub struct Sighting {
 pub(super) struct Recent {
     /// Each sighting, with the number of failures before it.
     seen: Cache<ResourceKey, Arc<(Sighting, u64)>>,
-    /// How often the store has failed. What was seen before the last failure does not count.
+    /// The number of times that the store has failed. A record that was seen before the last failure does not count.
     failures: AtomicU64,
 }
 
@@ -189,7 +189,7 @@ mod tests {
         assert!(recent.recall(&key(), Some(own())).is_some());
     }
 
-    /// Such a record also replaces what was seen before.
+    /// Such a record also replaces the one that was seen before.
     #[tokio::test(start_paused = true)]
     async fn a_record_that_makes_writes_wait_is_not_kept() {
         let until = StoreTime::from_milliseconds(9_000);

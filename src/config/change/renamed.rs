@@ -81,8 +81,8 @@ impl MovedServers {
         moved
     }
 
-    /// Returns whether writes on this old route may reach a server that has another identity from now on, and somebody
-    /// guards its resources.
+    /// Returns whether writes on this old route may reach a server that has another identity from now on, and some
+    /// route guards its resources.
     pub(super) fn are_behind(&self, old: &Route) -> bool {
         let upstream = Arc::as_ptr(&old.upstream);
         self.left_to_guarded.contains(&upstream) || exclusion(old).is_some() && self.left.contains(&upstream)

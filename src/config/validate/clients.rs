@@ -37,7 +37,7 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Rout
         let message = format!("dialect = {name:?} needs etag = \"upstream\" or \"delegate\"");
         check.hinted(span, message, HINT);
     }
-    // A server that judges by itself is probed only to learn whether the resource exists and so needs a condition.
+    // A server that judges itself is probed only to learn whether the resource exists and so needs a condition.
     let probes = guard.etag != TagSource::Delegate || guard.require == Require::Existing;
     if guard.probe_auth == ProbeAuth::Client && probes {
         const HINT: &str = "a client's signature covers only its own request; write probe_auth = \"sigv4\" for the \

@@ -124,7 +124,7 @@ fn has_containers(route: &Route) -> bool {
     enforced.and_then(|rules| rules.lease.as_ref()).is_some_and(|lease| lease.guards == LeaseGuards::Delete)
 }
 
-/// True if the requests of clients make the proxy list folders, whatever members the route names.
+/// True if the requests of clients make the proxy list folders, no matter which members the route names.
 fn lists_itself(rules: &GuardRules) -> bool {
     rules.dialect.grammar().facts().demands.makes_own_requests
 }

@@ -193,8 +193,8 @@ pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     routes.into_iter().zip(others).map(beside).collect()
 }
 
-/// Returns the identities of the upstreams whose collections can be changed with all below them. The keys of all resources
-/// there must be their paths, or nobody could tell which of them are below a collection.
+/// Returns the identities of the upstreams whose collections can be changed with all below them. The keys of all
+/// resources there must be their paths. With other keys, it would be unknown which of them are below a collection.
 fn upstreams_with_trees(routes: &[Route], holding: &[bool]) -> HashSet<String> {
     let changes = |(route, holds): (&Route, &bool)| {
         let rules = route.enforced()?;

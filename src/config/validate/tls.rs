@@ -6,7 +6,7 @@ use crate::{
     tls::{ClientAuth, ServerTls, authorities},
 };
 
-/// Reports authorities of client certificates that nobody asks for, or that are missing.
+/// Reports authorities of client certificates that no listener asks for, or that are missing.
 pub(super) fn server(check: &mut Check<'_>, keys: &ServerTlsKeys, tls: &ServerTls) {
     let is_off = tls.client_auth == ClientAuth::Off;
     match (&keys.client_ca, tls.client_ca.as_ref().filter(|file| file.is_absolute())) {

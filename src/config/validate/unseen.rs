@@ -2,9 +2,9 @@
 //!
 //! # Design
 //!
-//! *Why are so few of them told of?* A route for `/{*rest}` may have lists and batches anywhere below, or none. A warning
-//! for each such route would be read by nobody. So a list counts if the file has a route for its members, and a batch if a
-//! path says that it is one.
+//! *Why do so few of them get a warning?* A route for `/{*rest}` may have lists and batches anywhere below, or none. No
+//! operator would read a warning for each such route. So a list counts if the file has a route for its members, and a
+//! batch if a path says that it is one.
 
 use super::{keys::Placed, one_key::can_share, overlap::may_hold_members};
 use crate::{

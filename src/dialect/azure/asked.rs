@@ -1,4 +1,4 @@
-//! The requested operation, as far as the name of an error depends on it.
+//! The part of the requested operation that the name of an error depends on.
 
 use http::{HeaderMap, Method, header};
 

@@ -62,7 +62,7 @@ pub(super) fn page(path: &[u8], query: &Query, page: &Page) -> String {
     body.end("EnumerationResults")
 }
 
-/// Shows what a read of a container tells of it.
+/// Shows the facts about a container that a read of it has found.
 fn show(body: &mut xml::Writer, item: &Item, shows_metadata: bool) {
     let field = |name: HeaderName| item.fields.as_ref()?.get(name)?.to_str().ok();
     body.text("Name", item.name.trim_end_matches('/'));

@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Rule 14: what is judged of one of them is never sent with the other.
+    /// Rule 14: a field that is judged for one of them is never sent with the other.
     #[test]
     fn the_read_and_the_write_have_the_fields_that_are_theirs() {
         for (name, is_of_read, is_of_write) in [

@@ -56,7 +56,7 @@ static FACTS: DialectFacts = DialectFacts {
     },
     defaults: Defaults {
         unique_tags: false,
-        // The modification date needs a probe, whatever the source of tags is.
+        // The modification date needs a probe, for any source of tags.
         probes_after_write: true,
         // There are no other writers, so the version belongs to this write, and the bytes need not be compared.
         version_after_write: true,

@@ -56,7 +56,7 @@ pub(super) fn read(query: &Query, has_metadata: bool) -> Result<Listing, Refusal
     })
 }
 
-/// True if a list shows metadata. Nothing is kept of what was deleted, and there are no snapshots: a list that includes
+/// True if a list shows metadata. The proxy keeps nothing of deleted blobs, and has no snapshots: a list that includes
 /// them is the same one.
 pub(super) fn includes_metadata(query: &Query, has_metadata: bool) -> Result<bool, Refusal> {
     let mut is_included = false;
@@ -157,8 +157,8 @@ fn group_of<'a>(name: &'a str, query: &Query) -> Option<&'a str> {
     name.get(..prefix.len() + before.len() + delimiter.len())
 }
 
-/// Shows what the index of a folder tells of a blob. The tag is not there: only a read of the blob labels its state, and
-/// shows its lease and its metadata.
+/// Shows the facts about a blob in the index of its folder. The tag is not there: only a read of the blob labels its
+/// state, and shows its lease and its metadata.
 fn show_blob(body: &mut xml::Writer, item: &Item) {
     let field = |name: HeaderName| item.fields.as_ref()?.get(name)?.to_str().ok();
     let indexed = item.modified.map(|modified| modified.to_string());

@@ -110,8 +110,8 @@ impl QueueMessage {
         if self.visible <= now { MessageStanding::Visible } else { MessageStanding::Hidden(now.until(self.visible)) }
     }
 
-    /// True if a receipt is the last one. It may be older than the time for which the message is hidden: as long as nobody
-    /// else has taken the message, its last worker may finish.
+    /// True if a receipt is the last one. It may be older than the time for which the message is hidden: as long as no
+    /// other worker has taken the message, its last worker may finish.
     pub fn is_proved_by(&self, receipt: PopReceipt) -> bool {
         self.receipt == receipt.hash()
     }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(kept.text, "b");
     }
 
-    /// Rule 11: a receipt is a secret, and what is kept proves nothing.
+    /// Rule 11: a receipt is a secret, and its kept hash proves nothing.
     #[test]
     fn a_receipt_is_kept_as_a_hash() {
         let receipt = PopReceipt::new([9; 16]);

@@ -1,4 +1,4 @@
-//! The azure-queue dialect: Azure Queue Storage in front of a backend that stores what is PUT to it
+//! The azure-queue dialect: Azure Queue Storage in front of a backend that stores the content of each PUT
 //! (`docs/how-to/queue.md`).
 //!
 //! A queue is a document, and so is each message. The names of messages sort by the time at which they were put.
@@ -11,8 +11,8 @@
 //! *Why is the receipt only kept as a hash?* It is the right to delete the message. Who may read the files of the backend
 //! need not have that right.
 //!
-//! *Why does a message name its queue?* A queue may be deleted and created again while somebody puts a message. A message
-//! of the queue before must not appear in the new one.
+//! *Why does a message name its queue?* A queue may be deleted and created again while a client puts a message. A
+//! message of the queue before must not appear in the new one.
 
 mod body;
 mod grammar;

@@ -74,7 +74,7 @@ pub enum QueueOf {
     ReadMetadata,
     /// Set Queue Metadata.
     SetMetadata(Metadata),
-    /// Put Message: how long it lasts, if not for ever, and how long it is hidden.
+    /// Put Message: how long it lasts, unless it has no end, and how long it is hidden.
     Put(Option<Duration>, Duration),
     /// Get Messages: how many, and how long they are hidden.
     Take(usize, Duration),

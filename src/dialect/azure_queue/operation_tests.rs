@@ -1,4 +1,4 @@
-//! Requests as the SDKs send them, and as nobody should.
+//! Requests as the SDKs send them, and as no client should.
 
 use proptest::prelude::*;
 

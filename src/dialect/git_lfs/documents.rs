@@ -98,7 +98,7 @@ impl BatchRequest {
     ///
     /// # Errors
     ///
-    /// It is none, or asks for what is not served.
+    /// It is none, or asks for an operation that is not served.
     pub fn parse(document: &[u8]) -> Result<Self, Refusal> {
         let sent: SentBatch = read(document, "operation and objects, each with oid and size")?;
         let is_upload = match sent.operation.as_str() {
@@ -193,12 +193,12 @@ impl UnlockRequest {
     }
 }
 
-/// Returns the answer that tells of one lock.
+/// Returns the answer about one lock.
 pub fn lock_answer(lock: &Lock) -> String {
     json!({ "lock": lock }).to_string()
 }
 
-/// Returns the answer that tells of several.
+/// Returns the answer about several locks.
 pub fn locks_answer(locks: &[Lock], next_cursor: Option<&str>) -> String {
     with_cursor(json!({ "locks": locks }), next_cursor)
 }

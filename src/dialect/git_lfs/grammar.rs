@@ -72,7 +72,7 @@ impl Grammar for GitLfs {
         }
         let operation = LfsCall::of(request)?.operation;
         let (name, intent) = operation.facts();
-        // The name of an object is the hash of its content, so nobody can put other content in its place.
+        // The name of an object is the hash of its content, so no client can put other content in its place.
         let checksums = match operation {
             LfsOperation::WriteObject(id) => vec![Checksum::Sha256(id.sha256())],
             _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! The lock of a path, as it is kept with its lease and told to clients.
+//! The lock of a path, as its lease keeps it and clients see it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl Lock {
         Self { id: name.0, path: path.0.clone(), locked_at, owner }
     }
 
-    /// Returns what is kept with its lease.
+    /// Returns the note for its lease.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Lock {
         LeaseNote::new(&serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// Reads what is kept with a lease. `None` if that is no lock.
+    /// Reads the note of a lease. `None` if that is no lock.
     pub fn of_note(note: &LeaseNote) -> Option<Self> {
         serde_json::from_str(note.as_str()).ok()
     }

@@ -10,8 +10,8 @@
 //!
 //! # Design
 //!
-//! *What is the name of a lock worth?* Nothing: each client is shown it. The lease behind it has a secret id that no client
-//! gets, and belongs to the principal that took it.
+//! *What is the name of a lock worth?* Nothing: the proxy shows it to each client. The lease behind it has a secret id
+//! that no client gets, and belongs to the principal that took it.
 //!
 //! *How is a lock found by its name?* The name begins with the hash of its resource. The list of the repository's locks
 //! tells which resource has that hash.

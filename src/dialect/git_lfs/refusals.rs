@@ -7,7 +7,7 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// Who holds a lock that names nobody.
+/// The holder of a lock without a name.
 const SOMEBODY: &str = "another client";
 
 /// When to retry after an obstacle that passes.
@@ -32,7 +32,7 @@ pub(super) fn refuse(denied: &Denied) -> Refusal {
     }
 }
 
-/// Refuses an operation on a lock that nobody holds.
+/// Refuses an operation on a lock that no client holds.
 pub fn lock_not_found() -> Refusal {
     let detail = "no lock has this id: it has ended, or never was; git lfs locks shows those that are held";
     Refusal::new(Code::LeaseNotPresent, detail).called(404, "lock-not-found")

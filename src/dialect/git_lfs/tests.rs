@@ -31,7 +31,7 @@ fn lock() -> Lock {
     Lock::new(LockName::of("0a"), &path, "ann", "2026-01-01T00:00:00Z".to_owned())
 }
 
-/// Rule 3: an obstacle that passes is no lock of somebody else.
+/// Rule 3: an obstacle that passes is no lock of another client.
 #[test]
 fn only_the_lock_of_another_client_is_a_conflict() {
     let holder = HolderLabel::parse(b"ann").ok();

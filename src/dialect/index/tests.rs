@@ -1,4 +1,4 @@
-//! Indexes as real servers write them, and as nobody should.
+//! Indexes as real servers write them, and as no server should.
 
 use proptest::prelude::*;
 
@@ -137,7 +137,7 @@ fn a_bucket_tells_where_the_next_page_begins() {
 }
 
 proptest! {
-    /// Rule 13: whatever the backend says, it is read to an end, and leads nowhere else.
+    /// Rule 13: any document of the backend is read to an end, and leads nowhere else.
     #[test]
     fn any_document_is_read_to_an_end(document in "[<>/!a\\[\\]{}\",:0DOCTYPE&;.*-]{0,60}", nth in 0_usize..4) {
         let form = [IndexForm::WebDav, IndexForm::NginxJson, IndexForm::S3, pointer("/*")][nth].clone();

@@ -25,7 +25,7 @@ pub(super) fn read(document: &[u8], folder: &MembersFolder, add: &mut dyn FnMut(
     for piece in &pieces {
         let ListPiece::Element(element) = piece else { continue };
         let Some(response) = MultistatusResponse::read(cutter.root(), element)? else { continue };
-        // The members of a folder have its host, whatever name of it the server knows.
+        // The members of a folder have its host, under any name that the server has.
         let Some((_, _, path)) = split_authority(response.href()) else { continue };
         let is_folder = path.ends_with('/') || is_collection(element) == Some(true);
         if let Some(file) = folder.file_at(path.as_bytes()).filter(|_| !is_folder) {

@@ -24,7 +24,7 @@ static OF_SOURCE: [(HeaderName, HeaderName); 4] = [
     (HeaderName::from_static("x-amz-copy-source-if-unmodified-since"), IF_UNMODIFIED_SINCE),
 ];
 
-/// Returns the source of a copy, with the conditions that the proxy judges. A server that judges by itself (`delegate`)
+/// Returns the source of a copy, with the conditions that the proxy judges. A server that judges itself (`delegate`)
 /// judges them too.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The s3 dialect: the requests and responses of Amazon S3 and of servers like it, as far as they differ from RFC 9110
+//! The s3 dialect: the differences from RFC 9110 in the requests and responses of Amazon S3 and of servers like it
 //! (`dialect = "s3"`, `docs/s3.md`).
 
 mod conditions;

@@ -105,7 +105,7 @@ impl RemovalList {
     ///
     /// # Errors
     ///
-    /// The list cannot be read in one way alone, is too long, or has a condition that nobody would judge.
+    /// The list cannot be read in one way alone, is too long, or has a condition that would not be judged.
     pub fn parse(document: &[u8], etag: &TagSource) -> Result<Self, Refusal> {
         let Ok(S3Document { root, elements }) = S3Document::read(document) else { return Err(malformed()) };
         let mut list = Self { removals: Vec::new(), is_quiet: false };
@@ -229,7 +229,7 @@ pub fn outcomes(list: &RemovalList, status: StatusCode, body: Option<&[u8]>) -> 
         let mut outcomes = told.iter().filter(version).map(|element| element.outcome());
         match (outcomes.next(), told) {
             (Some(first), _) if outcomes.all(|other| other == first) => first,
-            // A quiet answer is silent about what was removed.
+            // A quiet answer does not list the removed objects.
             (None, []) if list.is_quiet => Outcome::Applied,
             _ => Outcome::Unclear,
         }

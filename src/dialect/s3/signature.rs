@@ -20,7 +20,7 @@ const PARAMETER_PREFIX: &[u8] = b"x-amz-";
 const NEEDED_TO_READ: [&str; 3] =
     ["x-amz-server-side-encryption-customer-", "x-amz-request-payer", "x-amz-expected-bucket-owner"];
 
-/// The signature of a request, as far as it binds a proxy.
+/// The part of a request's signature that binds a proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature<'a> {
     headers: &'a HeaderMap,

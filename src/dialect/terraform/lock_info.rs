@@ -24,7 +24,7 @@ pub struct LockInfo {
 /// Why a body describes no lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedLockInfo {
-    /// It is longer than what is kept with a lease.
+    /// It is longer than the note of a lease may be.
     #[error("the description of a lock has at most 4,096 bytes")]
     TooLong,
     /// It is another text.
@@ -44,7 +44,7 @@ impl LockInfo {
         Self::of_note(&note).ok_or(MalformedLockInfo::NoId)
     }
 
-    /// Reads what is kept with a lease; `None` if that describes no lock.
+    /// Reads the note of a lease; `None` if that describes no lock.
     pub fn of_note(note: &LeaseNote) -> Option<Self> {
         let members: Map<String, Value> = serde_json::from_str(note.as_str()).ok()?;
         let id = members.get(ID)?.as_str().filter(|id| !id.is_empty())?;
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(holder(r#"{"ID":"a","Who":"a\u0007nn"}"#), None, "a control character");
     }
 
-    /// Rule 11: ids of leases are hard to guess, whatever the ID of the lock is.
+    /// Rule 11: ids of leases are hard to guess, for any ID of the lock.
     #[test]
     fn each_id_is_another_lease() {
         let ids = ["a", "A", "0f8fad5b-d9cb-469f-a165-70867728950e", "0F8FAD5B-D9CB-469F-A165-70867728950E"];

@@ -212,7 +212,7 @@ fn only_a_whole_success_is_told_as_one() {
 }
 
 proptest! {
-    /// Rule 14: whatever is taken out of a query is not sent, and all else is sent as it came.
+    /// Rule 14: the parts that are taken out of a query are not sent, and all others are sent unchanged.
     #[test]
     fn the_rest_of_a_query_stays_as_it_is(parts in prop::collection::vec("(ID=)?[a-zA-Z%=;]{0,6}", 0..5)) {
         let target = format!("/s?{}", parts.join("&"));

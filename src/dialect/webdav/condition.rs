@@ -73,7 +73,7 @@ pub fn judge(conditions: &If, mut place: impl FnMut(Option<&str>) -> Place) -> T
     if open.is_empty() { Truth::False } else { Truth::ByTags(open) }
 }
 
-/// Returns what is left of a list once its tokens are judged; `None` if it is false.
+/// Returns the rest of a list after the judgement of its tokens; `None` if it is false.
 fn left_of(list: &[IfPart], place: &Place) -> Option<OpenList> {
     let mut left = OpenList::default();
     for IfPart { is_negated, state } in list {

@@ -1,4 +1,4 @@
-//! The documents that tell of locks (RFC 4918 sections 14 to 16).
+//! The documents about locks (RFC 4918 sections 14 to 16).
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -27,7 +27,7 @@ pub fn token_uri(id: LeaseId) -> String {
     format!("opaquelocktoken:{}", id.reveal())
 }
 
-/// Returns the element with all locks of a resource. It stands by itself.
+/// Returns the element with all locks of a resource. It declares its own prefixes.
 pub fn active_locks(locks: &[ShownLock]) -> String {
     let mut element = format!("<D:lockdiscovery xmlns:D=\"{NAMESPACE}\">");
     for lock in locks {
@@ -53,7 +53,7 @@ pub fn active_locks(locks: &[ShownLock]) -> String {
     element
 }
 
-/// Returns the element with the kinds of locks that can be taken. It stands by itself.
+/// Returns the element with the kinds of locks that can be taken. It declares its own prefixes.
 pub(super) fn supported_locks(can_be_locked: bool) -> String {
     let entry = |scope| {
         format!("<D:lockentry><D:lockscope><D:{scope}/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockentry>")

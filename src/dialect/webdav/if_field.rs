@@ -109,8 +109,8 @@ impl If {
         &self.groups
     }
 
-    /// The tokens that the request submits: each one counts wherever it stands, in a false list and under `Not` too
-    /// (section 10.4.1).
+    /// The tokens that the request submits: each one counts at any place, in a false list and under `Not` too (section
+    /// 10.4.1).
     pub fn submitted(&self) -> impl Iterator<Item = LeaseId> {
         let parts = self.groups.iter().flat_map(|group| &group.lists).flatten();
         parts.filter_map(|part| match part.state {

@@ -99,7 +99,7 @@ fn a_field_has_limits() {
     assert_eq!(If::parse(long(BYTES_MAX + 1).as_bytes()), Err(MalformedIf::TooLong));
 }
 
-/// RFC 4918 section 10.4.1: a token counts wherever it stands.
+/// RFC 4918 section 10.4.1: a token counts at any place.
 #[test]
 fn each_token_is_submitted() {
     let value = format!("</a> (Not <urn:uuid:{UUID}> <DAV:no-lock>) ([\"x\"] <opaquelocktoken:{UUID}>)");

@@ -39,7 +39,7 @@ pub enum LockInfoFault {
     /// It has another encoding than UTF-8.
     #[error("send the lockinfo in UTF-8")]
     Encoding,
-    /// It is longer than what is read.
+    /// It is longer than the limit.
     #[error("a lockinfo has at most {LOCK_INFO_BYTES_MAX} bytes, and its owner {OWNER_BYTES_MAX}")]
     TooLarge,
     /// It cannot be read as XML.
@@ -228,7 +228,7 @@ fn place(reader: &NsReader<&[u8]>) -> Result<usize, LockInfoFault> {
     usize::try_from(reader.buffer_position()).map_err(|_error| LockInfoFault::Malformed)
 }
 
-/// Writes the element of an owner, so that it stands by itself.
+/// Writes the element of an owner, so that it declares its own prefixes.
 fn owner(reader: &NsReader<&[u8]>, start: &BytesStart<'_>, content: &str) -> Result<Box<str>, LockInfoFault> {
     // The element that has begun is in scope while its content is read, and no more after its end.
     let mut scope: Vec<(String, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Documents of real clients, and what is refused.
+//! Documents of real clients, and those that are refused.
 
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn an_owner_stands_by_itself() {
     }
 }
 
-/// The element keeps its namespace, whatever the client calls it.
+/// The element keeps its namespace under any prefix of the client.
 #[test]
 fn no_prefix_of_a_client_hides_that_of_the_protocol() {
     let document = "<lockinfo xmlns=\"DAV:\" xmlns:D0=\"u:1\"><lockscope><shared/></lockscope><locktype><write/></locktype>\

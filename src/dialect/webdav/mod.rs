@@ -1,4 +1,4 @@
-//! The spelling of `WebDAV` class 2 (RFC 4918): locks, the `If` field, and the documents that tell of them.
+//! The spelling of `WebDAV` class 2 (RFC 4918): locks, the `If` field, and the documents about them.
 //!
 //! A lock is a lease: its token is the id of the lease. [`If`] reads the conditions of a request, and [`judge`] what
 //! they come to. [`WantedLock`] reads the document that asks for a lock. [`Question`] and [`Cutter`] read what a PROPFIND

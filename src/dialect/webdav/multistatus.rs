@@ -37,7 +37,7 @@ enum Scanning {
         slash: bool,
     },
     End,
-    /// After `<!`, as far as it was read.
+    /// After `<!`, up to the part that was read.
     Bang(Bang),
     /// In a section that this ends, of which so much was read.
     Until {
@@ -84,7 +84,7 @@ impl Cutter {
     ///
     /// # Errors
     ///
-    /// The document is none that could be told on.
+    /// The document cannot be forwarded.
     pub fn push(&mut self, octets: &[u8]) -> Result<Vec<ListPiece>, MalformedMultistatus> {
         let mut pieces = Vec::new();
         for octet in octets {
@@ -97,7 +97,7 @@ impl Cutter {
         Ok(joined(pieces))
     }
 
-    /// Ends the document, and returns what is left of it.
+    /// Ends the document, and returns the rest of it.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ impl Cutter {
     }
 }
 
-/// Joins pieces between elements, so that what is cut does not depend on where it was cut before.
+/// Joins pieces between elements, so the result does not depend on where they were cut before.
 fn joined(pieces: Vec<ListPiece>) -> Vec<ListPiece> {
     let mut joined: Vec<ListPiece> = Vec::with_capacity(pieces.len());
     for piece in pieces {

@@ -35,7 +35,7 @@ pub struct MultistatusResponse {
     etag: Option<String>,
     /// The parts that are left out, in order.
     cuts: Vec<Range<usize>>,
-    /// Where properties are added, if it tells of properties.
+    /// The place at which properties are added, if it shows properties.
     end_of_properties: Option<usize>,
     /// True if one of the lists of properties stays.
     keeps_properties: bool,
@@ -162,7 +162,7 @@ struct PropertyList {
     others: usize,
 }
 
-/// The elements from the response down to the one that is being read, as far as they matter.
+/// The elements from the response down to the one that is being read, if they matter.
 type ElementPath = Vec<Option<&'static str>>;
 
 fn known(name: &str) -> Option<&'static str> {

@@ -100,7 +100,7 @@ fn leave_out_dangling(plan: &mut RoutePlan<'_>) {
 mod tests {
     use crate::openapi::{classify::plan, document::ApiDocument, paths::Paths};
 
-    /// The routes of these paths, and what is open.
+    /// Returns the routes of these paths, and the open decisions.
     fn routes(paths: &str) -> (Vec<String>, Vec<String>) {
         let document = ApiDocument::parse("d", &format!("openapi: 3.1.0\npaths:\n{paths}")).expect("a document");
         let paths = Paths::of(&document).expect("paths");

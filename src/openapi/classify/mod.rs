@@ -59,7 +59,7 @@ pub(super) enum PathRole {
     Unguarded,
 }
 
-/// A path with what was decided of it.
+/// A path with the decisions about it.
 #[derive(Clone, Debug)]
 pub(super) struct DecidedPath<'p> {
     pub(super) path: RoutePath,
@@ -84,7 +84,7 @@ pub(super) enum PostOfResource {
     BesideOthers,
 }
 
-/// All that was decided, and what was not.
+/// All decisions, and the open ones.
 #[derive(Debug, Default)]
 pub(super) struct RoutePlan<'p> {
     pub(super) decided: Vec<DecidedPath<'p>>,

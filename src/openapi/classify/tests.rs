@@ -3,7 +3,7 @@
 use super::{PathRole, plan};
 use crate::openapi::{document::ApiDocument, paths::Paths};
 
-/// Each route of these paths with its role, and what is open, with the operation.
+/// Returns each route of these paths with its role, and the open decisions with their operations.
 fn decided(paths: &str) -> (Vec<String>, Vec<String>) {
     let document = ApiDocument::parse("d", &format!("openapi: 3.1.0\npaths:\n{paths}")).expect("a document");
     let paths = Paths::of(&document).expect("paths");

@@ -58,7 +58,7 @@ impl Service<'_> {
         Ok(Answer::local(grammar.kept(crc64.end())))
     }
 
-    /// Returns the blocks in a list that was received, or what was received instead of a list.
+    /// Returns the blocks in a list that was received, or the content that was received instead of a list.
     async fn joined(&self, request: &Request, content: &SentContent, received: Body) -> Result<Body, Halt> {
         let (SentContent::BlockList { checksums }, Some(grammar)) = (content, request.grammar().blocks()) else {
             return Ok(received);

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *Why is no claim held on the source?* A copy shows what the source was at one moment, as a read does. Nobody holds a
-//! claim while it reads (rule 5), so a copy never keeps a writer of its source waiting.
+//! *Why is no claim held on the source?* A copy shows the state of the source at one moment, as a read does. A read
+//! holds no claim (rule 5), so a copy never lets a writer of its source wait.
 //!
 //! *Why is the record of the source read again after the last byte?* A backend may replace a file while it sends it. What
 //! no write has touched from before the first byte until after the last is one state.
@@ -155,7 +155,7 @@ impl<'a> Copied<'a> {
     }
 }
 
-/// Makes the write of what was read from the target itself depend on it.
+/// Makes the write of content that was read from the target itself depend on the state that was read.
 fn bind_to(call: &mut Call, read: &ResponseHeader, copies: &dyn CopyGrammar) -> Result<(), Refusal> {
     let Some(tag) = Validators::from_headers(&read.headers).0.tag else { return Err(copies.not_here(NO_TAG)) };
     match &call.conditions.if_match {

@@ -124,7 +124,7 @@ impl<'a> QueueDocuments<'a> {
         }
     }
 
-    /// Writes a document that is opened for PUT, and remembers what is to be remembered of it.
+    /// Writes a document that is open for PUT, and remembers the necessary part of it.
     pub(super) async fn write(
         &mut self,
         document: &mut OpenedDocument,
@@ -149,7 +149,7 @@ impl<'a> QueueDocuments<'a> {
         self.send(document, Vec::new()).await
     }
 
-    /// Makes the folders of a queue, where the backend makes none by itself (RFC 4918 section 9.7.1).
+    /// Makes the folders of a queue, if the backend does not make them itself (RFC 4918 section 9.7.1).
     pub(super) async fn make_folders(&mut self, queue: &str) -> Result<(), Halt> {
         if rules_of(self.guarded)?.index != IndexForm::WebDav {
             return Ok(());
@@ -180,7 +180,7 @@ impl<'a> QueueDocuments<'a> {
         Ok(guard.seen(request, &snapshot))
     }
 
-    /// Remembers what was read or written of a document.
+    /// Remembers the part of a document that was read or written.
     pub(super) fn note(&self, document: &OpenedDocument, tag: EntityTag, memory: Vec<u8>) {
         self.service.guard.note_seen(&document.request, tag, Bytes::from(memory));
     }

@@ -138,8 +138,8 @@ impl QueueDocuments<'_> {
         Err(too_many_changes().into())
     }
 
-    /// The message whose last receipt this is. What is remembered counts only for a receipt: without the right one the
-    /// backend is asked.
+    /// The message whose last receipt this is. Memory counts only for the right receipt: for any other, the backend is
+    /// asked.
     async fn proved(
         &mut self,
         path: &str,
@@ -186,7 +186,7 @@ impl QueueDocuments<'_> {
     }
 }
 
-/// Returns a receipt that nobody can guess.
+/// Returns a receipt that no client can guess.
 pub(super) fn fresh_receipt() -> Result<PopReceipt, Halt> {
     Ok(PopReceipt::new(random_bytes().map_err(|_error| no_random_numbers())?))
 }

@@ -10,8 +10,8 @@
 //! *How is a message taken?* By a write that hides it: the document with a later time, one more take and another receipt,
 //! with the tag of the state that was read. Of all workers that read one state, the claim and the tag let one succeed.
 //!
-//! *What if a proxy dies meanwhile?* The document says what is so. Either the write is applied, and the message comes back
-//! when its time is over, or it is not, and the next worker takes it.
+//! *What if a proxy dies meanwhile?* The document shows the truth. Either the write is applied, and the message comes
+//! back when its time is over, or it is not, and the next worker takes it.
 //!
 //! *Why are requests of clients not forwarded?* None of them is a request for a file. Those to the backend have the client's
 //! credentials, other than signatures, which hold for the client's own request alone.

@@ -1,4 +1,4 @@
-//! Get Messages: the first messages that nobody has, each hidden by a write of its own.
+//! Get Messages: the first messages that no client has, each hidden by a write of its own.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl QueueDocuments<'_> {
         Ok(OperationDone::with_document(StatusCode::OK, shown_messages(&taken)))
     }
 
-    /// Takes the first message that nobody has; `None` if there is none.
+    /// Takes the first message that no client has; `None` if there is none.
     async fn take_next(
         &mut self,
         wanted: &mut WantedMessages<'_>,
@@ -112,7 +112,7 @@ impl QueueDocuments<'_> {
         }
     }
 
-    /// Looks at a message that was dealt to the client, and takes it if nobody has it.
+    /// Looks at a message that was dealt to the client, and takes it if no other client has it.
     async fn look(
         &mut self,
         wanted: &mut WantedMessages<'_>,
@@ -151,7 +151,7 @@ impl QueueDocuments<'_> {
         }
     }
 
-    /// Reads a message, and takes it if nobody has it.
+    /// Reads a message, and takes it if no client has it.
     async fn take_message(
         &mut self,
         wanted: &WantedMessages<'_>,

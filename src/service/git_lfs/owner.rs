@@ -1,4 +1,4 @@
-//! The name that locks are shown with: that of their client, as far as its request tells.
+//! The name of the client with which its locks are shown, if its request has one.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, header};

@@ -89,7 +89,7 @@ async fn a_lock_that_is_on_no_list_is_listed_before_it_is_shown() {
     }
 }
 
-/// Rule 15: a lock that cannot be listed is in force for nobody.
+/// Rule 15: a lock that cannot be listed is in force for no client.
 #[tokio::test]
 async fn a_lock_without_a_place_on_the_list_is_given_back() {
     let fixture = Fixture::of_all_paths(of_locks(locks())).await;

@@ -9,7 +9,7 @@
 //! *What does it hold?* A place among the watches, and nothing that a guarded request waits for. While its client waits
 //! for the lease, it also stands in the line of the lease.
 //!
-//! *Who renews the lease?* Its keeper ([`LeaseKeeper`](crate::guard::LeaseKeeper)), whatever the stream does.
+//! *Who renews the lease?* Its keeper ([`LeaseKeeper`](crate::guard::LeaseKeeper)), no matter what the stream does.
 
 use http::{HeaderMap, HeaderValue, Method, header};
 

@@ -23,15 +23,15 @@ const CLIENTS: usize = 3;
 const TERM_SECONDS: u64 = 15;
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How late a loss may be told while the store answers: a notice of the store is lost with its answer, and a keeper looks
-/// again a second after its last attempt.
+/// The longest delay of a loss while the store answers: a notice of the store is lost with its answer, and a keeper
+/// looks again a second after its last attempt.
 const LATE_MAX: Duration = Duration::from_millis(2_500);
 
 /// A client, and what it knows.
 #[derive(Default)]
 struct Person {
     stream: Option<EventClient>,
-    /// True if this stream has granted it the lease, and has not told of its loss.
+    /// True if this stream has granted it the lease, and has not reported its loss.
     holds: bool,
     /// The id and fence of the lease that it was granted last.
     lease: Option<(String, u64)>,

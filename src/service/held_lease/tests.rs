@@ -81,7 +81,7 @@ async fn a_lease_lasts_for_as_long_as_its_stream() {
     assert_eq!(lease(&fixture, Method::POST, "").await.0, 201);
 }
 
-/// A linger releases nothing that its client has taken up again, by whatever way.
+/// A linger releases no lease that its client has taken up again, in any way.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_comes_back_holds_its_lease_on() {
     let fixture = start().await;
@@ -114,7 +114,7 @@ async fn an_earlier_stream_ends_when_a_later_one_takes_the_lease_up() {
     assert!(is_leased(&fixture).await);
 }
 
-/// Rule 15: no lease stands whose id nobody has.
+/// Rule 15: no lease stands without a client that has its id.
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_nobody_received_does_not_stay() {
     let fixture = start().await;

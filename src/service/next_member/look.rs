@@ -45,7 +45,7 @@ impl Service<'_> {
         Ok(WaitLimits { max_wait: lease.max_wait, max_waiters: lease.max_waiters })
     }
 
-    /// Looks at a member that was dealt to a client, and takes it if nobody holds it.
+    /// Looks at a member that was dealt to a client, and takes it if no client holds it.
     pub(super) async fn look(
         &self,
         client: &mut dyn Client,
@@ -56,7 +56,7 @@ impl Service<'_> {
         let Some((head, path)) = head_of_member(client.head(), collection, &dealt.file)? else {
             return Ok(Looked::Passed);
         };
-        // The door refuses some names on some routes. Nobody can take what has such a name.
+        // The door refuses some names on some routes. No client can take a member with such a name.
         let Ok(member) = member_at(self.guard, &head, guarded) else { return Ok(Looked::Passed) };
         let rules = rules_of(&member)?;
         let call = rules.dialect.grammar().read(incoming(&head, &member), rules, false)?;
@@ -138,8 +138,8 @@ fn member_at(guard: &Guard, head: &RequestHeader, collection: &GuardedRequest) -
     }
 }
 
-/// True if a refusal says that somebody else uses the member at this moment. While this proxy gives no member to anybody,
-/// its client must not be told that there is none.
+/// True if a refusal says that another client uses the member at this moment. While this proxy gives no member to any
+/// client, its client must not learn that there is none.
 pub(in crate::service) fn is_in_use(refusal: &Refusal) -> bool {
     let is_of_all = refusal.cause.as_ref().is_some_and(|cause| cause.reason == Some(Reason::StartGrace));
     let is_of_member = matches!(

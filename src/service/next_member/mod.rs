@@ -1,4 +1,4 @@
-//! The next member of a collection: a GET of the collection with `Lease-Duration` takes the first member that nobody
+//! The next member of a collection: a GET of the collection with `Lease-Duration` takes the first member that no client
 //! holds, in the order of their names (DESIGN, section 8).
 //!
 //! # Design
@@ -178,7 +178,7 @@ fn pass_over(place: &PlaceInLine, looked: &Looked) {
     }
 }
 
-/// The answer if nobody could give the client a member.
+/// The answer if there was no member for the client.
 fn nothing(waited: bool) -> Answer {
     let mut fields: HeaderMap = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))].into_iter().collect();
     if waited {

@@ -7,7 +7,7 @@
 //! the proxy looks at a settled state, judges the lease and the conditions, and sends the copy on as it came. A server that
 //! ignores the conditions may still read a state that another write has made since.
 //!
-//! *What of a source without a guarded route?* It is only read, so nobody loses an update. A condition on it is refused:
+//! *What about a source without a guarded route?* It is only read, so no update is lost. A condition on it is refused:
 //! neither the proxy nor, perhaps, the server judges it.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Service<'_> {
         self.guard.serve(client, &request, verb).await
     }
 
-    /// Judges the source of a copy, as far as its route is guarded.
+    /// Judges the source of a copy, if its route is guarded.
     async fn look_at_source(
         &self,
         client: &mut dyn Client,

@@ -71,7 +71,7 @@ impl Service<'_> {
                 tracing::warn!(key = %request.key, holder, "a client has ended the lock of another (lease.client_break)");
                 Ok(done())
             }
-            // It has ended by itself meanwhile.
+            // It has ended on its own meanwhile.
             Err(Halt::Refused(refusal)) if refusal.code == Code::LeaseNotPresent && !names_lease(&refusal) => {
                 Ok(done())
             }
@@ -100,7 +100,7 @@ impl Service<'_> {
     }
 }
 
-/// True if a refusal tells of a lease that is held.
+/// True if a refusal names a lease that is held.
 fn names_lease(refusal: &Refusal) -> bool {
     refusal.cause.as_ref().is_some_and(|cause| cause.lease.is_some())
 }

@@ -47,7 +47,7 @@ async fn post(fixture: &Fixture, id: Option<&str>, fields: &str, state: &str) ->
     fixture.send_for(&target, Method::POST, fields, state).await
 }
 
-/// Asserts that an answer tells of Ann's lock.
+/// Asserts that an answer shows Ann's lock.
 fn assert_of_ann(response: &Response, status: u16) {
     assert_eq!(response.status, status, "{}", response.body);
     let body: Value = serde_json::from_str(&response.body).expect("JSON");
@@ -91,7 +91,7 @@ async fn a_lock_needs_a_description_of_bounded_length() {
     assert_eq!(post(&fixture, None, "", "free").await.status, 200);
 }
 
-/// Rule 3: an obstacle that passes is no lock of somebody else.
+/// Rule 3: an obstacle that passes is no lock of another client.
 #[tokio::test]
 async fn an_obstacle_that_passes_is_a_503() {
     let rules = GuardRules { claim: wait_at_most(Duration::ZERO), ..of_states(locks()) };
@@ -141,7 +141,7 @@ async fn a_route_can_keep_locks_for_their_holders() {
     assert_eq!(post(&fixture, Some("ann-1"), OWNER, "ann's").await.status, 200);
 }
 
-/// Rule 11: the ID of a lock is shown to everybody, and so proves nothing.
+/// Rule 11: the ID of a lock is shown to all clients, and so proves nothing.
 #[tokio::test]
 async fn an_id_that_everybody_sees_is_no_right_to_write() {
     let fixture = Fixture::with(of_states(locks())).await;

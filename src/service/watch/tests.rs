@@ -46,7 +46,7 @@ async fn no_tag_is_told_while_a_lease_keeps_readers_away() {
     }
 }
 
-/// Returns what the stream tells of a write by its last event.
+/// Returns the last event of the stream about a write.
 async fn told_of(stream: &mut EventClient, fixture: &Fixture, target: &str, method: Method) -> Value {
     assert_eq!(fixture.send_for(target, method, "", "two").await.status, 204);
     fixture.pass_seconds(2).await;

@@ -116,8 +116,8 @@ fn locks_of(snapshot: &Snapshot) -> Vec<LeaseId> {
     snapshot.holding_leases().map(|lease| lease.id).collect()
 }
 
-/// Lets a request write what is locked, if it submits the token of one of the locks. It then names that lease, and the
-/// guard refuses it if the lease has ended.
+/// Lets a request write a locked resource, if it submits the token of one of the locks. It then names that lease, and
+/// the guard refuses it if the lease has ended.
 fn submit(request: &mut Request, snapshot: &Snapshot, submitted: &[LeaseId]) {
     let principal = Some(request.sender.principal.holder());
     let proves = |id: &&LeaseId| snapshot.holding_leases().any(|lease| lease.is_proved_by(**id, principal));

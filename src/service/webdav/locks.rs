@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl Service<'_> {
-    /// Takes a lock, or refreshes one: a LOCK without content is a refresh, whatever its fields say.
+    /// Takes a lock, or refreshes one: a LOCK without content is a refresh, with any fields.
     pub(super) async fn lock_file(&self, client: &mut dyn Client, mut dav: DavRequest<'_>) -> Result<Answer, Halt> {
         let Some(rules) = dav.rules.lease.as_ref() else { return Err(no_locks().into()) };
         let body = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
@@ -77,7 +77,7 @@ impl Service<'_> {
         };
         let Some(Done::Acquired { id, .. }) = locked.done else { return Err(refusals::of_field().into()) };
         let is_as_seen = reach.is_some() || !dav.request.has_trees() || shows_settled_state(&before, &locked.snapshot);
-        // Others can no longer make a collection of what is locked, so this look is the last one.
+        // Others can no longer make a collection of the locked resource, so this look is the last one.
         if !is_as_seen && self.guard.type_of(&dav.request).await? == Some(TypeSeen::Collection) {
             let release = LeaseOperation::Step { action: Action::Release { id }, wait: None };
             self.guard.operate_lease(client, &dav.request, release).await?;
@@ -150,8 +150,8 @@ impl Service<'_> {
         told(dav, (&renewed.snapshot, id), StatusCode::OK)
     }
 
-    /// Refreshes a lock or gives it up, from wherever in its scope the request comes. The request is then one of the root of
-    /// the lock.
+    /// Refreshes a lock or gives it up, for a request from any place in its scope. The request is then one of the root
+    /// of the lock.
     async fn operate_lock(
         &self,
         client: &mut dyn Client,

@@ -1,7 +1,7 @@
 //! `WebDAV` class 2 (RFC 4918) before a server without locks, or with locks of its own that it never gets to use.
 //!
-//! A lock is a lease of its resource. So it holds on every route that reaches the resource, whatever its dialect. What
-//! the protocol says of locks is judged here, and never arrives at the backend.
+//! A lock is a lease of its resource. So it holds on every route that reaches the resource, in any dialect. The locks
+//! of a request are judged here, and never arrive at the backend.
 
 use std::sync::Arc;
 

@@ -108,7 +108,7 @@ struct Teller {
 }
 
 impl Multistatus {
-    /// Returns the next bytes for the client. May be dropped and called again: what is done so far is kept.
+    /// Returns the next bytes for the client. May be dropped and called again: the result so far is kept.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             while !self.pieces.is_empty() {
@@ -197,7 +197,7 @@ impl Wire for Multistatus {
     }
 }
 
-/// A list that cannot be told breaks off, so that no client takes a part for the whole.
+/// A list that cannot be read breaks off, so that no client takes a part for the whole.
 fn of_malformed(malformed: MalformedMultistatus) -> Failure {
     tracing::warn!("{malformed}");
     Failure::Abandoned { timed_out: false }

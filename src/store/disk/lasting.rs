@@ -17,8 +17,8 @@ use crate::{
     store::encoding,
 };
 
-/// The part of a record that must survive: its leases, the last fence, the DELETE that waits for the holders, and the list
-/// of leases that reach what is below their collections. There is none if the record has nothing of these but a fence.
+/// The part of a record that must survive: its leases, the last fence, the DELETE that waits for the holders, and the
+/// list of leases that reach below their collections. There is none if the record has nothing of these but a fence.
 #[derive(Clone, Copy)]
 pub(super) struct LastingPart<'a> {
     record: &'a Record,

@@ -5,17 +5,17 @@
 //! *Why a log instead of an engine?* A lease costs here what one sync costs, so every other cost counts. A tree changes
 //! several pages for one commit, and about twenty for a large one. `redb` took 1.6 times the disk's minimum with one
 //! client, and 4.4 times with 64. With one log row per commit it still took more than twice the minimum. An engine with
-//! a log in front of its trees (`fjall`) is near the minimum with one client. However, it silently treats anything
-//! unreadable at the end of its log as a crash, wherever the damage is. No test can cut its power. The needs are small:
-//! the leases are in memory, all of them are read at the start, and no other program reads the file.
+//! a log in front of its trees (`fjall`) is near the minimum with one client. However, it silently treats any damage at
+//! the end of its log as a crash. No test can cut its power. The needs are small: the leases are in memory, all of them
+//! are read at the start, and no other program reads the file.
 //!
 //! *Why two regions?* The log is written into one region until that is full. Then the other one begins with a frame
 //! that has everything, while the first stays unchanged. So one of them is valid whenever the power fails. No file is
 //! created or renamed for this. A sync writes only data, because every block already exists.
 //!
-//! *How is damage told from a crash?* A crash can spoil only the last frame, because each frame waits for the sync of
-//! the previous one. So nothing that was written later may be found beyond the end of the log. Damage that spoils all
-//! frames from some point to the end cannot be told from a crash, and those leases are lost.
+//! *How is damage distinguished from a crash?* A crash can spoil only the last frame, because each frame waits for the
+//! sync of the previous one. So nothing that was written later may be found beyond the end of the log. Damage that
+//! spoils all frames from some point to the end looks like a crash, and those leases are lost.
 
 use std::{collections::HashMap, io};
 
@@ -80,7 +80,7 @@ struct NextFrame {
 pub(super) struct NotMade {
     pub(super) error: io::Error,
     /// True if the log holds the words of the commit all the same, so that the next commit follows them. Otherwise the
-    /// next commit overwrites whatever was written of them.
+    /// next commit overwrites the part of them that was written.
     pub(super) is_in_log: bool,
 }
 
@@ -125,7 +125,7 @@ fn file_bytes(region_bytes: usize) -> u64 {
     region_bytes.saturating_mul(2).saturating_add(HEADER_BYTES) as u64
 }
 
-/// Reads a whole file. The error describes what is wrong with it.
+/// Reads a whole file. The error describes its fault.
 pub(super) fn read(bytes: &[u8]) -> Result<FoundLog<'_>, String> {
     let (incarnation, region_bytes) = read_header(bytes)?;
     if bytes.len() as u64 != file_bytes(region_bytes) {

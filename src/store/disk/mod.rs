@@ -15,12 +15,12 @@
 //! longer.
 //!
 //! *What if the disk is full?* The file is allocated with room to spare, and is used to its end if there is no room for
-//! a larger one. So the holder of a lease can renew it and release it, whatever else fills the disk.
+//! a larger one. So the holder of a lease can renew it and release it, even if other files fill the disk.
 //!
 //! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Marks are
-//! not written down. Instead each commit records what the process owes ([`Owed`]): for how long the next one must hold
-//! writes and grants back. While the process runs, that is the time for which its writes may come late, or what is left
-//! of its own hold if that is longer. When it ends in good order, only the rest of its hold is left.
+//! not written down. Instead each commit records the debt of the process ([`Owed`]): for how long the next one must
+//! hold writes and grants back. While the process runs, that is the time for which its writes may come late, or the
+//! rest of its own hold if that is longer. When it ends in good order, only the rest of its hold is left.
 //!
 //! *How does time pass while no process runs?* It does not. The file keeps how long each lease had left at its last
 //! change, and the lease has that time again after a restart. It may end late, but never early.

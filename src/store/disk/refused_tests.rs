@@ -59,7 +59,7 @@ fn on_disk(disk: &Disk) -> Vec<String> {
     contents.records.iter().map(|(key, _)| key.as_str().to_owned()).collect()
 }
 
-/// Rule 15: a grant that the disk refused is in force for nobody.
+/// Rule 15: a grant that the disk refused is in force for no client.
 #[tokio::test]
 async fn a_grant_that_cannot_be_written_is_not_in_force() {
     let disk = empty_disk();
@@ -120,7 +120,7 @@ async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
     assert_eq!(on_disk(&disk), ["b"]);
 }
 
-/// Whatever fails, and however often: confirmed changes hold and refused ones do not, both now and after a restart.
+/// For any failures: confirmed changes hold and refused ones do not, both at once and after a restart.
 #[tokio::test]
 async fn what_was_answered_holds_and_what_was_refused_does_not() {
     let (mut refused, mut larger) = (0, 0);

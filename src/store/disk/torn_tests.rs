@@ -82,7 +82,8 @@ async fn what_was_told_is_there_after_any_loss_of_power() {
             replacements += usize::from(disk.platter().current.len() > bytes.len());
             bytes = disk.after_crash(&mut random);
             torn += usize::from(bytes != disk.platter().synced && bytes != disk.platter().current);
-            // The last request got no answer, so either outcome is right. The next round continues from what is found.
+            // The last request got no answer, so either outcome is right. The next round continues from the state that
+            // is found.
             let (_, contents) = read(Box::new(Disk::default()), &bytes, clock.now(), BOOT).unwrap();
             let kept = contents.records.iter().find(|(key, _)| key.as_str() == unanswered);
             let fence = kept.map(|(_, record)| record.fence.resolve(Revision(0)));

@@ -63,7 +63,7 @@ struct Backlog {
     reserved: Arc<AtomicU64>,
 }
 
-/// Closes a queue when its thread ends, for whatever reason.
+/// Closes a queue when its thread ends, for any reason.
 struct Closing(Arc<CommitQueue>);
 
 impl DiskWriter {
@@ -233,8 +233,8 @@ impl Backlog {
         self.keep(&earlier);
     }
 
-    /// Adds words that are in force, and keeps only the last of each lease. Whatever fails, and however often, there
-    /// are no more words than leases in the file.
+    /// Adds words that are in force, and keeps only the last of each lease. After any failures, there are no more words
+    /// than leases in the file.
     fn keep(&mut self, words: &Entries) {
         if words.length() == 0 {
             return;

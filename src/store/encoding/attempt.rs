@@ -12,7 +12,7 @@ use crate::core::{
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenAttempt {
-    /// The hashes in base64: of what was sent, of the owner of the key, of the credentials.
+    /// The hashes in base64: of the sent write, of the owner of the key, of the credentials.
     sent: [String; 3],
     until_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]

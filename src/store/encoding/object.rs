@@ -84,7 +84,7 @@ impl ObjectWriter<'_> {
         self.0.push(b']');
     }
 
-    /// Adds whatever serde can write, if it is there.
+    /// Adds any value that serde can write, if it is there.
     pub(super) fn value(&mut self, name: &str, value: Option<impl Serialize>) {
         if let Some(value) = value {
             self.name(name);

@@ -169,7 +169,7 @@ impl<J: Journal> MemoryStore<J> {
         Revision(self.revision.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Replaces the record with `next` if it has the revision `expected`, as far as that needs no waiting.
+    /// Replaces the record with `next` if it has the revision `expected`, up to the part that needs waiting.
     fn begin_swap(
         &self,
         shard: &Shard<J>,

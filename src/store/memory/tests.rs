@@ -190,7 +190,7 @@ async fn busy_records_are_pinned_whatever_they_weigh_and_their_writes_can_end() 
     assert!(fixture.store.account.taken().bytes <= 25_000);
 }
 
-/// The account matches the records that are present, whatever was added and removed.
+/// The account matches the records that are present, after any additions and removals.
 #[tokio::test]
 async fn the_account_is_right_after_any_changes() {
     let fixture = Fixture::with(Room { records: 20, bytes: 20_000 });

@@ -14,7 +14,7 @@
 //! request waits for a trial.
 //!
 //! *Why does it hold back only reads of records?* Each request begins with one. A swap or a read of the time belongs to
-//! an operation that has already begun. A write that must be settled tries its swap, whatever happened to others.
+//! an operation that has already begun. A write that must be settled tries its swap, no matter what happened to others.
 
 use std::{
     sync::{
@@ -53,7 +53,7 @@ pub(super) struct Breaker {
     is_open: Arc<AtomicBool>,
 }
 
-/// Closes a breaker when its trial task ends, for whatever reason.
+/// Closes a breaker when its trial task ends, for any reason.
 struct Trial(Arc<AtomicBool>);
 
 impl Breaker {
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(store.asked(), asked, "the trials are over");
     }
 
-    /// Time does not mend a store that has lost writes, so clients must not be told to come back.
+    /// Time does not repair a store that has lost writes, so no answer may ask clients to come back.
     #[tokio::test(start_paused = true)]
     async fn a_store_that_comes_back_without_its_writes_says_so_to_all() {
         let store = Failing::new();

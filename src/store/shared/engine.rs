@@ -122,7 +122,7 @@ pub struct Swap {
     pub text: String,
     /// The time from which the next record is idle if it stays unchanged.
     pub idle_from: Option<StoreTime>,
-    /// True if there is room for a record that is absent now, as far as this process counts them.
+    /// True if there is room for a record that is absent now, by the count of this process.
     pub may_create: bool,
 }
 

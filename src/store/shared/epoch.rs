@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{core::records::record::Revision, store::StoreError};
 
-/// The revisions that an engine told with an answer.
+/// The revisions that came with an answer of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct ToldRevisions {
     /// The last revision of the engine. It may belong to a change that is not committed yet: a crash takes that back.

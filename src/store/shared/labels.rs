@@ -26,7 +26,7 @@ impl Labels {
     }
 }
 
-/// True if a record with this label was written at least `age` ago, as far as the machines' clocks can tell.
+/// True if a record with this label was written at least `age` ago, by the clocks of the machines.
 pub(super) fn is_older(label: Option<&Label>, age: Duration) -> bool {
     label.is_none_or(|label| Duration::from_secs(label.unix_seconds).saturating_add(age) <= unix_time())
 }

@@ -100,7 +100,7 @@ impl<E: Engine> EngineRecords<E> {
         if E::HAS_OWN_TIME { self.now().await } else { Ok(StoreTime::default()) }
     }
 
-    /// Reads what is kept of a resource. A damaged record is logged.
+    /// Reads the kept text of a resource. A damaged record is logged.
     pub(super) fn decoded(&self, key: &ResourceKey, kept: KeptText, now: StoreTime) -> Result<Labelled, StoreError> {
         let KeptText { revision, text } = kept;
         let Some(text) = text else {

@@ -58,7 +58,7 @@ pub struct EtcdEngine {
     last_turn: Mutex<LastTurn>,
 }
 
-/// The last pass of any process that looked for idle records, as far as this one knows.
+/// The last pass of any process that looked for idle records, if this one knows it.
 struct LastTurn {
     /// The revision of its mark.
     revision: Revision,

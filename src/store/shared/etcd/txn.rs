@@ -49,7 +49,7 @@ fn swap(keys: &EtcdKeys, swap: &Swap) -> Txn {
     Txn::new().when(vec![is_there]).and_then(vec![put]).or_else(vec![TxnOp::txn(absent)])
 }
 
-/// Combines the swaps of several records. Each of them succeeds or fails by itself.
+/// Combines the swaps of several records. Each of them succeeds or fails alone.
 pub(super) fn together(keys: &EtcdKeys, swaps: &[Swap]) -> Txn {
     match swaps {
         [alone] => swap(keys, alone),

@@ -120,7 +120,7 @@ where
         let mut messages = pin!(poll_fn(move |context| connection.poll_message(context)));
         while let Some(Ok(message)) = messages.next().await {
             if let AsyncMessage::Notification(notification) = message {
-                // A connection ends that tells of more than its receiver takes: the end wakes all callers.
+                // A connection with more notices than its receiver takes ends: the end wakes all callers.
                 if notify.try_send(notification).is_err() {
                     return;
                 }

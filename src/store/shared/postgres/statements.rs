@@ -1,4 +1,4 @@
-//! The statements that the store makes. Each is a transaction by itself.
+//! The statements that the store makes. Each is a transaction of its own.
 
 use tokio_postgres::{Client, Error, Statement};
 

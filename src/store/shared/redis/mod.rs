@@ -173,7 +173,7 @@ impl Engine for RedisEngine {
         Ok(EngineAnswer { found: TextPage { records, last }, now, told })
     }
 
-    /// Begins anew each time, because what was found before has been forgotten since.
+    /// Begins anew each time, because the records of the pass before have been forgotten since.
     async fn aged(
         &self,
         _after: Option<&ResourceKey>,
