@@ -5,8 +5,7 @@
 //! *What can a page in a browser on the same machine do?* It can send requests to any address. Under its own name, if
 //! that name is made to resolve to this listener (DNS rebinding): therefore the listener refuses unknown names. Across
 //! origins: therefore every unsafe method needs a field that a page of another origin cannot send without a preflight
-//! request, and the listener never grants one. `Origin`, which browsers add by themselves, must name this very
-//! listener.
+//! request, and the listener never grants one. `Origin`, which browsers add themselves, must name this very listener.
 
 use std::net::IpAddr;
 

@@ -157,7 +157,7 @@ impl Default for KeptHistory {
     }
 }
 
-/// Ends each minute of the history, for ever.
+/// Ends each minute of the history, without end.
 pub(super) async fn keep_history(admin: Arc<AdminListener>) {
     let mut minutes = interval(MINUTE);
     // The first tick comes at once.

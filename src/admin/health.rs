@@ -87,7 +87,7 @@ impl AdminListener {
         StoreCheck { available: true, writable, held_back: guards.held_back(snapshot.now) }
     }
 
-    /// True if reads are answered, as far as that depends on the store.
+    /// True if reads are answered, by the state of the store.
     pub(super) fn reads_pass(&self, found: &StoreCheck) -> bool {
         found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
     }

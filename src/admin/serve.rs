@@ -34,7 +34,7 @@ const CONNECTIONS_MAX: usize = 64;
 const HEAD_MAX: Duration = Duration::from_secs(5);
 /// The largest request head, in bytes.
 const HEAD_BYTES: usize = 16 * 1024;
-/// How long a connection lives, however busy it is: a client that does not read its answers must not hold it.
+/// The longest life of a connection, even a busy one: a client that does not read its answers must not hold it.
 const CONNECTION_MAX: Duration = Duration::from_secs(300);
 /// How long the last answer may take after that.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -168,7 +168,7 @@ impl AdminConnections {
         let router = self.router.clone().layer(Extension(Caller(caller.into()))).layer(Extension(line.clone()));
         let refill = Refill(self.spares.clone());
         let task = tokio::spawn(async move {
-            // Dropped after the connection, however the connection ends.
+            // Dropped after the connection, no matter how the connection ends.
             let _refill = refill;
             converse(stream, router).await;
         });

@@ -1,4 +1,4 @@
-//! The recent events of one resource, as far as this process knows: writes, refusals and leases.
+//! The recent events of one resource that this process knows: writes, refusals and leases.
 
 use axum::{
     Json,

@@ -9,7 +9,7 @@
 //! *What does a slow reader get?* The newest state. A watcher takes the parts that changed since it last took some, at
 //! the time when its connection has room for them.
 //!
-//! *Why do streams end by themselves?* A connection of this listener does not live for longer than five minutes, and a
+//! *Why do streams end on their own?* A connection of this listener does not live for longer than five minutes, and a
 //! console comes back at once.
 
 use std::{
@@ -83,7 +83,7 @@ pub(super) async fn stream(State(admin): AdminState, asked: Result<Query<Interes
     Ok::<Response, _>((media_type, Body::from_stream(events)).into_response())
 }
 
-/// Joins the looks for an interest, and begins them if nobody else has it.
+/// Joins the looks for an interest, and begins them if no other console has it.
 fn subscribe(admin: &Arc<AdminListener>, interest: Interest) -> watch::Receiver<StateParts> {
     let mut looks = admin.rounds.looks.lock();
     if let Some(going_on) = looks.get(&interest).and_then(Weak::upgrade) {
@@ -97,7 +97,7 @@ fn subscribe(admin: &Arc<AdminListener>, interest: Interest) -> watch::Receiver<
     receiver
 }
 
-/// Looks until nobody watches.
+/// Looks until no console watches.
 async fn look_again_and_again(admin: Arc<AdminListener>, interest: Interest, sender: Arc<watch::Sender<StateParts>>) {
     loop {
         let began = Instant::now();
@@ -118,7 +118,7 @@ async fn look_again_and_again(admin: Arc<AdminListener>, interest: Interest, sen
 /// One stream.
 struct ConsoleWatcher {
     looks: watch::Receiver<StateParts>,
-    /// The marks of the parts that were told.
+    /// The marks of the parts that were sent.
     told: HashMap<&'static str, u64>,
     comment_at: Instant,
     ends_at: Instant,

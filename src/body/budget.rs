@@ -3,14 +3,14 @@
 //! # Design
 //!
 //! *Why is a part of the memory kept for each use?* Otherwise clients with large, slow uploads could hold all of it.
-//! Then no response would be hashed, so that readers would get no tags and could write nothing. No probe would find
-//! the current tag, and every small write would go through a file. So each use finds its own part free, whatever the
+//! Then no response would be hashed, so readers would get no tags and could write nothing. No probe would find the
+//! current tag, and every small write would go through a file. So each use finds its own part free, no matter what the
 //! others hold. Beyond its part it may take memory that is kept for no use.
 //!
 //! *Why have large bodies no part?* They have the spool.
 //!
-//! *Why a lock?* What is free for one use depends on what the others hold. The lock is held for a few additions at
-//! most, and a body takes it only a few times.
+//! *Why a lock?* The memory that is free for one use depends on what the others hold. The lock is held for a few
+//! additions at most, and a body takes it only a few times.
 
 use std::sync::{
     Arc,

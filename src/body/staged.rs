@@ -115,7 +115,7 @@ impl StagedBlocks {
     /// Drops the blocks of an upload.
     pub(super) fn discard(&self, name: &UploadName) {
         let dropped = self.uploads.lock().remove(name);
-        // Closing a large file takes a while, in which nobody waits for the lock.
+        // Closing a large file takes a while, in which no request waits for the lock.
         drop(dropped);
     }
 

@@ -25,7 +25,7 @@ impl BoundAdmin {
         Ok(Some(Self { socket, settings, token }))
     }
 
-    /// Serves on its own thread for as long as the process lives: it answers however busy the other threads are.
+    /// Serves on its own thread for as long as the process lives: it answers even while the other threads are busy.
     pub(super) fn serve(self, subject: Subject) -> io::Result<()> {
         tracing::info!(listen = self.socket.address(), "admin listener");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -53,7 +53,7 @@ pub(super) fn execute(options: &OpenapiOptions) -> ExitCode {
     }
 }
 
-/// Prints what is made of the paths of a document.
+/// Prints the text that is made of the paths of a document.
 fn show(spec: &Path, make: impl FnOnce(&Paths<'_>) -> Result<String, ExitCode>) -> ExitCode {
     let text = read(spec).and_then(|document| {
         let paths = Paths::of(&document).map_err(invalid)?;
@@ -85,7 +85,7 @@ fn read(spec: &Path) -> Result<ApiDocument, ExitCode> {
     ApiDocument::parse(&name, &text).map_err(invalid)
 }
 
-/// Reads a file up to the limit. The file may be a pipe, whose size nobody knows.
+/// Reads a file up to the limit. The file may be a pipe, whose size is unknown.
 fn read_text(spec: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(spec)?.take(SIZE_MAX_BYTES + 1).read_to_string(&mut text)?;

@@ -256,8 +256,8 @@ impl Http1 {
     }
 }
 
-/// True if what has arrived behind a request lets its connection stay: nothing, empty lines, or the whole head of a next
-/// request. What may be half a head, or none, ends the connection with the answer, so that nobody waits for the rest.
+/// True if the bytes behind a request let its connection stay: none, empty lines, or the whole head of a next request.
+/// Half a head, or other bytes, end the connection with the answer, so no client waits for the rest.
 fn may_follow(ahead: &[u8]) -> bool {
     ahead.iter().copied().all(is_of_empty_line) || HeadScan::default().look(ahead) == HeadState::Complete
 }

@@ -17,7 +17,7 @@ fn head(fields: &[(&'static str, &'static str)]) -> Box<ResponseHeader> {
     head
 }
 
-/// Ends the request. Returns what the client has read, and what was left of the next request.
+/// Ends the request. Returns the bytes that the client has read, and the rest of the next request.
 async fn ended(mut wire: Http1, mut client: DuplexStream) -> (String, Option<Vec<u8>>) {
     while wire.next_piece().await.is_ok_and(|piece| piece.is_some()) {}
     let left = wire.finish().await.map(|(_stream, ahead)| ahead.to_vec());

@@ -185,7 +185,7 @@ impl LocalAnswer {
         }
     }
 
-    /// Takes out the new lease that the head tells of.
+    /// Takes out the new lease whose id the head shows.
     pub(super) fn untold(&mut self) -> Option<UntoldGrant> {
         match &mut self.head {
             LocalHead::Response(head) => UntoldGrant::of(head),

@@ -204,7 +204,7 @@ fn relayed<T>(outcome: Result<T, Failure>) -> pingora::Result<T> {
 struct TwoWayRelay {
     exchange: Exchange,
     upload: ClientUpload,
-    /// The bytes of the response that are left, if its head told.
+    /// The remaining bytes of the response, if its head stated its length.
     left: Option<u64>,
 }
 

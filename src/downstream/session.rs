@@ -203,7 +203,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sends what is held back of the answer.
+    /// Sends the part of the answer that is held back.
     pub(super) async fn flush(&mut self) -> pingora::Result<()> {
         match &mut self.wire {
             ClientWire::Http1(wire) => wire.flush().await,

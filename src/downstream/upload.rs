@@ -17,9 +17,9 @@ const PIECE_BYTES: usize = 8 * 1024;
 enum RequestProgress {
     /// More of it comes.
     Open,
-    /// Its end came behind the last piece, and is to be told.
+    /// Its end came behind the last piece, and is to be reported.
     Ending,
-    /// All of it was told.
+    /// All of it was reported.
     Ended,
 }
 
@@ -56,7 +56,7 @@ impl ClientUpload {
         self.progress != RequestProgress::Ended
     }
 
-    /// True if all of the request has come, and its end is to be told.
+    /// True if all of the request has come, and its end is to be reported.
     pub(crate) fn is_ending(&self) -> bool {
         self.progress == RequestProgress::Ending
     }

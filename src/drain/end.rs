@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::change_count::ChangeCount;
 
-/// An end that comes once. A clone tells of the same end.
+/// An end that comes once. A clone reports the same end.
 #[derive(Clone, Debug)]
 pub struct GenerationEnd(Arc<ChangeCount>);
 

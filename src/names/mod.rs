@@ -6,8 +6,8 @@
 //! other program: `/etc/hosts`, `nsswitch.conf`, search domains, names of containers. A library would know some of
 //! that, and bring a dozen more. Its one gain is a look-up that can be broken off, and nothing here waits for one.
 //!
-//! *Why threads of its own?* Nobody can break off a look-up of the system. In the pool that files need too, look-ups that
-//! hang would keep bodies from being spooled.
+//! *Why threads of its own?* A look-up of the system cannot be broken off. In the pool that files need too, look-ups
+//! that hang would keep bodies from being spooled.
 //!
 //! *Why one look-up at a time for a name?* The answer to one is the answer to all who wait. So names that hang take as
 //! many threads as there are such names, and not as many as there are requests.

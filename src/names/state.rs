@@ -78,12 +78,12 @@ impl NameState {
         (self.last, self.begun) = (Some(LookedUp { ended: now, failure }), None);
     }
 
-    /// Returns the next step of somebody who waits until `end` at most. A look-up is under way unless none is due.
+    /// Returns the next step of a caller that waits until `end` at most. A look-up is in flight unless none is due.
     pub(super) fn step(&self, now: Instant, end: Instant) -> Advice {
         let failure = self.last.as_ref().and_then(|last| last.failure.as_ref());
         match (&self.addresses, self.begun) {
             (Some(addresses), None) => Advice::Use(Arc::clone(addresses)),
-            // After a failure nobody waits: the next look-up may hang as well.
+            // After a failure no caller waits: the next look-up may hang as well.
             (Some(addresses), Some(begun)) if failure.is_some() || now >= end.min(begun + PATIENCE) => {
                 Advice::Use(Arc::clone(addresses))
             }

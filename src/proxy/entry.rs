@@ -240,7 +240,7 @@ pub(super) async fn fail(session: &mut ClientSession, error: &Error, context: &m
     }
 }
 
-/// Returns the refusal that tells of an error in a request, or `None` if the client is gone.
+/// Returns the refusal for an error in a request, or `None` if the client is gone.
 fn refusal_of(error: &Error) -> Option<Refusal> {
     match error.etype() {
         ErrorType::ReadTimedout if *error.esource() == ErrorSource::Downstream => {

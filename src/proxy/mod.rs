@@ -51,7 +51,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Creates the proxy of whatever configuration is live.
+    /// Creates the proxy of the configuration that is live at each moment.
     pub fn new(live: Arc<Live>) -> Self {
         Self { live, observer: Arc::default(), activity: None }
     }
@@ -67,7 +67,7 @@ impl Gateway {
         &self.live
     }
 
-    /// Ends a request, whatever became of it.
+    /// Ends a request, with any outcome.
     async fn leave(&self, session: &mut ClientSession, error: Option<&Error>, context: &mut context::Context) {
         let status = session.answered().map_or(0, |status| status.as_u16());
         self.tell(session, context, status, session.sent_bytes);

@@ -1,8 +1,8 @@
 //! Routes that only watch (`observe = true`): the policy's verdict is counted beside the exchange, and so are the updates
 //! that get lost (DESIGN, section 5).
 //!
-//! Nothing here waits, buffers, asks the upstream or touches the store. Clients of such a route hold the upstream's
-//! own tags, whatever `etag` says, so they are judged by the last tag that passed.
+//! Nothing here waits, buffers, asks the upstream or touches the store. Clients of such a route hold the upstream's own
+//! tags, with any `etag`, so they are judged by the last tag that passed.
 
 use std::{
     collections::BTreeMap,

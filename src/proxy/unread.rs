@@ -2,7 +2,7 @@
 //!
 //! # Design
 //!
-//! *What is missing over HTTP/2?* The library resets a malformed stream by itself, and the proxy never hears of it. A
+//! *What is missing over HTTP/2?* The library resets a malformed stream itself, and the proxy never learns of it. A
 //! stream that is rejected here gets a bare 400, seldom a reset, and its line shows neither method nor path.
 
 use http::Method;

@@ -127,7 +127,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     let (path, _) = split_query(head.target);
     let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
-    // The route decides what is kept, and it is not found yet.
+    // The route decides which characters are kept, and it is not found yet.
     let normal = match normalize(path, KeptInNames::ALL) {
         Ok(normal) => normal,
         Err(what) => {
@@ -249,7 +249,7 @@ fn judge(
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // An operation that is on no list does not pass.
         _ if guard.quirks.is_closed_list => return taken.guarded(normal, methods, Facet::Resource, head),
-        // Its answer tells of the locks of this proxy.
+        // Its answer shows the locks of this proxy.
         MethodClass::Unjudged if guard.quirks.has_locks && !guard.observe => {
             return taken.guarded(normal, methods, Facet::Resource, head);
         }

@@ -45,7 +45,7 @@ pub struct GuardedRequest {
     pub methods: MethodReadings,
     /// The target by which the upstream gets the request, if it is not that of the resource (`writes_to`).
     pub forwarded_target: Option<Arc<[u8]>>,
-    /// The address of the client, as far as a trusted proxy reports it.
+    /// The address of the client, as a trusted proxy reports it.
     pub client: ClientAddress,
     /// Which of the URLs of that resource the request has.
     pub facet: Facet,

@@ -6,8 +6,8 @@
 //! a burst the listener accepted its whole backlog first. That took the reserve, and even all descriptors: then pingora
 //! accepts nothing for a second, and requests in flight cannot reach their upstream.
 //!
-//! *Why a limit on the wait?* If pingora cannot set a socket's options, it drops the connection without a word. A few of
-//! those would stop the listener for ever.
+//! *Why a limit on the wait?* If pingora cannot set a socket's options, it drops the connection without a word. A few
+//! such connections would stop the listener without end.
 
 use std::{net::SocketAddr, time::Duration};
 

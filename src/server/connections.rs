@@ -1,4 +1,4 @@
-//! The common state of all connections, whatever their protocol and listener.
+//! The common state of all connections, with any protocol and listener.
 
 use std::sync::Arc;
 

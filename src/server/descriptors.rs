@@ -23,8 +23,8 @@ pub(super) struct DescriptorPlan {
     pub(super) first_reserved: RawFd,
 }
 
-/// Raises the limit of the process as far as it may, and divides it. Logs a warning if it is too low for this number
-/// of connections and of uploads in blocks.
+/// Raises the limit of the process to its maximum, and divides it. Logs a warning if it is too low for this number of
+/// connections and of uploads in blocks.
 pub(super) fn plan(wanted_connections: usize, uploads: usize) -> DescriptorPlan {
     let reserve = RESERVE + uploads;
     let plan = share_out(raise_limit(), in_use(), reserve, wanted_connections);

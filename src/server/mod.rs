@@ -67,7 +67,7 @@ const LISTENERS_END: Duration = Duration::from_secs(1);
 /// Why a server could not continue.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The listeners ended by themselves.
+    /// The listeners ended on their own.
     #[error("the listeners ended")]
     Listeners(#[source] Option<tokio::task::JoinError>),
 }
@@ -179,7 +179,7 @@ async fn drained(in_flight: &InFlight, connections: &InFlight) {
     in_flight.idle().await;
 }
 
-/// Waits until a stop of at least this kind is requested, or for ever if no sender is left.
+/// Waits until a stop of at least this kind is requested, or without end if no sender is left.
 async fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) {
     let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
     if stop.wait_for(enough).await.is_err() {

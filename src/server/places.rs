@@ -3,10 +3,9 @@
 //! # Design
 //!
 //! *What is a client?* A client is an address. For IPv6 it is the network of 64 bits, which belongs to one host as a
-//! whole (RFC 6177). A trusted proxy brings the connections of many clients, who are identified only by their
-//! requests. So the proxy is held to the total, and not to the share of one client. The same holds for connections
-//! over a Unix socket. No client gets more than half of the total, however small: one client alone never shuts out the
-//! others.
+//! whole (RFC 6177). A trusted proxy brings the connections of many clients, who are identified only by their requests.
+//! So the proxy is held to the total, and not to the share of one client. The same holds for connections over a Unix
+//! socket. No client gets more than half of even a small total: one client alone never shuts out the others.
 //!
 //! *Why by the number of the descriptor?* The system assigns the lowest free number. So the number of a new connection
 //! shows how many are in use at least, without counting those of upstreams, stores, files and libraries. At the

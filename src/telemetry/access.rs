@@ -70,7 +70,7 @@ impl AccessEntry {
         self.refused.map(Decision::Refused).or(self.verdict)
     }
 
-    /// Returns what is known of the client.
+    /// Returns the known facts about the client.
     pub(super) fn client(&self) -> RequestClient {
         let principal = self.info.as_ref().and_then(|info| info.principal());
         RequestClient { address: self.client_address, principal }
@@ -87,7 +87,7 @@ impl AccessEntry {
 pub struct ClientExchange<'a> {
     /// The method as received; `None` if it could not be read.
     pub method: Option<&'a Method>,
-    /// The target as received, as far as it could be read.
+    /// The target as received, up to the part that could be read.
     pub target: &'a [u8],
     /// The status of the answer; 0 if none was sent.
     pub status: u16,

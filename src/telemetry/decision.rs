@@ -17,7 +17,7 @@ pub enum Decision {
     Replayed,
     /// It was refused, or would have been.
     Refused(Code),
-    /// Only the upstream could have told.
+    /// Only the upstream could have decided.
     Unknown,
 }
 

@@ -26,7 +26,7 @@ use crate::{
     entropy::number_of_request,
 };
 
-/// Begins the notes on a request with these header fields, if there is somebody to tell: an operator, or its client.
+/// Begins the notes on a request with these header fields, if there is a reader for them: an operator, or its client.
 pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap, tells_client: bool) {
     if is_on() || tells_client {
         entry.info = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));

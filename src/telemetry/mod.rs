@@ -170,9 +170,9 @@ fn is_of_exporter(target: &str) -> bool {
     ["opentelemetry", "tonic", "h2", "hyper", "tower"].iter().any(|library| target.starts_with(library))
 }
 
-/// Returns whether a record may show what no log contains: fields and queries of requests, and credentials. Libraries
-/// write heads, frames, statements and texts to be signed at the levels for their own developers. No list of them would
-/// stay complete, so none of these records is ever logged, whatever the filter says.
+/// Returns whether a record may show secrets that no log contains: fields and queries of requests, and credentials.
+/// Libraries write heads, frames, statements and texts to be signed at the levels for their own developers. No list of
+/// them would stay complete, so none of these records is ever logged, with any filter.
 fn may_show_secrets(target: &str, level: Level) -> bool {
     let is_own = target.strip_prefix("ifmatch").is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
     !is_own && level > Level::INFO

@@ -95,7 +95,7 @@ pub struct KeptRefusal {
 }
 
 impl KeptRefusal {
-    /// Makes the entry of a refusal that the request with this id was told.
+    /// Makes the entry of a refusal that answers the request with this id.
     pub fn new(id: RequestId, at: SystemTime, request: &RefusedRequest<'_>, refusal: Refusal) -> Self {
         let Refusal { code, detail, retry_after, in_doubt, cause, holder, .. } = refusal;
         let mut cause = cause.map(|cause| *cause).unwrap_or_default();

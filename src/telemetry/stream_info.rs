@@ -211,7 +211,7 @@ pub fn acts_on(key: &ResourceKey) {
 
 /// Notes the name of the credentials of the request on whose behalf the caller runs.
 pub fn sent_by(principal: PrincipalName) {
-    // A request has one sender. Without stream info, nobody wants to know.
+    // A request has one sender. Without stream info, there is no reader of it.
     let _ = STREAM_INFO.try_with(|info| info.principal.set(principal));
 }
 

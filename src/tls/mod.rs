@@ -1,7 +1,7 @@
 //! Certificates: read from files, checked before anything is served, and swapped without interrupting service.
 //!
 //! * [`Pair`] is a certificate with its key, and [`authorities`] reads those that may issue certificates. Both come
-//!   from PEM files. A [`FileError`] reports what is wrong with a file and how to fix it.
+//!   from PEM files. A [`FileError`] reports the problem with a file and its remedy.
 //! * [`Downstream`] is the configuration with which listeners answer handshakes. It can be replaced at any time, and
 //!   watches its files.
 //! * [`UpstreamTls`] holds the TLS settings for connections to upstreams.

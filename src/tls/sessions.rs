@@ -2,12 +2,12 @@
 //!
 //! # Design
 //!
-//! *How long does a session last?* The keys of tickets change every six hours, and those before them count for six hours
-//! more. Only this process has them. A session ends earlier with the certificates that it began under, so a certificate
-//! that was replaced is shown to nobody any more, and a reload that leaves the certificates ends no session.
+//! *How long does a session last?* The keys of tickets change every six hours, and those before them count for six
+//! hours more. Only this process has them. A session ends earlier with the certificates that it began under, so no
+//! client sees a certificate that was replaced, and a reload that leaves the certificates ends no session.
 //!
-//! *Why are no sessions resumed where clients show certificates?* A resumed session shows none, so nobody would see that
-//! the certificate has expired, or that its authority was removed.
+//! *Why are no sessions resumed if clients show certificates?* A resumed session shows none. So the proxy would not see
+//! that the certificate has expired, or that its authority was removed.
 //!
 //! *Why not sessions that the server remembers?* They need memory for each client, and two tickets of one client would
 //! push out the session of another.

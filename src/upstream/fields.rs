@@ -1,7 +1,7 @@
 //! Header fields that cross the proxy, and the form in which they do (RFC 9110 section 7.6).
 //!
-//! A request goes from [`request_head`] to the upstream. A response goes from [`response_head`], through whatever the
-//! guard changes, to [`frame_response`] as the last step before the client.
+//! A request goes from [`request_head`] to the upstream. A response goes from [`response_head`], through the changes of
+//! the guard, to [`frame_response`] as the last step before the client.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use pingora::http::{
@@ -139,7 +139,7 @@ pub fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
     !response.status.is_informational() && (*method == Method::HEAD || never_has_body(response.status) || is_empty())
 }
 
-/// True if no final response with this status has a body, whatever its fields say (RFC 9110 section 6.4.1).
+/// True if no final response with this status has a body, with any fields (RFC 9110 section 6.4.1).
 pub fn never_has_body(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }

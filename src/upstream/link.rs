@@ -1,4 +1,4 @@
-//! An exchange on a connection: what is written and read there.
+//! An exchange on a connection: the bytes that are written and read there.
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;

@@ -50,7 +50,7 @@ impl Resolver {
 }
 
 /// Returns the peer for one address of an upstream's server, with all that decides whether a pooled connection may
-/// carry a request. Pingora would wait for ever by default. The exchange bounds reading and writing, because a
+/// carry a request. Pingora would wait without end by default. The exchange bounds reading and writing, because a
 /// `Connector` applies no such option.
 ///
 /// # Design

@@ -181,7 +181,7 @@ impl BodyPrefix {
         (self.len, self.chunks) = (bytes.len(), vec![bytes]);
     }
 
-    /// Returns the bytes of this range, as far as the body reaches.
+    /// Returns the bytes of this range, up to the end of the body.
     #[must_use]
     pub fn part(mut self, part: Range<u64>) -> Self {
         let mut start = 0_u64;

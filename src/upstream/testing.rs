@@ -79,7 +79,7 @@ pub(super) fn head(method: Method, body: &Body) -> Box<RequestHeader> {
     request_head(&client, body.len()).unwrap()
 }
 
-/// Sends a write over whatever connection the exchanger chooses for it.
+/// Sends a write over the connection that the exchanger chooses for it.
 pub(super) async fn write(
     exchanger: &Exchanger,
     upstream: &Arc<Upstream>,

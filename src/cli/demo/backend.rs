@@ -1,4 +1,4 @@
-//! The demo's backend: it keeps what is written under each path, and has no notion of tags and conditions.
+//! The demo's backend: it keeps the content that is written under each path, and has no notion of tags and conditions.
 
 use std::collections::HashMap;
 

@@ -185,7 +185,7 @@ async fn current(client: &DoctorClient) -> Result<ReceivedAnswer, DoctorFailure>
     if read.status == StatusCode::OK { Ok(read) } else { Err(DoctorFailure::Gone(read.status)) }
 }
 
-/// Puts back what was read.
+/// Puts back the content that was read.
 async fn put(
     client: &DoctorClient,
     read: &ReceivedAnswer,

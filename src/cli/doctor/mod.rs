@@ -103,7 +103,7 @@ async fn examine(client: &DoctorClient, write: bool) -> Result<Vec<Finding>, Doc
     }
 }
 
-/// Examines what is behind all caches. `cache` is what was found of them.
+/// Examines the server behind all caches. `cache` has the findings about the caches.
 async fn examine_behind(
     client: &DoctorClient,
     plain: &PlainAnswers,

@@ -19,7 +19,7 @@ pub(super) struct PlainAnswers {
     pub(super) head: ReceivedAnswer,
     /// To a GET with `Cache-Control: no-cache`.
     pub(super) fresh: ReceivedAnswer,
-    /// To two such requests, each with another parameter in the query that nobody has sent before.
+    /// To two such requests, each with another parameter in the query that no client has sent before.
     pub(super) unkept: [ReceivedAnswer; 2],
     /// To the same request as `fresh`, after those.
     pub(super) last: ReceivedAnswer,
@@ -47,7 +47,7 @@ pub(super) fn judge(answers: &PlainAnswers) -> Vec<Finding> {
     findings
 }
 
-/// Judges what one answer shows by itself.
+/// Judges the facts that one answer alone shows.
 pub(super) fn of_answer(read: &ReceivedAnswer) -> Vec<Finding> {
     vec![way(read), tag(read)]
 }

@@ -1,5 +1,5 @@
-//! The fate of a request, as far as the configuration and the request alone decide it. The functions that judge a request
-//! which comes over the network judge it here too, with nothing known of the resource.
+//! The fate of a request, if the configuration and the request alone decide it. The functions that judge a request
+//! which comes over the network judge it here too, without any knowledge of the resource.
 
 use super::ExplainedRequest;
 use crate::{

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *Why must both be guarded, and at one upstream?* The backend carries the operation out by itself, so it reaches both. A
-//! write of what no route guards would label nothing, and one of another upstream's would be no operation of this one.
+//! *Why must both be guarded, and at one upstream?* The backend carries the operation out itself, so it reaches both. A
+//! write of an unguarded resource would label nothing, and one of another upstream's would be no operation of this one.
 
 use http::Method;
 

@@ -116,7 +116,7 @@ fn a_copy_and_a_move_lead_to_what_is_guarded_for_the_same_upstream() {
     assert_eq!(keys("PUT", "/docs/1", &["destination: /docs/2"]), Err(Code::NotSupported));
 }
 
-/// The destination is written, whatever the method does to its source.
+/// The destination is written, no matter what the method does to its source.
 #[test]
 fn a_destination_is_written() {
     for method in ["COPY", "MOVE"] {

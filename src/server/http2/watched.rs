@@ -175,7 +175,7 @@ impl FrameWatch {
         }
         let within = seen.scan.within();
         if within != seen.within.map(|(number, _)| number) {
-            // A wait for the end of an earlier list sees the new list by itself.
+            // A wait for the end of an earlier list sees the new list on its own.
             tells |= seen.within.is_none();
             seen.within = within.map(|number| (number, Instant::now()));
         }

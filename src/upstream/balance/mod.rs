@@ -3,8 +3,8 @@
 //! # Design
 //!
 //! *Which server gets a request?* On a guarded resource, it is the server that the key hashes to. Another one is used
-//! only while that server is down or cannot be connected to. So a client that reads what was just written reaches the
-//! server where it was written. Other requests are spread by `balance`.
+//! only while that server is down or cannot be connected to. So a client that reads after a write reaches the server of
+//! that write. Other requests are spread by `balance`.
 //!
 //! *Why does no request go to a server that is down, even if all are?* By configuring a check, the author states that
 //! a server which fails it must get no requests: the server may be starting, read-only or cut off from its data. So a
@@ -37,7 +37,8 @@ pub enum Choice<'a> {
     Turn,
     /// The server that these bytes hash to.
     Hash(&'a [u8]),
-    /// This server only: what its answer decided, or what was written there, concerns no other server.
+    /// This server only: the decision was made by its answer, or the write was sent there, and that concerns no other
+    /// server.
     Only(usize),
 }
 

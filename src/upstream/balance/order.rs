@@ -151,7 +151,7 @@ mod tests {
         assert!((1600..=2400).contains(&counts[2]), "{counts:?}");
     }
 
-    /// Two proxies in front of the same servers agree, in whatever order they list them.
+    /// Two proxies in front of the same servers agree, no matter in which order they list them.
     #[test]
     fn a_hash_goes_by_names_and_not_by_places() {
         let (there, here) = (names(3), names(3).into_iter().rev().collect::<Vec<_>>());

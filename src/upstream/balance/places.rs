@@ -108,7 +108,7 @@ impl PlacesAtServer {
         self.max
     }
 
-    /// Keeps places for guarded requests from now on, or for nobody.
+    /// Keeps places for guarded requests from now on, or for no requests.
     pub(super) fn keep_for_guarded(&self, are_kept: bool) {
         self.taken.lock().kept = if are_kept { PlaceCounts::kept_of(self.max) } else { 0 };
     }

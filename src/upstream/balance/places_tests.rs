@@ -96,7 +96,7 @@ async fn nobody_waits_beyond_the_most_who_may() {
     assert!(places.slot(GUARDED, &long).now_or_never().is_none(), "who has gone leaves the line");
 }
 
-/// Who may not have the place that is free keeps nobody from it.
+/// A client that may not have the free place keeps no other client from it.
 #[tokio::test]
 async fn those_who_wait_are_served_in_order_of_arrival_but_for_those_who_have_their_share() {
     let places = PlacesAtServer::new(4);
@@ -118,7 +118,7 @@ async fn those_who_wait_are_served_in_order_of_arrival_but_for_those_who_have_th
     assert_eq!(places.waiting(), 0);
 }
 
-/// A place that was given to somebody who no longer wants it goes on to the next.
+/// A place that was given to a client that has gone goes on to the next.
 #[tokio::test]
 async fn a_place_of_one_who_has_gone_is_given_to_the_next() {
     let places = PlacesAtServer::new(1);

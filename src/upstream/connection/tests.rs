@@ -77,7 +77,7 @@ async fn an_upstream_that_never_stops_sending_interim_responses_is_given_up() {
 #[tokio::test]
 async fn switching_protocols_is_no_answer() {
     let (listener, server) = listen().await;
-    // The bytes after it belong to the other protocol, whatever they look like.
+    // The bytes after it belong to the other protocol, with any content.
     let response = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n\
                     HTTP/1.1 204 No Content\r\n\r\n";
     tokio::spawn(async move { answer_once(&listener, response).await });

@@ -133,7 +133,7 @@ fn an_empty_body_has_a_length_only_where_the_method_expects_one() {
     assert_eq!(length(Method::DELETE, 7), "7");
 }
 
-/// RFC 9112 section 6.1: a received body has a known length, whatever its framing was.
+/// RFC 9112 section 6.1: a received body has a known length, with any earlier framing.
 #[test]
 fn a_chunked_body_is_sent_with_its_length() {
     let client = request(Method::PUT, "/a", &[("Host", "x"), ("Transfer-Encoding", "Chunked")]);
