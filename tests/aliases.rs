@@ -1,4 +1,4 @@
-//! One resource, one key: whatever spellings a real nginx resolves to one file, those that are accepted have one key.
+//! One resource, one key: of all spellings that a real nginx resolves to one file, the accepted ones have one key.
 //!
 //! A guard is walked around by a spelling that the backend takes for the guarded resource and the guard does not. So
 //! nginx, which decodes, merges slashes and walks dot segments, serves a tree of files with awkward names; generated
@@ -125,7 +125,7 @@ impl Drop for Nginx {
 }
 
 fn spawn(prefix: &Path) -> Child {
-    // Debian has it in a directory that is not in everybody's PATH.
+    // Debian has it in a directory that is not in every PATH.
     for program in ["nginx", "/usr/sbin/nginx"] {
         let started = Command::new(program)
             .arg("-p")

@@ -294,7 +294,7 @@ fn explain_names_what_is_made_for_certain_clients() {
     assert_eq!(outcome(&named), "its preconditions are judged against the current state");
 }
 
-/// Probes that nobody can sign would refuse every write.
+/// Probes without a possible signature would refuse every write.
 #[test]
 fn run_does_not_start_without_the_credentials_that_it_is_to_sign_with() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));

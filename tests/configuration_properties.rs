@@ -1,4 +1,4 @@
-//! Whatever somebody writes into a configuration is read or reported, and nothing panics.
+//! Any text in a configuration is read or reported, and nothing panics.
 
 #![allow(clippy::indexing_slicing, reason = "a test may stop at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! docs/telemetry.md tells of every metric what its definition says, and of no other.
+//! docs/telemetry.md states of every metric what its definition says, and of no other.
 
 use ifmatch::telemetry::metrics::definitions::{ALL, Kind, Metric};
 

@@ -68,7 +68,7 @@ const FILE_BYTES: usize = 16 * 1_024 * 1_024;
 const BARE_TABLE: &str =
     "CREATE TABLE IF NOT EXISTS bare (key text PRIMARY KEY, value bytea NOT NULL) WITH (fillfactor = 50)";
 
-/// Clients are so close together that who has not come after this long has ended.
+/// Clients are so close together that one which has not come after this long has ended.
 const BATCH_WAIT: Duration = Duration::from_millis(2);
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -206,7 +206,7 @@ fn write_all(mut file: File, queue: &Receiver<oneshot::Sender<()>>, clients: usi
         file.write_all(&RECORD.repeat(waiting.len())).expect("room on the disk");
         file.sync_data().expect("the disk has it");
         for written in waiting {
-            // Who has gone does not care.
+            // A client that has gone needs no notice.
             let _ = written.send(());
         }
     }

@@ -43,7 +43,7 @@ const ROOMS: &[&str] = &[
     "cli",
 ];
 
-/// The fixtures. They are no room: any test may import them, and they build whatever stands in the rooms.
+/// The fixtures. They are no room: any test may import them, and they build the parts of all rooms.
 const FIXTURES: &str = "testing";
 
 /// A path below `src/` without its ending, one name for each module.

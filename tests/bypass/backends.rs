@@ -23,7 +23,7 @@ use crate::{
 /// The content of the resource: only its holder may read it.
 pub const CONTENT: &str = "the secret of the holder";
 
-/// moto lets nobody overwrite an object without credentials, and looks at no signature.
+/// moto lets no client overwrite an object without credentials, and looks at no signature.
 const SIGNED: &[(&str, &str)] = &[(
     "Authorization",
     "AWS4-HMAC-SHA256 Credential=S3RVER/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0",
@@ -34,7 +34,7 @@ pub struct Backend {
     pub name: &'static str,
     pub kind: Kind,
     pub addr: SocketAddr,
-    /// The field by which everybody is a client with all rights there.
+    /// The field by which every client has all rights there.
     pub credentials: &'static [(&'static str, &'static str)],
     /// The parts that end with it: the process, and the directory of its files.
     _running: Box<dyn Send + Sync>,

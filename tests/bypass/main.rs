@@ -1,5 +1,5 @@
-//! A leased resource stays as it is, and is shown to nobody, whatever a client without its lease sends (DESIGN, section 3,
-//! rule 18): requests by chance, made to be read by some server in another way, go through the proxy to eleven servers.
+//! A leased resource stays as it is, and no client without its lease can read it by any request (DESIGN, section 3,
+//! rule 18). Random requests, made to be read by some server in another way, go through the proxy to eleven servers.
 //!
 //! * `requests` makes them; `spellings` and `bodies` are their parts.
 //! * `backends` runs the servers, with the applications in `apps`.

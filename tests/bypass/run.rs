@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// More breaks than anybody reads.
+/// More breaks than a person reads.
 const SHOWN_MAX: usize = 40;
 /// The credentials by which the proxy signs its probes of objects.
 const CREDENTIALS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "S3RVER"), ("AWS_SECRET_ACCESS_KEY", "S3RVER")];

@@ -12,7 +12,7 @@ use std::{
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
-/// Somebody who issues certificates.
+/// An authority that issues certificates.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }

@@ -21,7 +21,7 @@ pub enum Fate {
     IsLost,
     /// The connection breaks when it was answered, before the answer has arrived.
     IsNotAnswered,
-    /// It is answered on the way that nobody has time for it.
+    /// The relay answers that no server has time for it.
     IsSentAway,
 }
 
@@ -93,7 +93,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, fates: Arc<Mutex<Ve
 
 async fn send_away(mut client: TcpStream) {
     let head = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    // Who has gone meanwhile needs no answer.
+    // A client that has gone meanwhile needs no answer.
     let _gone = client.write_all(head.as_bytes()).await;
     let _gone = client.shutdown().await;
     // Bytes that are still in flight must not reset the connection before the client has read the answer.

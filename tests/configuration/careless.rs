@@ -7,7 +7,7 @@ use std::{
 
 use super::{BASE, problems, warnings};
 
-/// A file of secrets that everybody can read, under each key that names one.
+/// A file of secrets that all users can read, under each key that names one.
 #[test]
 fn a_file_of_secrets_is_not_for_everybody() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -258,7 +258,7 @@ fn two_routes_may_share_a_prefix_but_not_a_lease() {
     assert_eq!(beside("/{*rest}", "/.locks"), Vec::<String>::new());
 }
 
-/// Of `/p/x/x/1` nobody can say whether it is the lease of `/x/x/1` or a resource.
+/// It is open whether `/p/x/x/1` is the lease of `/x/x/1` or a resource.
 #[test]
 fn a_lease_that_could_be_a_resource_of_its_own_route_is_one_problem() {
     let text = leased("[routes.lease]\nprefix = \"/p\"").replace("/documents/{id}", "/{a}/x/{*rest}");

@@ -65,7 +65,7 @@ fn routes_of_two_hosts_make_one_key_of_one_path() {
     assert_eq!(warnings(&two(&apart(first), &apart(second))), [""; 0]);
 }
 
-/// Without the store nobody knows whether a lease keeps readers away, so a read there is refused (rule 12).
+/// Without the store it is unknown whether a lease keeps readers away, so a read there is refused (rule 12).
 #[test]
 fn a_route_knows_whether_another_leases_its_resources_against_readers() {
     let flags = |first: &str, second: &str| {

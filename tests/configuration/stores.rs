@@ -65,7 +65,7 @@ fn the_keys_of_postgresql_are_read() {
     assert_eq!(engine(lines), StoreKind::Postgres(postgres));
 }
 
-/// A password in a file that everybody reads is a mistake, and telling of it must not show it.
+/// A password in a file that all users read is a mistake, and the warning must not show it.
 #[test]
 fn a_password_in_a_url_is_refused_and_not_shown() {
     for line in [

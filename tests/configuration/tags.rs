@@ -66,7 +66,7 @@ fn metadata_need_version_tags() {
     assert_eq!(suffix(&elsewhere), None, "it may stand in [defaults] for the routes that can keep metadata");
 }
 
-/// A server of S3 never gives one tag to two states; of any other nobody knows unless it is said.
+/// A server of S3 never gives one tag to two states. For any other server, the operator has to say so.
 #[test]
 fn tags_of_the_backend_may_repeat_unless_a_route_says_otherwise() {
     for (added, is_coarse) in [

@@ -1,4 +1,4 @@
-//! The files in `deploy/`, as far as they can be tried without their targets.
+//! The files in `deploy/`, tried without their targets.
 
 #![allow(
     clippy::unwrap_used,

@@ -67,7 +67,7 @@ async fn keep(stream: TcpStream, kept: Arc<Mutex<Vec<Captured>>>) {
         };
         let content = match framing {
             Framing::Chunked if body.is_empty() => b"0\r\n\r\n".to_vec(),
-            // How a body was cut is nobody's business.
+            // The cuts in a body do not matter.
             Framing::Chunked => [format!("{:x}\r\n", body.len()).as_bytes(), &body, b"\r\n0\r\n\r\n"].concat(),
             _ => body,
         };

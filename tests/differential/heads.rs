@@ -1,4 +1,4 @@
-//! Requests by chance. Each ends where some reader could think that it ends, so that nobody waits for more of it.
+//! Random requests. Each ends at every place where some reader could take it to end, so that no server waits for more.
 
 use crate::support::random::Random;
 

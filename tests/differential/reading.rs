@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::message::latin1;
 
-/// One request as somebody has read it; octets beyond ASCII stand as Latin-1.
+/// One request as a server has read it; octets beyond ASCII appear as Latin-1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub method: String,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const WORKERS: usize = 4;
-/// More differences than anybody reads.
+/// More differences than a person reads.
 const SHOWN_MAX: usize = 20;
 
 /// The results of all requests.

@@ -29,7 +29,7 @@ async fn answer(stream: TcpStream) -> io::Result<()> {
         match stream.read_u8().await {
             Ok(b':') => break,
             Ok(digit) => length.push(char::from(digit)),
-            // Connected to see whether somebody is here.
+            // A connection that only tests whether a server listens.
             Err(_) if length.is_empty() => return Ok(()),
             Err(error) => return Err(error),
         }

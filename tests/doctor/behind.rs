@@ -121,7 +121,7 @@ async fn tags_in_seconds_are_coarse_although_a_second_ends_between_two_writes() 
     let second = Arc::clone(&writes);
     backend.always("PUT", "/doc", move |_| {
         writes.fetch_add(1, Ordering::SeqCst);
-        // The clock of the answers stands still: only the tags tell of seconds, whatever the machine is doing.
+        // The clock of the answers stands still, so only the tags show seconds, on a machine of any speed.
         Answer::status(204).header("Date", "Tue, 24 Nov 2026 12:00:00 GMT")
     });
     backend.always_where(

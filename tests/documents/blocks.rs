@@ -1,9 +1,9 @@
 //! Every command and every configuration in the pages that show the running program, tried.
 //!
-//! | block | what is done with it |
+//! | block | its treatment |
 //! |---|---|
 //! | `console` | each `$ command` is run by bash; the lines below it must be among what it prints, in that order |
-//! | `sh` | what does not end by itself, or would run this test again: it is looked at as far as that goes |
+//! | `sh` | a block that does not end, or would run this test again: it is checked up to that point |
 //! | `toml` | it is loaded |
 //! | `json` | it is compared with the answer that the proxy gives |
 //!

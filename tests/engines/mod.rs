@@ -244,7 +244,7 @@ fn secured_redis(directory: &Path, clients: SocketAddr, peers: SocketAddr) -> Co
     command
 }
 
-/// Makes a certificate for this address, signed by itself, and its key.
+/// Makes a self-signed certificate for this address, and its key.
 fn certify(directory: &Path, addr: SocketAddr) -> (PathBuf, PathBuf) {
     let (certificate, key) = (directory.join("certificate"), directory.join("key"));
     let mut command = Command::new("openssl");

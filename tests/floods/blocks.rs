@@ -9,7 +9,7 @@ use crate::{
     support::{backend::Answer, backend::Request, raw::send},
 };
 
-/// A second route, of blobs that everybody may read.
+/// A second route, of blobs that all clients may read.
 const BLOBS: &str = "\n[[routes]]\nname = \"blobs\"\npath = \"/blobs/{*rest}\"\nupstream = \"backend\"\n\
      policy = \"pessimistic\"\ndialect = \"azure\"\netag = \"version\"\nother_writers = false\n";
 const OWNER: (&str, &str) = ("Authorization", "Bearer owner");

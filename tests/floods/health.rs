@@ -1,4 +1,4 @@
-//! Health beside floods: it answers whatever clients hold (DESIGN, section 3, rule 17).
+//! Health beside floods: it answers no matter what clients hold (DESIGN, section 3, rule 17).
 
 use std::{net::SocketAddr, time::Duration};
 

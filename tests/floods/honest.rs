@@ -25,7 +25,7 @@ use crate::{
 
 /// The pause between two of its requests.
 const PAUSE: Duration = Duration::from_millis(10);
-/// After so many requests it opens a new connection: nobody is kept out.
+/// After this number of requests it opens a new connection: no client is kept out.
 const REQUESTS_A_CONNECTION: usize = 10;
 
 /// Each of them has a resource of its own.

@@ -87,7 +87,7 @@ async fn frames_that_carry_nothing_end_their_connection() {
     }
 }
 
-/// Answers that nobody reads are held for a while and not for a minute.
+/// Answers that no client reads are held for a while and not for a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn windows_that_stay_shut_end_their_connection() {
     const STREAMS: u32 = 60;

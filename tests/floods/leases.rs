@@ -11,7 +11,7 @@ use crate::{
 pub const LEASED: &str = "\n[[routes]]\nname = \"leased\"\npath = \"/leased/{*rest}\"\nupstream = \"backend\"\n\
      policy = \"pessimistic\"\n[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\ninfinite = true\n";
 
-/// Other credentials with each request: a backend that lets everybody in does not look at them.
+/// Other credentials with each request: a backend that lets all clients in does not look at them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_has_so_many_leases_whatever_its_credentials() {
     const MAX_PER_ADDRESS: usize = 1_000;

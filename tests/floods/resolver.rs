@@ -56,7 +56,7 @@ impl Names {
     }
 }
 
-/// Look-ups that hang take threads from nobody: bodies are spooled meanwhile, and a server whose name was known is
+/// Look-ups that hang take no threads from others: bodies are spooled meanwhile, and a server whose name was known is
 /// reached by the address that it had.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resolver_that_hangs_stops_no_other_upstream() {

@@ -97,7 +97,7 @@ async fn accept(
             }
             accepted = listener.accept() => {
                 let (stream, _) = accepted.expect("a connection");
-                // Between two cases nobody is expected.
+                // Between two cases no request is expected.
                 let Some(play) = now.lock().expect("nobody panics with it").clone() else { continue };
                 connections.spawn(async move {
                     if speaks_http_2 {

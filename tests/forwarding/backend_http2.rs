@@ -95,7 +95,7 @@ fn head(status: u16, fields: &Fields) -> Response<()> {
     response
 }
 
-/// Sends a piece as far as flow control lets it go; `None` if the other side takes no more.
+/// Sends a piece up to the limit of flow control; `None` if the other side takes no more.
 pub async fn send(stream: &mut SendStream<Bytes>, bytes: &[u8]) -> Option<()> {
     let mut rest = Bytes::copy_from_slice(bytes);
     while !rest.is_empty() {

@@ -50,7 +50,7 @@ impl Output {
         self.writer.shutdown().await
     }
 
-    /// The connection ends with RST as soon as nobody reads from it any more.
+    /// The connection ends with RST as soon as its reader has gone.
     pub fn abort(self) {
         // It fails only on a connection that is over.
         let _over = self.writer.as_ref().set_zero_linger();

@@ -15,7 +15,7 @@ pub const FLOOD_STOPPED: &str = "the flood was stopped";
 /// How a message ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It goes on, or nobody has looked further.
+    /// It goes on, or was not read further.
     Open,
     /// By its own framing.
     Whole,
@@ -163,7 +163,7 @@ impl Stage {
         timeout(PATIENCE, seen.wait_for(|seen| seen.has(when))).await.is_ok()
     }
 
-    /// The same for a client, who waits for nothing once it has its answer or its connection has ended.
+    /// The same for a client, which waits for nothing once it has its answer or its connection has ended.
     pub async fn until_answered_or(&self, when: When) -> bool {
         let mut seen = self.0.subscribe();
         let is_over = |seen: &Seen| seen.has(when) || seen.client_over.is_some() || seen.has(When::Done);

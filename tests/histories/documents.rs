@@ -57,7 +57,7 @@ impl Client {
         self.conclude(target, base, Kind::Removes, sent);
     }
 
-    /// Writes on the state whose date the client was told last, however long ago. A date is no content: two states may
+    /// Writes on the state whose date the client got last, no matter how long ago. A date is no content: two states may
     /// share it, so a refusal says nothing about the state.
     async fn write_on_date(&mut self, target: &str) {
         let Some((date, state)) = self.dated.get(target).cloned() else { return self.read(target).await };
@@ -70,7 +70,7 @@ impl Client {
         self.conclude(target, base, Kind::Replaces, sent);
     }
 
-    /// Appends, whatever is there; in half of all cases with a key, and then once more.
+    /// Appends to any state; in half of all cases with a key, and then once more.
     async fn append(&mut self, target: &str) {
         if self.board.manner.retries && self.random.is_one_of(50) {
             return self.append_twice(target).await;

@@ -35,7 +35,7 @@ pub enum Kind {
     Replaces,
     /// DELETE.
     Removes,
-    /// POST: beside whatever else is in flight, which may replace it.
+    /// POST: beside any writes in flight, which may replace it.
     Appends,
     /// A write of an item, which changes its document too, and claims both. It runs beside a lease.
     Touches,

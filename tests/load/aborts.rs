@@ -19,7 +19,7 @@ use crate::{
 const ABORTERS: usize = 4;
 /// A file that is larger than what sockets hold.
 pub const LARGE: &str = "large";
-/// A guarded file that is written by nobody who stays to see it.
+/// A guarded file that is written only by clients that leave early.
 pub const ABANDONED: &str = "abandoned";
 
 /// Runs them until they are to stop, and tells how often they went away.

@@ -47,7 +47,7 @@ pub struct Tally {
     pub ends: AtomicBool,
     /// Connections that ended then before an answer began.
     pub not_taken: AtomicUsize,
-    /// True if clients are to stop by themselves.
+    /// True if clients have to stop on their own.
     pub stop: AtomicBool,
 }
 
@@ -97,7 +97,7 @@ impl Client {
         Some(())
     }
 
-    /// Reads what nobody guards.
+    /// Reads an unguarded resource.
     async fn read(mut self) -> Option<()> {
         while self.goes_on() {
             let response = self.expect("GET open", "GET", "/open/page", &[], "", &[200]).await?;
@@ -131,7 +131,7 @@ impl Client {
         !self.tally.stop.load(Ordering::SeqCst)
     }
 
-    /// Sends a request that must be answered with one of these. `None` where nobody has taken it because the process
+    /// Sends a request that must be answered with one of these. `None` if no server has taken it because the process
     /// ends.
     async fn expect(
         &mut self,

@@ -225,7 +225,7 @@ async fn h2c_server() -> (SocketAddr, Seen) {
     let seen = tokio::spawn(async move {
         let mut connection = h2::server::handshake(listener.accept().await.unwrap().0).await.unwrap();
         let (request, mut answer) = connection.accept().await.unwrap().unwrap();
-        // The connection moves only while somebody asks it for more.
+        // The connection moves only while a task asks it for more.
         tokio::spawn(async move { while connection.accept().await.is_some() {} });
         let (head, mut stream) = request.into_parts();
         let ended_with_head = stream.is_end_stream();
@@ -368,7 +368,7 @@ async fn the_proxy_runs_between_client_and_backend() {
     assert!(proxy.exit_status().await.success(), "{}", proxy.log());
 }
 
-/// While other tests start their servers, nobody answers on a free address.
+/// While other tests start their servers, no server answers on a free address.
 #[test]
 fn a_free_address_refuses_connections() {
     let done = AtomicBool::new(false);

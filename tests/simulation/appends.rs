@@ -11,8 +11,8 @@ use crate::{
     run::{Run, Setting, Step},
 };
 
-/// Builds a setting from a seed: one client replaces the document, by the tag that it was told last. Another appends to
-/// it, and a third reads it between the two and writes later. Nobody else writes, so the record may know the tag.
+/// Builds a setting from a seed: one client replaces the document, by the tag that it got last. Another appends to it,
+/// and a third reads it between the two and writes later. No other client writes, so the record may know the tag.
 pub fn setting(random: &mut Rng) -> Setting {
     use Operation::{Post, Put, Read};
     let adapt = |options| Options {
@@ -41,8 +41,8 @@ pub fn setting(random: &mut Rng) -> Setting {
 }
 
 impl Run {
-    /// Checks that no record knows the tag of another state than the present one, where ifmatch makes the tags of the content
-    /// and nobody else writes.
+    /// Checks that no record knows the tag of another state than the present one, if ifmatch makes the tags of the
+    /// content and no other client writes.
     pub async fn compare_records(&mut self, target: &str) {
         let mut guards = self.setting.config.routes.iter().filter_map(|route| route.guard.as_ref());
         let makes_tags = guards.all(|guard| guard.etag == TagSource::Content && !guard.other_writers);

@@ -71,7 +71,7 @@ pub struct Queues {
     may_be_gone: BTreeSet<String>,
     /// The moment at which the deletion of each text was acknowledged.
     deleted: BTreeMap<String, u64>,
-    /// The request by which each message was taken for the nth time, as far as its client was told.
+    /// The request by which each message was taken for the nth time, if its client got an answer.
     told: BTreeMap<(String, u64), usize>,
 }
 

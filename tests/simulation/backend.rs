@@ -59,7 +59,7 @@ pub struct Style {
 pub enum Kind {
     /// A write that replaces the state that it was based on.
     Replaced,
-    /// A write that appends: it runs beside whatever else is in flight.
+    /// A write that appends: it runs beside any writes in flight.
     Beside,
     /// A write of another resource. No write of this one may replace it unseen.
     Touched,

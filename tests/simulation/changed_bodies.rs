@@ -1,5 +1,5 @@
-//! Backends that keep most bodies as they get them, and change some: the tags that ifmatch tells of what was sent are
-//! wrong then (`verbatim_after`).
+//! Backends that keep most bodies as they get them, and change some: the tags that ifmatch makes of the content that
+//! was sent are wrong then (`verbatim_after`).
 
 use fastrand::Rng;
 use http::Method;

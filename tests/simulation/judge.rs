@@ -32,7 +32,7 @@ pub struct Ledger {
     pub guards_reads: bool,
     pub guards_writes: bool,
     pub guards_deletes: bool,
-    /// True if equal content is the same state, whatever was there in between.
+    /// True if equal content is the same state, no matter what was there in between.
     pub equal_content_is_one_state: bool,
     /// True if a version is the tag. A doubt gives a state another version, and may have left the state as it was.
     pub tags_are_versions: bool,
@@ -78,7 +78,7 @@ pub struct Entry {
     pub retry_of: Option<usize>,
     pub request: Request,
     pub resource: String,
-    /// The state that the request is based on, as far as its client knows.
+    /// The state that the request is based on, by the knowledge of its client.
     pub base: Option<Seen>,
     pub lease: Option<String>,
     pub invoked: u64,

@@ -23,7 +23,7 @@ pub enum Change {
     Cookie,
     /// The credentials: the cookie that names the client stays.
     Credentials,
-    /// The cookie that names the client: the retry comes from somebody else who has learned the key.
+    /// The cookie that names the client: the retry comes from another client that has learned the key.
     Identity,
 }
 

@@ -216,13 +216,13 @@ fn random_schedules_keep_the_promise_before_a_backend_that_changes_some_bodies()
     random_runs(changed_bodies::setting);
 }
 
-/// Rule 10: a write of somebody else takes a lease that has run out from its holder.
+/// Rule 10: a write of another client takes a lease that has run out from its holder.
 #[test]
 fn random_schedules_keep_the_promise_for_leases_that_have_ended() {
     random_runs(ended_leases::setting);
 }
 
-/// Rule 15 and section 8: a stream renews, breaks off, and tells of each loss in time.
+/// Rule 15 and section 8: a stream renews, breaks off, and reports each loss in time.
 #[test]
 fn random_schedules_keep_the_promise_for_leases_that_streams_hold() {
     random_runs(streams::setting);

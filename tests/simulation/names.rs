@@ -56,7 +56,7 @@ impl Names {
         self.revisions.get(&revision).map_or(revision, |name| Revision(*name))
     }
 
-    /// Returns all of a record that its readers can tell apart, as a number.
+    /// Returns all of a record that its readers can distinguish, as a number.
     pub fn snapshot(&self, Snapshot { revision, record, now, .. }: &Snapshot) -> u64 {
         hash(&(self.revision(*revision), self.record(record), now))
     }

@@ -57,7 +57,7 @@ impl Entry {
 }
 
 impl Run {
-    /// Takes members until there is none, and checks that each one that nobody holds was given, and no other.
+    /// Takes members until there is none, and checks that each one without a holder was given, and no other.
     pub async fn drain(&mut self) {
         if self.setting.steps.iter().flatten().all(|step| step.target != COLLECTION) {
             return;
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// True if a dead process has left a mark that nobody has taken over.
+    /// True if a dead process has left a mark that no process has taken over.
     pub fn has_dead_marks(&self) -> bool {
         self.cellar.records().iter().any(|(_, snapshot)| snapshot.availability() == Availability::Orphaned)
     }

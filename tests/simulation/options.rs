@@ -99,7 +99,7 @@ pub struct Options {
     pub others_write: bool,
     /// True if the configuration says that the backend's tags never repeat.
     pub says_unique: bool,
-    /// How long the right of a client that watches lasts, in seconds; `None` if nobody may watch.
+    /// The time for which the right of a client that watches lasts, in seconds; `None` if no client may watch.
     pub identity_ttl: Option<u64>,
 }
 

@@ -75,7 +75,7 @@ impl Chance {
         None
     }
 
-    /// Returns a fault: each sort is equally likely, however many questions can go wrong in that way.
+    /// Returns a fault: each sort is equally likely, for any number of questions that can go wrong in that way.
     fn fault(&mut self, faults: &[Event]) -> Event {
         let of = |sort| faults.iter().filter(move |fault| std::mem::discriminant(*fault) == sort);
         let mut sorts: Vec<_> = Vec::new();

@@ -117,7 +117,7 @@ impl Ledger {
     }
 }
 
-/// True if a write keeps its key from others: it was applied, whatever its client was told, and its time is not over.
+/// True if a write keeps its key from others: it was applied, with any answer to its client, and its time is not over.
 fn is_known(entry: &Entry) -> bool {
     entry.applied > 0 && entry.invoked_at.elapsed() < KEPT_FOR
 }

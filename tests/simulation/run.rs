@@ -141,7 +141,7 @@ pub struct Run {
     pub directory: Option<TempDir>,
     /// The number of reloads left, and the tasks of those under way.
     pub reloads_left: u32,
-    /// The number of moments that may still pass by themselves, and of writes without ifmatch.
+    /// The number of moments that may still pass, and of writes without ifmatch.
     pub beside_left: (u32, u32),
     pub reloads: Vec<(usize, JoinHandle<()>)>,
 }

@@ -51,7 +51,7 @@ pub enum Event {
     Reload(usize),
     /// A moment passes, so that dates differ.
     Tick,
-    /// Somebody writes to the first document without ifmatch.
+    /// A writer changes the first document without ifmatch.
     WriteDirectly,
     /// Time passes until something else can happen.
     Flow,

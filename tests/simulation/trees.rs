@@ -1,8 +1,9 @@
 //! Writes of trees: what a DELETE, COPY or MOVE of a collection does at the backend, what is wrong with one that was
 //! applied, and settings about them.
 //!
-//! None names a state, so none can lose an update by itself. But no write of a member may act while a tree around it is
-//! under way, or replace what the tree has brought by the tag of what was there before (DESIGN, section 3, rules 1 and 2).
+//! None names a state, so none can lose an update alone. But no write of a member may act while a tree around it is in
+//! flight, or replace the content that the tree has brought by the tag of an earlier state (DESIGN, section 3, rules 1
+//! and 2).
 
 use fastrand::Rng;
 use http::Method;

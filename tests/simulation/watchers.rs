@@ -172,7 +172,7 @@ impl Ledger {
         self.watches.streams.retain(|_, (stream, _)| requests[*stream].process != process);
     }
 
-    /// The number of the state that the writes before a request have left, as far as their clients were told.
+    /// Returns the number of the state that the writes before a request have left, by the answers to their clients.
     fn known_before(&self, number: usize, resource: &str) -> u64 {
         let invoked = self.requests[number].invoked;
         let known = self.requests.iter().filter(|entry| entry.resource == resource).filter_map(|entry| {
@@ -182,8 +182,8 @@ impl Ledger {
         known.max().unwrap_or_default()
     }
 
-    /// The numbers of the states that each tag names, as far as reads and writes were told both. A tag of the content
-    /// names all states with that content.
+    /// Returns the numbers of the states that each tag names, by the answers to reads and writes that show both. A tag
+    /// of the content names all states with that content.
     fn tagged(&self, backend: &Backend) -> BTreeMap<(String, String), BTreeSet<u64>> {
         let mut tagged: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
         for entry in self.requests.iter().filter(|entry| entry.operation != Operation::Watch) {
@@ -340,7 +340,7 @@ impl Run {
         for resource in watched {
             let read = Step { operation: Operation::Read, target: target_of(resource), manner: Manner::default() };
             let Some(told) = self.alone(client, read).await else { return };
-            // The read may find what nobody has asked about.
+            // The read may find changes that no probe has asked about.
             self.passes(self.told_within()).await;
             if let Some(watch) = watch.clone() {
                 let told = self.alone(client, watch).await;

@@ -108,7 +108,7 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
     Record { leases: LeaseSet::from_iter([lease]), fence: Stamp::Itself, ..idle() }
 }
 
-/// Swaps a record in for whatever is there.
+/// Swaps a record in for any other.
 pub async fn put(store: &dyn Store, name: &str, record: Record) -> Snapshot {
     let current = store.read(&key(name)).await.expect("the store can be read");
     match store.swap(&key(name), current.revision, record).await.expect("the store can be written") {

@@ -63,8 +63,8 @@ impl Disk {
         self.directory.path().join("leases")
     }
 
-    /// Ends the process that uses the store, as far as the file can tell, and starts another; whether it finds the file
-    /// in disorder.
+    /// Ends the process that uses the store, by the evidence of the file, and starts another. Returns whether it finds
+    /// the file in disorder.
     async fn restart(self, in_good_order: bool) -> (Self, bool) {
         if in_good_order {
             self.store.close().await;

@@ -98,7 +98,7 @@ impl OnEngine for Etcd {
 crate::contract!(Etcd);
 crate::failures!(Etcd);
 
-/// A user without a password is known by a certificate: nobody logs in, which this etcd would refuse.
+/// A user without a password is known by a certificate, without a log-in, which this etcd would refuse.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_may_have_no_password() {
     let fixture = Etcd::start(10).await;
@@ -174,9 +174,9 @@ async fn swaps_that_travel_together_succeed_and_fail_each_by_itself() {
     }
 }
 
-/// The first attempt at all of them is carried out, and nobody hears of it. Before the second comes, others have changed
-/// one of the records.
-/// All records are found to be idle, and the last one is claimed before its turn to be forgotten comes.
+/// The first attempt at all of them is carried out, and its answer is lost. Before the second comes, others have
+/// changed one of the records. All records are found to be idle, and the last one is claimed before its turn to be
+/// forgotten comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_that_has_changed_since_it_was_found_is_not_forgotten() {
     const RECORDS: usize = 300;
@@ -203,7 +203,7 @@ async fn swaps_whose_common_answer_is_late_are_done_once_each() {
     const RECORDS: usize = 20;
     let mut fixture = Etcd::start(1_000).await;
     let relay = Relay::to(fixture.addr()).await;
-    // The others must be done within the first of three attempts, however slow the machine.
+    // The others must be done within the first of three attempts, even on a slow machine.
     fixture.settings.timeout = 4 * TIMEOUT;
     let others = fixture.other().await;
     let store = fixture.store_at(relay.addr()).await;
@@ -242,7 +242,7 @@ fn done(swapped: Result<Swapped, StoreError>) -> Snapshot {
     }
 }
 
-/// Each write is carried out once, whichever member is frozen or dead; without most of them nothing is answered.
+/// Each write is carried out once, no matter which member is frozen or dead; without most of them nothing is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_minority_of_members_is_not_needed() {
     let cluster = EtcdCluster::start().await;

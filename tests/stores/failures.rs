@@ -69,7 +69,7 @@ macro_rules! failures {
     };
 }
 
-/// The first attempt is carried out, and nobody hears of it; the second finds that.
+/// The first attempt is carried out, and its answer is lost; the second finds that.
 pub async fn a_swap_whose_answer_is_late_is_done_once<F: OnEngine>() {
     let fixture = F::start(10).await;
     let relay = Relay::to(fixture.addr()).await;
@@ -97,7 +97,7 @@ pub async fn a_swap_whose_answer_is_late_is_done_once<F: OnEngine>() {
     }
 }
 
-/// Others have changed the record since: whether the swap happened before, nobody can say.
+/// Others have changed the record since, so it is unknown whether the swap happened before.
 pub async fn a_swap_that_nobody_can_tell_of_is_neither_done_nor_a_conflict<F: OnEngine>() {
     let fixture = F::start(10).await;
     let relay = Relay::to(fixture.addr()).await;

@@ -210,7 +210,7 @@ async fn a_synchronous_standby_takes_over_with_every_change() {
 /// The pause before a change that another caller waits for.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A change is announced at once. Without the announcement, the wait would end by itself a second later.
+/// A change is announced at once. Without the announcement, the wait would end on its own a second later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_is_announced_to_waiting_callers() {
     let fixture = Postgres::start(10).await;

@@ -119,7 +119,7 @@ async fn what_is_young_stays() {
     assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
 }
 
-/// Before a change that somebody waits for.
+/// Before a change that a client waits for.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The change arrives at once. Only if its notice is lost, the wait ends on its own, a second later.

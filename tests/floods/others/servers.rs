@@ -120,7 +120,7 @@ http {{
 async fn haproxy(ground: &Ground) -> Option<Server> {
     let (backend, silent) = (ground.backend.addr(), ground.silent);
     let (http1, http2) = (ports::free(), ports::free());
-    // The timeouts are those of Debian's file; without one it waits for ever.
+    // The timeouts are those of Debian's file; without one it waits without end.
     other("haproxy", &["-db", "-f"], http1, http2, |_directory| {
         format!(
             "defaults

@@ -96,7 +96,7 @@ fn of_requests() -> Vec<Case> {
     ]
 }
 
-/// The backend closes at once, or resets, wherever it stands.
+/// The backend closes at once, or resets, at any step.
 fn broken() -> Vec<Case> {
     let mut cases = Vec::new();
     for method in ["GET", "PUT", "POST"] {

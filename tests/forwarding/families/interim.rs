@@ -89,7 +89,7 @@ fn expected() -> Vec<Case> {
     cases
 }
 
-/// A 100 that nobody waits for.
+/// A 100 that no client waits for.
 fn unexpected() -> Vec<Case> {
     let acts = || [vec![Act::Interim(100, Fields::new())], plain(200, "plain")].concat();
     let get = Case::new("interim/100-nobody-waits-for-get", "GET").acts(acts());

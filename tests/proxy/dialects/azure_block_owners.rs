@@ -82,7 +82,7 @@ async fn an_upload_is_authorised_once_and_each_block_of_a_signer() {
     assert_eq!(asked() - before, 3, "{:?}", backend.events());
 }
 
-/// Who has no other credentials than a cookie is known by it.
+/// A client without other credentials than a cookie is known by it.
 #[tokio::test]
 async fn a_client_without_the_cookie_replaces_no_block() {
     let (backend, proxy) = scene().await;

@@ -185,7 +185,7 @@ async fn a_source_that_changes_before_its_last_byte_is_read_again() {
     assert!(copied.as_deref() == Some("two"), "{:?} bytes", copied.map(|copied| copied.len()));
 }
 
-/// A copy of a blob to itself would bring back what it has read. Somebody else has written in between.
+/// A copy of a blob to itself would bring back the state that it has read. Another client has written in between.
 #[tokio::test]
 async fn a_copy_of_a_blob_to_itself_loses_no_update() {
     let backend = Backend::with(Validators::Dates).await;

@@ -205,7 +205,7 @@ async fn a_tag_of_the_backends_own_is_its_last_fence() {
     assert_eq!(backend.seen("PUT", "/blob")[0].headers.all("if-match"), [tag.as_str()]);
 }
 
-/// Clients take whatever they get for the part that they have asked for.
+/// Clients take any content for the part that they have asked for.
 #[tokio::test]
 async fn the_whole_is_never_sent_for_a_part() {
     let backend = Backend::start().await;

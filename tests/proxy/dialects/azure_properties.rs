@@ -74,7 +74,7 @@ async fn a_blob_without_description_costs_no_write_but_its_own() {
     assert_done(&put_blob(addr, BLOB, &[("Content-Type", "text/x")], "one").await, 201);
     assert_done(&put_blob(addr, BLOB, &[], "two").await, 201);
     assert_eq!(writes(&backend), [format!("PUT {BLOB}"), format!("PUT {BLOB}")]);
-    // A document that nobody can read is replaced.
+    // A document that cannot be read is replaced.
     backend.once("GET", DOCUMENT, Answer::status(200).body("[]"));
     assert_done(&put_blob(addr, BLOB, &[], "three").await, 201);
     assert_eq!(writes(&backend)[2..], [format!("PUT {BLOB}"), format!("DELETE {DOCUMENT}")]);

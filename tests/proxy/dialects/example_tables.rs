@@ -182,7 +182,7 @@ async fn a_table_is_locked_as_a_whole() {
     let (addr, table) = (proxy.addr(), "/people/people");
     let entities = ["1", "2"].map(|row| format!("{table}(PartitionKey='a',RowKey='{row}')"));
     assert_error(&put(addr, &entities[0], &[], "{}").await, 412, "LeaseIdMissing");
-    // A20: nobody can hold a lease of what does not exist.
+    // A20: no client can hold a lease of a missing resource.
     assert_eq!(send(addr, "POST", "/people/Tables", &[], r#"{"TableName":"people"}"#).await.status, 201);
     let lock = acquire(addr, table, "30").await;
     assert_error(&lease(addr, "POST", table, &[]).await, 409, "LeaseAlreadyPresent");

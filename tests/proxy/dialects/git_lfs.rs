@@ -312,7 +312,7 @@ async fn an_object_is_stored_as_its_name_says_and_told_with_its_url() {
     assert_eq!(send(addr, "DELETE", &object, &[ANN], "").await.status, 405);
 }
 
-/// A proxy in front may know the names of clients, whatever they authenticate with.
+/// A proxy in front may know the names of clients with any credentials.
 #[tokio::test]
 async fn a_lock_can_be_shown_with_the_name_in_a_field() {
     let nginx = Nginx::start().await;

@@ -267,7 +267,7 @@ async fn a_date_that_two_states_may_share_is_told_as_the_second_before() {
     assert_error(&put(proxy.addr(), "/bucket/object", &early, "two").await, 412, "PreconditionFailed");
 }
 
-/// Conditions on what only the server can see: one that ignores them would write whatever they say.
+/// Conditions on facts that only the server can see: a server that ignores them would write in any case.
 #[tokio::test]
 async fn conditions_that_nobody_would_judge_are_refused() {
     let (backend, proxy, tag) = scene("").await;

@@ -1,5 +1,5 @@
-//! Empty objects from files. botocore announces each by `Expect: 100-continue`, although no content follows. Its releases
-//! before 1.41, and those in the command line of AWS, wait for ever after an answer that came in place of the 100.
+//! Empty objects from files. botocore announces each by `Expect: 100-continue`, although no content follows. Its
+//! releases before 1.41, and those in the command line of AWS, hang after an answer that came in place of the 100.
 
 use std::{fs, net::SocketAddr, path::Path};
 

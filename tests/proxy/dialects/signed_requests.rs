@@ -9,7 +9,7 @@ use crate::support::{
     source::{self, VERSION},
 };
 
-/// Two requests of one signer, one whose signature does not hold, and one of somebody else.
+/// Two requests of one signer, one whose signature does not hold, and one of another signer.
 struct Signed {
     first: &'static str,
     second: &'static str,

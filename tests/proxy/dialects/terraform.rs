@@ -74,7 +74,7 @@ async fn holder(addr: SocketAddr) -> (String, String) {
     (text("ID"), text("Who"))
 }
 
-/// Waits until the proxy tells of the lock: after a death, it grants none for a while.
+/// Waits until the proxy reports the lock: after a death, it grants none for a while.
 async fn until_locked(addr: SocketAddr) {
     let asked = async {
         loop {
@@ -194,7 +194,7 @@ async fn two_proxies_with_one_store_have_one_lock() {
     assert_eq!(stored(nginx.addr()).await.0, "bob's");
 }
 
-/// Rule 4: who has lost its lock writes nothing.
+/// Rule 4: a client that has lost its lock writes nothing.
 #[tokio::test]
 async fn force_unlock_takes_the_lock_from_its_holder() {
     let directory = directory();

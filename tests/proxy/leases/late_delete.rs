@@ -212,7 +212,7 @@ async fn a_delete_through_one_proxy_hides_the_resource_at_the_other() {
         }
         assert_eq!(put(other, DOC, &[], "new").await.status, 201);
         assert_eq!(again(one).await.text(), "new");
-        // Rule 12: without the store nobody knows whether the resource waits to be deleted.
+        // Rule 12: without the store it is unknown whether the resource waits to be deleted.
         let third = setup.store(&engine.store()).start().await;
         assert_eq!(get(third.addr(), DOC).await.status, 200);
         engine.signal("STOP");

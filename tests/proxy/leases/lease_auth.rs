@@ -111,7 +111,7 @@ async fn the_id_alone_proves_a_lease() {
     assert_eq!(as_client(proxy.addr(), "bob", "DELETE", "/.leases/doc", &id).await.status, 204);
 }
 
-/// "Only if nobody has changed it since I read it."
+/// "Only if it has not changed since I read it."
 #[tokio::test]
 async fn a_stale_precondition_is_granted_nothing() {
     let backend = Backend::start().await;

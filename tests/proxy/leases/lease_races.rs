@@ -89,7 +89,7 @@ async fn a_grant_waits_for_the_write_of_a_lease_that_ran_out() {
     assert!(granted.status == 201 && fence(&granted) > grant.fence, "{granted:?}");
 }
 
-/// The same for a write whose outcome nobody knows (rule 3).
+/// The same for a write whose outcome is unknown (rule 3).
 #[tokio::test]
 async fn nobody_is_granted_a_lease_beside_a_doubt() {
     let (backend, proxy) = start(|setup| setup.upstream("late_write_window = \"3s\"")).await;
@@ -121,7 +121,7 @@ async fn a_lease_that_ran_out_is_renewed_where_nobody_else_has_written() {
     assert_eq!(put_with(addr, DOC, &grant.id, "mine again").await.status, 204);
 }
 
-/// A renewal proves that nobody else has written.
+/// A renewal proves that no other client has written.
 #[tokio::test]
 async fn a_lease_that_ran_out_is_not_renewed_where_somebody_else_has_written() {
     let (_backend, proxy) = start(|setup| setup).await;

@@ -1,4 +1,4 @@
-//! Leases: who gets one, how long it lasts, who waits for it, and what it means for reads and writes.
+//! Leases: their grants, their terms, the clients that wait for them, and their effect on reads and writes.
 
 mod delete_pending;
 mod late_delete;

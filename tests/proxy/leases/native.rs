@@ -43,7 +43,7 @@ async fn a_grant_tells_the_tag_that_its_holder_may_write_with() {
     }
 }
 
-/// A tag from before somebody else's write would only lead to a 412.
+/// A tag from before the write of another client would only lead to a 412.
 #[tokio::test]
 async fn a_grant_after_a_wait_tells_no_old_tag() {
     let backend = Backend::start().await;

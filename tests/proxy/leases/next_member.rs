@@ -1,4 +1,4 @@
-//! A GET of a collection that takes the first member which nobody holds (`members`, `index`).
+//! A GET of a collection that takes the first member without a holder (`members`, `index`).
 
 use std::{
     collections::BTreeSet,
@@ -180,7 +180,7 @@ async fn a_worker_waits_for_a_job() {
     assert_eq!((none.status, none.header("preference-applied")), (204, Some("wait")));
 }
 
-/// A job whose worker has died comes back, and wakes who waits for it.
+/// A job whose worker has died comes back, and wakes a client that waits for it.
 #[tokio::test]
 async fn a_job_is_free_again_when_its_lease_has_run_out() {
     let (_nginx, proxy) = queue(&["1"]).await;

@@ -1,4 +1,4 @@
-//! Routes that share a key share the lease of its resource, whatever their policies are (DESIGN, section 3, rule 10).
+//! Routes that share a key share the lease of its resource, with any policies (DESIGN, section 3, rule 10).
 
 use std::net::SocketAddr;
 
@@ -96,7 +96,7 @@ async fn a_lease_guards_by_every_route_what_it_was_granted_for() {
     assert_eq!(send(addr, "DELETE", PLAIN, &[("Lease-Id", &grant.id)], "").await.status, 204);
 }
 
-/// Rule 12: without the store nobody knows who holds a lease that the other route may have granted.
+/// Rule 12: without the store the holder of a lease is unknown that the other route may have granted.
 #[tokio::test]
 async fn what_another_route_may_lease_against_readers_is_not_read_without_the_store() {
     for engine in Engine::all().await {

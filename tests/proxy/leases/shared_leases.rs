@@ -131,7 +131,7 @@ async fn a_mode_that_the_route_does_not_grant_is_refused() {
     lease(proxy.addr(), "POST", DOC, &[("Lease-Mode", "common")]).await.refused(400, "malformed-lease-header");
 }
 
-/// Rule 16: however many clients come and go, one that waits for the exclusive lease gets its turn.
+/// Rule 16: with any number of clients that come and go, one that waits for the exclusive lease gets its turn.
 #[tokio::test]
 async fn clients_that_share_a_lease_do_not_keep_away_one_that_waits() {
     let (backend, proxy) = start(|setup| setup.route("etag = \"version\"\nother_writers = false")).await;
@@ -211,7 +211,7 @@ async fn an_operator_sees_each_shared_lease_and_breaks_one_or_all() {
     acquire(addr, DOC, "30").await;
 }
 
-/// Rule 16: clients that come and go beside each other keep away nobody who waits for a lease that they forbid.
+/// Rule 16: clients that come and go beside each other keep away no client that waits for a lease that they forbid.
 #[tokio::test]
 async fn who_waits_until_others_have_left_gets_its_turn() {
     let (backend, proxy) = start(|setup| setup.route("etag = \"version\"\nother_writers = false")).await;

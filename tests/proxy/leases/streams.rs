@@ -57,7 +57,7 @@ async fn a_lease_outlasts_its_term_while_its_stream_is_open() {
     reaches(addr, DOC, "available").await;
 }
 
-/// A tab that loses its connection has the lease again before anybody else gets it.
+/// A tab that loses its connection has the lease again before any other client gets it.
 #[tokio::test]
 async fn a_client_that_comes_back_in_time_goes_on_under_the_same_fence() {
     let (_backend, proxy) = start(|setup| setup.route("lease.linger = \"60s\"")).await;

@@ -24,7 +24,7 @@ async fn go_before_the_answer(method: &str, target: &str, goes: impl FnOnce(Conn
     reaches(proxy.addr(), DOC, "available").await;
 }
 
-/// Rule 15: no lease stands whose id nobody has.
+/// Rule 15: no lease stands without a client that has its id.
 #[tokio::test]
 async fn a_client_that_goes_before_its_answer_leaves_no_lease() {
     for (method, target) in [("POST", "/.leases/doc"), ("GET", DOC)] {

@@ -54,7 +54,7 @@ async fn the_grace_of_a_start_is_told_and_is_no_reason_to_send_nothing() {
     assert_eq!(look(admin, "/readyz/writes").await.status, 503);
 }
 
-/// The process is alive all the same, and serves reads: to restart it, or to take it out, would help nobody.
+/// The process is alive all the same, and serves reads: a restart, or its removal, would help no client.
 #[tokio::test]
 async fn a_proxy_whose_store_does_not_answer_is_ready_for_reads_alone_until_it_does() {
     let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
@@ -129,7 +129,7 @@ async fn a_proxy_whose_store_takes_no_writes_is_not_ready_for_them_until_it_does
     .await;
 }
 
-/// An unreachable store answers again by itself. One that has lost acknowledged writes waits for an operator.
+/// An unreachable store answers again on its own. One that has lost acknowledged writes waits for an operator.
 #[tokio::test]
 async fn lost_writes_are_told_apart_from_a_store_that_does_not_answer() {
     let (backend, mut redis) = (Backend::start().await, engines::Redis::start().await);
@@ -238,7 +238,7 @@ async fn outcomes_and_hot_resources_are_counted() {
     let hot = &activity["hot"];
     assert_eq!((&hot[0]["key"], &hot[0]["conflicts"]), (&json!("backend:/hot"), &json!(4)));
     assert_eq!((&hot[1]["key"], &hot[1]["conflicts"]), (&json!("backend:/cold"), &json!(1)));
-    // On a busy machine one that nobody was before may take a millisecond too.
+    // On a busy machine a wait without others in front may take a millisecond too.
     assert!(hot[0]["waits"].as_u64().is_some_and(|waits| waits >= 1), "{hot}");
     assert!(hot[0]["longest_wait_ms"].as_u64().is_some_and(|wait| wait >= waited_ms), "{waited_ms} ms: {hot}");
 }
@@ -308,7 +308,7 @@ async fn a_token_that_is_not_there_ends_the_start() {
     }
 }
 
-/// Nothing is listened on that nobody has asked for.
+/// Without a key for it, no listener exists.
 #[tokio::test]
 async fn the_metrics_are_text_for_prometheus() {
     let backend = Backend::start().await;

@@ -183,7 +183,7 @@ async fn a_doubt_is_shown_until_it_is_over() {
     assert_eq!(ask(admin, "/doubts").await["doubts"][0]["key"], "backend:/doc", "it is not broken");
 }
 
-/// Somebody has edited the backend by hand, which `other_writers = false` rules out: the tags of before must die.
+/// An operator has edited the backend by hand, which `other_writers = false` rules out: the earlier tags must die.
 #[tokio::test]
 async fn what_is_forgotten_is_asked_for_again() {
     let backend = Backend::start().await;

@@ -37,7 +37,7 @@ pub fn configuration(servers: &[SocketAddr], upstream: &str, guarded: &str) -> S
     )
 }
 
-/// A backend on a port that nobody else takes while it is away.
+/// A backend on a port that no other program takes while it is away.
 pub async fn backend() -> Backend {
     loop {
         if let Ok(listener) = TcpListener::bind(ports::free()).await {
@@ -187,7 +187,7 @@ impl Vanishing {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_update_is_lost_while_a_server_is_lost_under_load() {
     const WRITERS: usize = 6;
-    // So many that each server has some of them, whatever its port makes of the hashes; one write of each by each writer.
+    // This number gives each server some of them, for any hashes of its port; one write of each by each writer.
     const TARGETS: usize = 24;
     let shared = Nginx::start().await;
     // Two servers of the same data: a relay that can be cut off, and the backend itself.

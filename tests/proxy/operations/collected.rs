@@ -67,7 +67,7 @@ async fn a_guarded_write_is_a_span_with_its_steps_below_it() {
     backend.put("/doc", "one");
     let proxy = told(&collector, &backend, "", "sampling = 0").await;
     let tag = send(proxy.addr(), "GET", "/doc", &[], "").await.etag();
-    // Its client's part is recorded, and so is ours, whatever the ratio is.
+    // Its client's part is recorded, and so is that of the proxy, with any ratio.
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
     let fields = [("If-Match", tag.as_str()), ("traceparent", &traceparent), ("tracestate", "vendor=1")];
     let written = send(proxy.addr(), "PUT", "/doc", &fields, "two").await;
@@ -129,7 +129,7 @@ async fn a_request_that_is_not_recorded_passes_its_context_on() {
     assert!(collector.spans().iter().all(|span| hex(&span.trace_id) != TRACE));
 }
 
-/// Without anything to send, a client's context passes untouched, whatever it says.
+/// Without anything to send, any context of a client passes unchanged.
 #[tokio::test]
 async fn without_traces_the_context_of_the_client_passes_untouched() {
     let backend = Backend::start().await;

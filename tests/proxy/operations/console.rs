@@ -18,7 +18,7 @@ async fn visit(admin: SocketAddr, word: &str, argument: &str) -> Vec<String> {
     drive("console/console.cjs", &[&format!("http://{admin}/"), word, argument]).await
 }
 
-/// Who reads the page needs nothing else, and it asks before it breaks.
+/// A reader of the page needs nothing else, and the page asks before it breaks a lease.
 #[tokio::test]
 async fn the_console_shows_a_lease_and_breaking_it_there_stops_its_holder() {
     let backend = Backend::start().await;

@@ -74,7 +74,7 @@ async fn the_shutdown_timeout_ends_a_process_with_requests_in_flight() {
     assert_eq!(client.closed().await, b"");
 }
 
-/// A client that is still sending a body which nobody wants is no request in flight.
+/// A client that is still sending an unwanted body is no request in flight.
 #[tokio::test]
 async fn a_refused_upload_does_not_hold_up_the_end() {
     let backend = Backend::start().await;
@@ -185,7 +185,7 @@ async fn each_request_is_one_line_without_secrets() {
         ("GET", "/none", "status=404 verdict=\"no-route\""),
     ];
     for (method, target, _) in requests {
-        // A guarded route refuses what is no lease id, whatever else it would say.
+        // A guarded route refuses a value that is no lease id, in any case.
         let fields = if target == "/docs/1" { &secret[..secret.len() - 1] } else { &secret[..] };
         send(proxy.addr(), method, &format!("{target}?sig=hunter2"), fields, "hunter2").await;
     }

@@ -210,8 +210,8 @@ async fn a_doubt_holds_up_the_change_until_it_is_over() {
     }
 }
 
-/// A route that is gone may have a write in doubt. A guarded one in its place would not see it, however many reloads lie in
-/// between.
+/// A route that is gone may have a write in doubt. A guarded one in its place would not see it, after any number of
+/// reloads.
 #[tokio::test]
 async fn a_doubt_on_a_route_that_is_gone_holds_up_the_one_that_takes_its_place() {
     let backend = Backend::start().await;
@@ -248,7 +248,7 @@ async fn writes_that_do_not_end_refuse_the_reload_and_go_on_by_the_old_rules() {
     done(&proxy.reload(&[]).await, "routes changed: all");
 }
 
-/// A client that is slow to send its body holds nothing up; its write is sent to nobody under rules that are gone.
+/// A client that is slow to send its body holds nothing up; its write is not sent under rules that are gone.
 #[tokio::test]
 async fn a_write_whose_body_comes_after_the_change_is_refused_untouched() {
     let (backend, proxy) = start(GUARDED).await;
@@ -280,7 +280,7 @@ async fn leases_that_live_refuse_what_would_take_them_from_their_holders() {
     assert_eq!(put(proxy.addr(), "/doc", &[], "anybody's").await.status, 204);
 }
 
-/// Its client would wait for a lease that nobody keeps any more.
+/// Its client would wait for a lease that has lost its keeper.
 #[tokio::test]
 async fn whoever_waits_for_a_lease_is_answered_when_the_rules_change_or_the_process_ends() {
     for ends in [false, true] {

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::reload::{GUARDED, done, refused, start};
 use crate::support::wait::DEADLINE;
 
-/// A pipe has no end while nobody writes to it. A reload that waited for one would keep all later ones waiting too.
+/// A pipe has no end before a program writes to it. A reload that waited for one would keep all later ones waiting too.
 #[tokio::test]
 async fn a_pipe_in_the_place_of_the_file_is_refused_at_once() {
     let (_backend, proxy) = start(GUARDED).await;

@@ -27,7 +27,7 @@ fn file_of_projects(backend: &Backend, key: &str) -> String {
     format!("{tables}{projects}{items}")
 }
 
-/// Rule 20: an item that is uploaded across the change would mark its project where nobody looks for it any more.
+/// Rule 20: an item that is uploaded across the change would mark its project under a name that no request looks up.
 #[tokio::test]
 async fn an_upload_across_a_change_of_the_key_of_what_it_touches_is_refused_untouched() {
     let backend = Backend::start().await;
@@ -138,7 +138,7 @@ async fn a_change_of_the_key_of_a_destination_waits_for_the_move_that_leads_ther
     assert_eq!(backend.content("/items/1").as_deref(), Some("two"));
 }
 
-/// Rule 20: a MOVE that is sent across the change would claim its destination where nobody looks for it any more.
+/// Rule 20: a MOVE that is sent across the change would claim its destination under a name that no request looks up.
 #[tokio::test]
 async fn a_move_across_a_change_of_the_key_of_its_destination_is_refused_untouched() {
     let backend = Backend::start().await;

@@ -188,7 +188,7 @@ async fn a_known_series_of_requests_gives_known_numbers() {
     assert!(samples.iter().all(|sample| sample.2.values().all(|value| !value.contains("doc"))));
 }
 
-/// Rule 13: what an upstream makes up costs no memory. A status that nobody has registered counts as its class.
+/// Rule 13: inventions of an upstream cost no memory. An unregistered status counts as its class.
 #[tokio::test]
 async fn a_server_that_makes_up_statuses_makes_up_no_series() {
     let backend = Backend::start().await;

@@ -1,4 +1,4 @@
-//! `ifmatch why` and `/refusals`: the cause of each refusal, for operators, and for clients as far as they may know it.
+//! `ifmatch why` and `/refusals`: the cause of each refusal, for operators, and the part of it that clients may know.
 
 use std::{
     net::SocketAddr,

@@ -47,7 +47,7 @@ async fn for_each<F: Future<Output = ()> + Send + 'static>(case: impl Fn(&'stati
     all_at_once(SOURCES.map(|source| (source.to_owned(), case(source)))).await;
 }
 
-/// A stale tag is refused, and who reads again writes.
+/// A stale tag is refused, and a client that reads again writes.
 async fn assert_dead(proxy: &Proxy, tag: &str) {
     put_if_match(proxy.addr(), "/doc", tag, text(8)).await.refused(412, "precondition-failed");
     let fresh = get(proxy.addr(), "/doc").await.etag();
@@ -257,7 +257,7 @@ async fn a_tag_that_was_changed_on_the_way_counts_with_its_suffix() {
     .await;
 }
 
-/// Read by one target and written by another: the version counts, whichever tag was learned.
+/// Read by one target and written by another: the version counts, no matter which tag was learned.
 #[tokio::test]
 async fn who_reads_by_another_target_gets_on() {
     for_each(async |source| {

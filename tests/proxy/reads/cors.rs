@@ -14,7 +14,7 @@ use crate::support::{
 const ORIGIN: &str = "https://app.test";
 const FROM_PAGE: (&str, &str) = ("Origin", ORIGIN);
 
-/// Lets one origin in, whatever it asks for, as a backend does that knows nothing of our fields.
+/// Lets one origin in for any request, as a backend does that knows nothing of the proxy's fields.
 fn lets_in(request: &Request, answer: Answer) -> Answer {
     let answer = answer.header("Vary", "Origin");
     if request.header("origin") != Some(ORIGIN) {

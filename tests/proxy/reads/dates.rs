@@ -10,8 +10,8 @@ use crate::support::{
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// RFC 9110 section 8.8.2.2: who has read a resource in the second of its modification cannot name by that second what
-/// it has read. The date is not told to it, since nothing in a later request would show that it is worth nothing.
+/// RFC 9110 section 8.8.2.2: a client that has read a resource in the second of its modification cannot name that state
+/// by the second. It does not get the date, since nothing in a later request would show that the date is worthless.
 #[tokio::test]
 async fn a_second_write_in_the_same_second_is_not_lost() {
     for source in source::ALL {
@@ -21,7 +21,7 @@ async fn a_second_write_in_the_same_second_is_not_lost() {
             |sent| Answer::status(200).header("Last-Modified", MODIFIED).header("Date", sent).header("ETag", "\"t\"");
         backend.once("GET", "/doc", dated(MODIFIED).body("one"));
         let read = get(proxy.addr(), "/doc").await;
-        // In the same second somebody else writes "two"; the next second begins.
+        // In the same second another client writes "two"; the next second begins.
         backend.always("*", "/doc", move |request| match request.method.as_str() {
             "PUT" => Answer::status(204),
             _ => dated(LATER).body("two"),

@@ -64,7 +64,7 @@ impl Suite {
         let directory = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("node");
         command.current_dir(&package).arg("server/server.mjs");
-        // It listens on all addresses, so the port must be one that nobody else is given.
+        // It listens on all addresses, so the port must be one that no other program gets.
         command.env("npm_config_protocol", "http").env("npm_config_port", "0");
         command.env("npm_config_pidfile", directory.path().join("pid"));
         let server = Child::spawn("the suite's server", &mut command, directory.path().join("log"));

@@ -132,7 +132,7 @@ async fn a_large_text_is_not_looked_at() {
         if is_tagged {
             let tag = read.etag();
             assert_eq!(put_if_match(addr, "/doc", &tag, &large).await.status, 204, "{source}");
-            // Somebody of whom nothing is known is refused by the version too.
+            // An unknown client is refused by the version too.
             let unacquainted = [("If-Match", tag.as_str()), ("Authorization", "another")];
             put(addr, "/doc", &unacquainted, "lost").await.refused(412, "precondition-failed");
             let fresh = get(addr, "/doc").await.etag();

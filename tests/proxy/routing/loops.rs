@@ -14,7 +14,7 @@ use crate::support::{
     raw::{get, send},
 };
 
-/// A host on the way: whatever reaches it goes on to the address that is then told.
+/// A host on the way: each connection to it goes on to the address that it gets later.
 struct Host(TcpListener);
 
 impl Host {

@@ -68,7 +68,7 @@ async fn guarded_writes_pass_after_the_start_grace() {
     }
 }
 
-/// A line that is full takes nobody; those in it go on waiting.
+/// A full line takes no request; those in it go on waiting.
 #[tokio::test]
 async fn a_write_beyond_the_line_is_refused_at_once() {
     let scene = Scene::start(|setup| setup.route("claim = { max_wait = \"1h\", max_waiters = 1 }")).await;
@@ -218,7 +218,7 @@ async fn a_head_above_max_header_size_is_refused() {
     refused.refused(431, "header-too-large");
     assert_eq!(refused.header("connection"), Some("close"));
     assert_eq!(backend.count("GET", "/a"), 1);
-    // A list of fields counts 32 bytes more for each (RFC 9113 section 6.5.2), and the library answers by itself.
+    // A list of fields counts 32 bytes more for each (RFC 9113 section 6.5.2), and the library answers itself.
     let mut http2 = h2c::Connection::open(proxy.addr()).await;
     let fields = [("x", "x".repeat(5_000))];
     assert_eq!(http2.exchange("GET", "/a", &[(fields[0].0, &fields[0].1)], "").await.status, 431);

@@ -74,7 +74,7 @@ async fn a_length_is_said_once() {
     assert!(seen.iter().all(|request| request.headers.all("content-length") == ["1"]), "{seen:?}");
 }
 
-/// RFC 9112 section 7.1. The head of a request that nobody judges is on its way when its body comes; no body is whole then.
+/// RFC 9112 section 7.1. The head of an unjudged request is in flight when its body comes; no body is whole then.
 #[tokio::test]
 async fn chunks_with_two_readings_end_no_body() {
     let (backend, proxy) = start().await;

@@ -1,4 +1,4 @@
-//! A refusal reaches the client, whatever the client still has to send (DESIGN, sections 3 and 8).
+//! A refusal reaches the client, no matter how much the client still has to send (DESIGN, sections 3 and 8).
 
 use std::{io::ErrorKind, net::SocketAddr};
 

@@ -106,8 +106,8 @@ async fn send_refused(resource: &Resource, refused: &Refused) {
     response.refused(status, code);
 }
 
-/// A version tag may be compared with what memory knows only for those who were let read it: for anybody else the
-/// upstream is asked first, and its 403 is the answer.
+/// Memory judges a version tag only for clients that were let read it. For any other client the upstream is asked
+/// first, and its 403 is the answer.
 #[tokio::test]
 async fn a_stranger_learns_of_the_state_from_the_upstream_alone() {
     let scene = Scene::start(|setup| setup).await;

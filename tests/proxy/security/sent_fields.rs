@@ -32,7 +32,7 @@ etag = \"version\"
 other_writers = false
 ";
 
-/// Names of no meaning to anybody.
+/// Names without a meaning.
 const OWN: [&str; 8] = ["X-Own", "x_own", "X-Other", "Accept", "Content-Type", "x-amz-meta-if_match", "If", "X.Y"];
 
 /// Fields that have a test of their own for what is in them; here a value by chance would be refused for that.

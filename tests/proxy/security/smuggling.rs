@@ -3,7 +3,7 @@
 
 use crate::support::{backend::Backend, proxy::Proxy, raw::Connection};
 
-/// A write that would pass if anybody took it for a request.
+/// A write that would pass if any server took it for a request.
 const HIDDEN: &str = "PUT /docs/hidden HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\nContent-Length: 6\r\n\r\nhidden";
 
 async fn start() -> (Backend, Proxy) {
@@ -23,7 +23,7 @@ async fn send(proxy: &Proxy, head: &str, body: &str) -> u16 {
     status
 }
 
-/// RFC 9112 section 6.3: two framings in one request end its connection, whichever of them is believed.
+/// RFC 9112 section 6.3: two framings in one request end its connection, no matter which of them is believed.
 #[tokio::test]
 async fn nothing_follows_a_request_with_two_framings() {
     let (backend, proxy) = start().await;

@@ -93,7 +93,7 @@ async fn records_take_no_more_memory_than_they_may() {
     assert!((MAX_BYTES / 2..=MAX_BYTES).contains(&bytes), "{bytes}");
 }
 
-/// A busy record is never forgotten, whatever it weighs: there is no room for one more.
+/// A busy record of any weight is never forgotten: there is no room for one more.
 #[tokio::test]
 async fn a_store_that_is_full_of_large_busy_records_says_so() {
     let backend = Backend::start().await;

@@ -101,7 +101,7 @@ async fn check(addr: SocketAddr, items: &mut [Item], round: usize) {
                 let renewed = lease(addr, "PUT", &item.target, &[("Lease-Id", &grant.id)]).await;
                 assert_eq!(renewed.status, 200, "round {round}: its id is still its proof: {renewed:?}");
             }
-            // An unanswered grant is held by nobody, and nobody knows its id: another item takes its place.
+            // An unanswered grant has no holder, and no client knows its id: another item takes its place.
             Told::Nothing if now["state"] == "leased" => {
                 item.target.push_str("-again");
                 item.told = Told::Free;
@@ -127,7 +127,7 @@ async fn crash(crashes: usize) {
             let own = items.split_off(items.len() - ITEMS_OF_EACH);
             clients.spawn(work(Connection::open(proxy.addr()).await, own, random.fork(), Arc::clone(&answered)));
         }
-        // At least one: what nobody was told of cannot be lost.
+        // At least one: a grant that no client knows of cannot be lost.
         let enough = 1 + random.below(100);
         until("the clients to work", || answered.load(Ordering::Relaxed) >= enough).await;
         proxy.signal("KILL");
@@ -178,7 +178,7 @@ async fn after_a_crash_writes_and_grants_are_held_back_for_as_long_as_a_write_ma
     assert_eq!(send(proxy.addr(), "PUT", "/doc", &[], "two").await.status, 204, "the last one ended in good order");
 }
 
-/// DESIGN, section 3, rule 10: a write beside a lease ends no lease that is held, whatever becomes of the process.
+/// DESIGN, section 3, rule 10: a write beside a lease ends no lease that is held, with any fate of the process.
 #[tokio::test]
 async fn a_lease_survives_a_crash_in_the_middle_of_a_write_that_touches_its_resource() {
     const PROJECT: &str = "/projects/1";

@@ -53,7 +53,7 @@ async fn a_retry_at_another_proxy_or_after_a_restart_gets_the_first_answer() {
     }
 }
 
-/// Rule 6: no write is sent twice, whichever way its retry comes.
+/// Rule 6: no write is sent twice, no matter how its retry comes.
 #[tokio::test]
 async fn a_retry_at_another_proxy_while_the_first_attempt_is_in_flight_is_told_to_come_back() {
     for engine in Engine::all().await {

@@ -94,7 +94,7 @@ async fn through(addr: SocketAddr, number: usize, taken: &mut usize, finished: &
     Ok(())
 }
 
-/// Each message is finished once, whichever proxy gives it to whom. None is lost.
+/// Each message is finished once, for any proxies and workers. None is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_message_is_finished_once_through_two_proxies_one_of_which_is_killed() {
     let (messages, worker_count) = size();

@@ -74,7 +74,7 @@ async fn through(addr: SocketAddr, number: usize, taken: &mut usize, book: &Mute
     }
 }
 
-/// Each job is finished once, whichever proxy gives it to whom.
+/// Each job is finished once, for any proxies and workers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_job_is_finished_once_through_two_proxies_one_of_which_is_killed() {
     let (jobs, worker_count) = size();

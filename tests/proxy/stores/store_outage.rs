@@ -71,7 +71,7 @@ async fn reads_do_not_wait_for_a_store_that_does_not_answer() {
             let began = Instant::now();
             for _ in 0..QUICK_READS {
                 let read = send(addr, "GET", DOC, &[("If-None-Match", &tag)], "").await;
-                // Where the backend knows its tags, it judges them by itself.
+                // A backend that knows its tags judges them itself.
                 assert!(matches!(read.status, 200 | 304) && read.header("etag").is_none(), "{source}: {read:?}");
             }
             let writes = backend.count("PUT", DOC);

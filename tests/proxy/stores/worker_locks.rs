@@ -92,7 +92,7 @@ async fn disturb(engine: Option<Engine>, kind: &str) {
         until(&format!("{kind}: writes after {nth} kills"), went_on).await;
         match nth % 3 {
             0 => {
-                // Its lease ends by itself, and another worker takes the item over.
+                // Its lease ends on its own, and another worker takes the item over.
                 let next = start(WORKERS + nth);
                 std::mem::replace(&mut workers[nth % WORKERS], next).signal("KILL");
             }

@@ -17,7 +17,7 @@ use super::{
 pub const TOOL: [(&str, &str); 3] =
     [("Host", "localhost"), ("Ifmatch-Admin", "1"), ("Content-Type", "application/json")];
 
-/// A pessimistic route for every path to this backend, whose leases may last for ever.
+/// A pessimistic route for every path to this backend, whose leases may have no end.
 pub fn without_end(backend: &Backend) -> Setup {
     leasing(backend).route("lease.infinite = true\nlease.absent = \"allow\"")
 }

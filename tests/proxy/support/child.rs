@@ -83,7 +83,7 @@ impl Child {
         }
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends on its own.
     pub async fn exit_status(&mut self) -> ExitStatus {
         let what = format!("{} to end", self.name);
         until_some(&what, || self.process.try_wait().expect("a child can be waited for")).await

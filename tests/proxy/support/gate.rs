@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::sleep};
 
 use super::wait::within;
 
-/// Closed at first; everybody who waits at it goes on when it is opened, and everybody who comes later passes.
+/// Closed at first. All tasks that wait at it go on when it is opened, and all later ones pass.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<watch::Sender<bool>>);
 
@@ -15,7 +15,7 @@ impl Gate {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// One that opens by itself after this time.
+    /// Returns a gate that opens on its own after this time.
     pub fn opened_after(time: Duration) -> Self {
         let gate = Self::closed();
         let opened = gate.clone();

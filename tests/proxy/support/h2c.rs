@@ -92,7 +92,7 @@ impl Drop for Connection {
 }
 
 impl Stream {
-    /// Sends DATA frames as far as flow control lets them go, without `END_STREAM`.
+    /// Sends DATA frames up to the limit of flow control, without `END_STREAM`.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes, false).await.expect("the server takes the body");
     }

@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: usize = 256 * 1024;
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {
-    /// The first value of a field, whatever the case of its name.
+    /// Returns the first value of a field, in any case of its name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).into_iter().next()
     }

@@ -8,13 +8,13 @@ use std::{
 
 use tokio::net::TcpSocket;
 
-/// Below the range that systems take the ports of outgoing connections from, so that nobody takes one by chance.
+/// Below the range that systems take the ports of outgoing connections from, so that no connection takes one at random.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A loopback address that nobody listens on, and that is given once. Should another program take it nevertheless, the
+/// Returns a loopback address without a listener, and only once. Should another program take it nevertheless, the
 /// caller tries again with the next when its server cannot bind it.
 pub fn free() -> SocketAddr {
     for _ in 0..COUNT {
@@ -27,7 +27,7 @@ pub fn free() -> SocketAddr {
 }
 
 /// True if a server could listen there. The look itself never listens: a child that another thread starts meanwhile
-/// holds copies of all sockets until its program begins, and clients would be accepted that nobody answers.
+/// holds copies of all sockets until its program begins, and would accept clients without an answer.
 pub fn is_free(addr: SocketAddr) -> bool {
     let bind = || -> io::Result<()> {
         let socket = TcpSocket::new_v4()?;

@@ -134,7 +134,7 @@ impl Proxy {
         self.child.accepts(self.addr).await.expect("it starts as before");
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends on its own.
     pub async fn exit_status(&mut self) -> ExitStatus {
         self.child.exit_status().await
     }

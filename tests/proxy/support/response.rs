@@ -1,4 +1,4 @@
-//! A response, whichever client received it, and what must be true of each refusal.
+//! A response that any client received, and the rules for each refusal.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A service for entities of tables that takes each write for "overwrite whatever is there", as a plain JSON store does.
+//! A service for entities of tables that takes each write for "overwrite any state", as a plain JSON store does.
 
 use std::{collections::BTreeMap, sync::Mutex};
 

@@ -105,7 +105,7 @@ impl Workspace {
         let own = || python_file("cloudrail/terraform_0_15/terraform");
         let mut command = Command::new(env::var_os("IFMATCH_TERRAFORM").map_or_else(own, PathBuf::from));
         command.current_dir(self.directory.path()).arg(arguments[0]).arg("-no-color").args(&arguments[1..]);
-        // It asks nobody for news, and reads nothing of the user who runs the tests.
+        // It asks no server for news, and reads nothing of the user who runs the tests.
         command.env("CHECKPOINT_DISABLE", "1").env("TF_IN_AUTOMATION", "1").env("HOME", self.directory.path());
         command.env_remove("TF_CLI_CONFIG_FILE").env_remove("TF_LOG");
         command

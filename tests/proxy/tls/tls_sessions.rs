@@ -139,7 +139,7 @@ async fn a_session_ends_with_its_process() {
     assert!(!scene.goes_on(&session, "-tls1_3").await);
 }
 
-/// A resumed session would show no certificate, and so would pass whatever has become of the authority.
+/// A resumed session would show no certificate, and so would pass with any fate of the authority.
 #[tokio::test]
 async fn no_session_goes_on_where_clients_show_certificates() {
     let scene = Scene::start("").await;
@@ -172,7 +172,7 @@ async fn no_session_goes_on_where_clients_show_certificates() {
     }
 }
 
-/// RFC 8446 section 8: what comes with the first message can be sent again by anybody.
+/// RFC 8446 section 8: any attacker can send the data of the first message again.
 #[tokio::test]
 async fn nothing_is_taken_before_the_handshake_has_ended() {
     let scene = Scene::start("").await;
@@ -184,7 +184,7 @@ async fn nothing_is_taken_before_the_handshake_has_ended() {
     assert_eq!(scene.backend.content(DOC).as_deref(), Some("one"));
 }
 
-/// An authority that is taken away lets nobody in any more.
+/// An authority that is taken away lets no client in any more.
 #[tokio::test]
 async fn a_new_authority_of_clients_shuts_out_those_of_the_old_one() {
     let (office, old) = (Office::new(), Authority::new("the old authority"));

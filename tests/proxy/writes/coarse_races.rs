@@ -49,7 +49,7 @@ async fn alone(nginx: &Nginx, mode: &str) -> Proxy {
     to(nginx, mode).route("hash_wait = \"10s\"").start().await
 }
 
-/// A text of one size, as far as it goes, and of one date.
+/// Returns a text of one size, for numbers of up to four digits, and of one date.
 fn text(number: usize) -> String {
     format!("{{\"number\": {number:4}, \"updated_at\": \"2024-01-01T00:00:00Z\"}}")
 }

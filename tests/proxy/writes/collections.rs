@@ -1,4 +1,4 @@
-//! A DELETE of a collection would remove resources that nobody has judged (DESIGN, section 3, rule 18).
+//! A DELETE of a collection would remove resources that were not judged (DESIGN, section 3, rule 18).
 
 use crate::support::{
     backend::{Answer, Backend},

@@ -17,7 +17,7 @@ use crate::support::{
 
 /// How long a write is in doubt where the test waits for the end of it.
 const SOON_OVER: Duration = Duration::from_millis(300);
-/// The same where it must not end before the test does, however slow the machine.
+/// The same if it must not end before the test does, even on a slow machine.
 const NEVER_OVER: Duration = Duration::from_secs(3600);
 /// How long a silent upstream is waited for.
 const TIMEOUT_SECONDS: u64 = 1;
@@ -55,7 +55,7 @@ impl Kind {
 }
 
 /// Makes every kind of write in every mode, over a pooled connection that swallows it and dies in every way. Pooled
-/// connections are taken however long they were idle; the writes are made one after the other, so that there is one.
+/// connections are taken after any idle time; the writes are made in sequence, so that there is one.
 async fn all_swallowed(late_write_window: Duration) -> Vec<(String, Swallowed)> {
     let milliseconds = late_write_window.as_millis();
     let limits = format!("late_write_window = \"{milliseconds}ms\"\nreuse_idle_writes = \"1h\"");
@@ -75,9 +75,8 @@ async fn all_swallowed(late_write_window: Duration) -> Vec<(String, Swallowed)> 
     all
 }
 
-/// A pooled connection may be dead already when a write is sent over it. It may also have died of that write: nobody
-/// can tell, so it is never sent again.
-/// Rule 6: the backend sees the swallowed write once.
+/// A pooled connection may be dead already when a write is sent over it. It may also have died of that write, and
+/// nothing shows which is true, so the write is never sent again. Rule 6: the backend sees the swallowed write once.
 #[tokio::test]
 async fn a_write_that_a_pooled_connection_swallows_is_sent_once_and_holds_others_back() {
     let all = all_swallowed(NEVER_OVER).await;
@@ -136,7 +135,7 @@ async fn after_the_doubt(swallowed: Swallowed) {
     let seen = resource.requests();
     let next = resource.put_when_free(&resource.tag, "three", 1).await;
     assert!(sent.elapsed() >= SOON_OVER, "others were held back for {:?} only", sent.elapsed());
-    // A version ends with a doubt, whatever became of the write.
+    // A version ends with a doubt, with any outcome of the write.
     let passes = !applied && resource.mode != Mode::VersionExclusive;
     if passes {
         assert_eq!(next.status, 204, "{next:?}");

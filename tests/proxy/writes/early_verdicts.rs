@@ -75,7 +75,7 @@ async fn nothing_is_decided_by_a_probe_during_which_another_write_began() {
     }
 }
 
-/// Where nobody else writes the upload is spared.
+/// If no other client writes, the upload is spared.
 #[tokio::test]
 async fn a_stale_upload_is_refused_before_it_is_sent() {
     let (backend, proxy, tag) = scene().await;

@@ -124,7 +124,7 @@ async fn reads_on_the_backends_tags_are_forwarded_as_they_came() {
     }
 }
 
-/// A 412 of the backend, which somebody else's write has earned, is passed on.
+/// A 412 of the backend, which the write of another client has caused, is forwarded.
 #[tokio::test]
 async fn the_backends_refusal_is_passed_on() {
     for source in [UPSTREAM, UPSTREAM_EXCLUSIVE] {

@@ -75,7 +75,7 @@ async fn what_head_hides_is_not_created_over() {
     .await;
 }
 
-/// Rule 19: what exists needs a precondition, whatever HEAD says.
+/// Rule 19: an existing resource needs a precondition, no matter what HEAD shows.
 #[tokio::test]
 async fn what_head_hides_needs_a_precondition() {
     with_each("require = \"existing\"", |backend, proxy| async move {
@@ -99,7 +99,7 @@ async fn the_tag_of_get_counts() {
     .await;
 }
 
-/// Rule 19: a client's own HEAD is answered as the backend answers it, and nobody is judged by it.
+/// Rule 19: a client's own HEAD gets the backend's answer, and judges no other request.
 #[tokio::test]
 async fn nothing_is_learned_from_a_head_of_a_client() {
     let backend = lying(Answer::status(200).header("ETag", "\"h\"").header("X-V", "h")).await;

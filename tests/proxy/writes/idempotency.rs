@@ -146,7 +146,7 @@ async fn a_retry_of_a_write_in_doubt_is_told_so_and_then_refused() {
             assert_eq!((problem.in_doubt, problem.retry_after_seconds), (false, None), "{mode:?} {problem:?}");
             let again = ("Idempotency-Key", "\"again\"");
             let judged = put(scene.proxy.addr(), &resource.target, &[("If-Match", &resource.tag), again], "two").await;
-            // A doubt makes a new version, whatever became of the write.
+            // A doubt makes a new version, with any outcome of the write.
             let expected = if mode == Mode::VersionExclusive { 412 } else { expected };
             assert_eq!((judged.status, judged.header("idempotent-replayed")), (expected, None), "{mode:?} {name}");
         }
@@ -227,7 +227,7 @@ async fn a_post_is_made_once_and_answered_twice() {
     assert_eq!(send(proxy.addr(), "POST", "/orders", &[], "one").await.status, 201);
 }
 
-/// A6, rule 21: whatever changes who the client is, as far as the route declares, its retry is never sent.
+/// A6, rule 21: after any change of the client's identity that the route does not declare, its retry is never sent.
 #[tokio::test]
 async fn a6_a_retry_with_another_cookie_or_token_is_not_applied_twice() {
     let backend = Backend::start().await;
@@ -297,7 +297,7 @@ const MEANT: [(&str, &str); 9] = [
     ("If-Schedule-Tag-Match", "\"other\""),
 ];
 
-/// A7, rule 21: each field that belongs to the attempt changes nothing, whatever its value, alone or with others, and each
+/// A7, rule 21: each field that belongs to the attempt changes nothing, with any value, alone or with others, and each
 /// one that belongs to the write makes it another write. The seed is printed for a failure.
 #[tokio::test]
 async fn a7_only_what_the_write_means_makes_it_another_one() {
@@ -332,8 +332,8 @@ async fn a7_only_what_the_write_means_makes_it_another_one() {
     assert_eq!(backend.count("POST", "/orders"), 1);
 }
 
-/// The SDKs of Azure give all attempts of an operation one name. One that signs nothing gets its answer; where each attempt
-/// is signed anew nothing but the backend tells whether a signature holds, so that the attempt is somebody else's.
+/// The SDKs of Azure give all attempts of an operation one name. One that signs nothing gets its answer. If each
+/// attempt has a new signature, only the backend can check it, so the attempt counts as that of another client.
 #[tokio::test]
 async fn p5_a_retry_by_an_sdk_of_azure_gets_its_answer_in_azures_words() {
     let backend = Backend::with(Validators::Tags).await;

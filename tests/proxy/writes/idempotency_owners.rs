@@ -38,7 +38,7 @@ async fn a_retry_with_a_renewed_token_gets_its_answer_if_the_backend_lets_it_rea
     }
 }
 
-/// Rule 21: a backend whose answer to GET does not tell, or that gives none, lets nobody read.
+/// Rule 21: a backend whose answer to GET does not tell, or that gives none, lets no client read.
 #[tokio::test]
 async fn a_retry_with_a_renewed_token_is_refused_if_the_backend_does_not_tell() {
     for (read, status, code) in [

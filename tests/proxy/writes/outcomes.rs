@@ -20,7 +20,7 @@ const LATE_WRITE_WINDOW: Duration = Duration::from_millis(300);
 const SOON_OVER: &str = "late_write_window = \"300ms\"\n";
 /// In whole seconds, as the client gets it.
 const SOON_OVER_SECONDS: u64 = 1;
-/// The same where it must not end before the test does, however slow the machine.
+/// The same if it must not end before the test does, even on a slow machine.
 const NEVER_OVER: &str = "late_write_window = \"1h\"\n";
 const NEVER_OVER_SECONDS: u64 = 3600;
 /// How long a silent upstream is waited for.
@@ -293,7 +293,7 @@ async fn a_redirected_write_is_followed_with_its_tag() {
     }
 }
 
-/// A body that stops in the middle: the status has told that the write was applied, whatever the client gets.
+/// A body that stops in the middle: the status has shown that the write was applied, for any answer to the client.
 #[tokio::test]
 async fn a_body_that_never_ends_leaves_an_applied_write() {
     let scene = Scene::start(|setup| setup.upstream(TIMEOUT)).await;

@@ -1,4 +1,4 @@
-//! Reads that overlap writes: whatever the order, no tag is good for a state that its holder has not seen.
+//! Reads that overlap writes: in any order, no tag is good for a state that its holder has not seen.
 
 use std::net::SocketAddr;
 
@@ -201,7 +201,7 @@ async fn nothing_is_answered_from_memory_beside_a_write() {
     }
 }
 
-/// Somebody writes past the proxy between a client's read and its write: `other_writers = true` is made for that.
+/// A writer bypasses the proxy between a client's read and its write: `other_writers = true` is made for that.
 #[tokio::test]
 async fn a_write_behind_our_back_after_a_read_is_seen() {
     for source in source::SHARED {

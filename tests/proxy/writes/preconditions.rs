@@ -58,7 +58,7 @@ async fn a_write_with_a_true_precondition_is_applied() {
     }
 }
 
-/// Rule 9: If-Match on a write is judged, whatever the source of the tag.
+/// Rule 9: If-Match on a write is judged, for any source of the tag.
 #[tokio::test]
 async fn a_write_with_a_false_precondition_is_refused() {
     let cases: [&[(&str, &str)]; 8] = [

@@ -6,7 +6,8 @@ use crate::support::{
     source::{self, VERSION},
 };
 
-/// RFC 9111 section 5.2.1.4: a cache between the proxy and the backend must not answer for it, whatever the client takes.
+/// RFC 9111 section 5.2.1.4: a cache between the proxy and the backend must not answer for it, for any wishes of the
+/// client.
 #[tokio::test]
 async fn a_probe_asks_past_every_cache() {
     for source in source::SHARED {

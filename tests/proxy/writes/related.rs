@@ -193,7 +193,7 @@ async fn p20_a_write_that_waits_for_what_it_touches_goes_on_when_that_is_free() 
     assert_eq!(backend.count("PUT", ITEM), 1);
 }
 
-/// Writers of one busy item stand in the line of the item, and keep nobody else away from the project.
+/// Writers of one busy item stand in the line of the item, and keep no other client away from the project.
 #[tokio::test]
 async fn p20_writers_of_one_item_keep_no_others_of_their_project_waiting() {
     let (backend, proxy) = start(VERSION).await;

@@ -1,4 +1,4 @@
-//! The claim never waits for the client: a stalled upload blocks nobody, and comes too late when it is done.
+//! The claim never waits for the client: a stalled upload blocks no other client, and comes too late when it is done.
 
 use crate::support::{
     backend::Backend,

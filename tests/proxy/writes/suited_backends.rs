@@ -115,7 +115,7 @@ async fn a_backend_that_wants_preconditions_is_told_of_once() {
     }
 }
 
-/// RFC 9110 section 8.8.3.2: a weak tag never matches in If-Match, however it is sent.
+/// RFC 9110 section 8.8.3.2: a weak tag never matches in If-Match, in any spelling.
 #[tokio::test]
 async fn a_weak_tag_of_the_backend_is_refused_with_the_key_that_helps() {
     for other_writers in [true, false] {

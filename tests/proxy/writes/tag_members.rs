@@ -19,7 +19,7 @@ fn member(response: &Response, pointer: &str) -> Option<String> {
     body.pointer(pointer).map(|value| value.as_str().expect("a string").to_owned())
 }
 
-/// As clients of `OData` look for the tag, whatever it is made of.
+/// As clients of `OData` look for the tag, from any source.
 #[tokio::test]
 async fn an_object_has_the_tag_of_its_field() {
     for source in source::ALL {

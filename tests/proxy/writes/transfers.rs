@@ -147,7 +147,7 @@ async fn a_transfer_that_leads_elsewhere_is_refused_untouched() {
     }
 }
 
-/// A collection as the source or as the destination would change members that nobody has judged.
+/// A collection as the source or as the destination would change members that were not judged.
 #[tokio::test]
 async fn a_collection_is_neither_copied_nor_replaced() {
     let nginx = Nginx::start().await;
@@ -321,7 +321,7 @@ async fn race_of_all(addrs: &[SocketAddr], nginx: &Nginx, round: usize, context:
     }
 }
 
-/// One round: the holder of a lease replaces its resource by a MOVE, and nobody else does.
+/// One round: the holder of a lease replaces its resource by a MOVE, and no other client does.
 async fn race_of_holders(addrs: &[SocketAddr], nginx: &Nginx, round: usize, context: &str) {
     let target = format!("/{round}/leased");
     let write = |name: &str, text: &str| std::fs::write(nginx.root().join(&name[1..]), text).unwrap();
@@ -358,7 +358,7 @@ fn to(nginx: &Nginx, mode: &str) -> Setup {
     Proxy::to(nginx.addr()).route(&format!("{lease}\nrequire = \"never\"\n{mode}"))
 }
 
-/// Rule 1: of all that are based on one state, one changes it, whatever it is called by.
+/// Rule 1: of all writes that are based on one state, one changes it, under any of its names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_writers_movers_and_copiers_of_one_state_none_loses_an_update() {
     for mode in MODES {
@@ -387,7 +387,7 @@ async fn of_writers_movers_and_copiers_through_two_proxies_none_loses_an_update(
     }
 }
 
-/// A client may not learn by a MOVE that somebody leases what it may not read.
+/// A client may not learn by a MOVE about the lease of a resource that it may not read.
 #[tokio::test]
 async fn a_client_without_rights_is_told_nothing_of_the_destination() {
     let backend = Backend::start().await;

@@ -84,8 +84,8 @@ impl Stream {
     }
 }
 
-/// A route on which nobody waits for ever. The wait is that of 250 exchanges, because the disk of a busy machine may take
-/// longer for a turn than the backend.
+/// A route on which each wait has an end. The wait is that of 250 exchanges, because the disk of a busy machine may
+/// take longer for a turn than the backend.
 fn patient(setup: Setup) -> Setup {
     setup.route("claim = { max_wait = \"10s\" }\nrequire = \"never\"")
 }
@@ -166,7 +166,7 @@ async fn posts_elsewhere_do_not_starve_a_put_of_what_they_touch() {
 }
 
 /// Rule 16: a write of several resources stands in all their lines, so a stream of writes to one of them does not
-/// starve it, and a stream of such writes starves nobody.
+/// starve it, and a stream of such writes starves no other request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_of_one_and_of_several_resources_do_not_starve_each_other() {
     let redis = Redis::start().await;

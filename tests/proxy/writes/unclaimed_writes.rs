@@ -1,4 +1,4 @@
-//! POST runs beside other writes without a claim, and nobody's update is lost by that.
+//! POST runs beside other writes without a claim, and no update is lost by that.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Writes that cannot be sent: nothing is in doubt, nobody is held back, and what was known still holds (DESIGN,
-//! section 3, rule 3: a doubt is a write of which a byte may have been sent).
+//! Writes that cannot be sent: nothing is in doubt, no request is held back, and the known state is still right
+//! (DESIGN, section 3, rule 3: a doubt is a write of which a byte may have been sent).
 
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
@@ -34,7 +34,7 @@ async fn resources() -> Vec<Resource> {
     resources
 }
 
-/// Writes with the claim and without, while nobody can be connected to. Tells how much the backend had seen until then.
+/// Writes with the claim and without, while no server can be reached. Returns how much the backend had seen until then.
 async fn write_in_vain(resources: &[Resource], status: u16, code: &str, error: &str) -> Vec<usize> {
     for Resource { scene, mode, target, tag } in resources {
         let claimed = send(scene.proxy.addr(), "PUT", target, &[("If-Match", tag)], "two").await;

@@ -71,7 +71,7 @@ impl Document {
         Proxy::to(self.backend.addr()).route(source).route("hash_wait = \"10s\"")
     }
 
-    /// Changes it behind everybody's back.
+    /// Changes it without the proxy.
     fn change(&self) {
         self.writes.fetch_add(1, Ordering::SeqCst);
     }
@@ -201,7 +201,7 @@ async fn p19_if_none_match_looks_at_the_selected_variant_alone() {
     .await;
 }
 
-/// The query of a read may hold credentials that `identity_query` does not name: it is repeated for nobody else.
+/// The query of a read may hold credentials that `identity_query` does not name: it is repeated for no other client.
 #[tokio::test]
 async fn p26_what_one_client_read_is_not_asked_for_in_the_name_of_another() {
     for_each(SOURCES, async |source| {

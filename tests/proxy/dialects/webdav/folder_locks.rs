@@ -68,7 +68,7 @@ async fn a_lock_of_a_folder_covers_all_in_it() {
     assert_eq!(write_status(addr, "/d/other", &[]).await, 204);
 }
 
-/// RFC 4918 section 9.10.2 and 9.11: from wherever in its scope the request comes.
+/// RFC 4918 section 9.10.2 and 9.11: a request from any place in its scope counts.
 #[tokio::test]
 async fn a_lock_of_a_folder_is_seen_refreshed_and_given_up_at_its_files() {
     let share = share().await;
@@ -117,7 +117,7 @@ async fn a_locked_file_keeps_its_folder_from_being_locked() {
     assert_eq!(unlock(addr, "/d/", &shared).await, 204);
 }
 
-/// RFC 4918 sections 7.4 and 7.5: who is a member, and not what the members are.
+/// RFC 4918 sections 7.4 and 7.5: a lock of depth 0 guards the list of members, and not their content.
 #[tokio::test]
 async fn a_flat_lock_of_a_folder_guards_its_list() {
     let share = share().await;
@@ -178,7 +178,7 @@ async fn the_lock_of_a_folder_survives_a_crash() {
     assert_eq!(write_status(proxy.addr(), "/d/e/two", &[]).await, 204);
 }
 
-/// Rule 10: a lease is that of the resource, whatever route and dialect a writer comes by.
+/// Rule 10: a lease is that of the resource, for writers of any route and dialect.
 #[tokio::test]
 async fn the_lock_of_a_folder_holds_on_a_route_of_another_dialect() {
     let server = Wsgidav::start().await;

@@ -42,7 +42,7 @@ async fn a_folder_is_copied_moved_and_removed_with_all_in_it() {
     assert_eq!(get(share.addr(), "/moved/e/three").await.status, 404);
 }
 
-/// Rule 10: who has no token of a lock in a folder neither removes it nor replaces it.
+/// Rule 10: a client without the token of a lock in a folder neither removes the folder nor replaces it.
 #[tokio::test]
 async fn a_lock_in_a_folder_keeps_the_folder() {
     let share = share().await;

@@ -38,7 +38,7 @@ async fn only_the_holder_of_a_lock_writes() {
     assert_eq!(share.content("/a.txt").as_deref(), Some("two"));
 }
 
-/// Rule 10: a lease is that of the resource, whatever route and dialect a writer comes by.
+/// Rule 10: a lease is that of the resource, for writers of any route and dialect.
 #[tokio::test]
 async fn a_lock_holds_on_a_route_of_another_dialect() {
     let server = crate::support::wsgidav::Wsgidav::start().await;

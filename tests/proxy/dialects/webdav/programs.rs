@@ -32,7 +32,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/webdav").join(name)
 }
 
-/// It locks, and its users send the token by themselves.
+/// It locks, and its users send the token themselves.
 #[tokio::test]
 async fn the_library_for_javascript_keeps_others_out_and_is_told() {
     let mut command = Command::new("node");

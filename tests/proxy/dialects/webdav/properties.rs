@@ -38,7 +38,7 @@ async fn a_list_tells_the_tag_of_get() {
     assert!(list.text().contains("getcontentlength>2</"), "the rest is as the server wrote it: {}", list.text());
 }
 
-/// Rule 11: the token of a lock is shown to nobody but the client that made it.
+/// Rule 11: only the client that made a lock sees its token.
 #[tokio::test]
 async fn only_its_maker_sees_a_token() {
     let share = Share::start().await;

@@ -100,7 +100,7 @@ impl Answer {
         self
     }
 
-    /// Applies the write first, whatever is answered then.
+    /// Applies the write first, before any answer.
     #[must_use]
     pub fn applied(mut self) -> Self {
         self.applied = true;

@@ -148,7 +148,7 @@ impl Exchange {
         if matches!(method.as_str(), "GET" | "HEAD") {
             return self.shared.contents().read(&target);
         }
-        // One lock for both, so that nobody sees the new content before the event.
+        // One lock for both, so that no reader sees the new content before the event.
         let mut record = self.shared.record();
         let (answer, is_applied) = match transferred(&method, &headers) {
             Some(to) => {

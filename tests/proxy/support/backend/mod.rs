@@ -105,13 +105,13 @@ impl Backend {
         assert!(ended.is_err_and(|error| error.is_cancelled()), "it went away before");
     }
 
-    /// Listens on its address again. Nobody else takes it meanwhile where it is one of [`free`](super::ports::free).
+    /// Listens on its address again. No other program takes it meanwhile if it is one of [`free`](super::ports::free).
     pub async fn come_back(&self) {
         let listener = TcpListener::bind(self.addr).await.expect("the address that it had");
         *self.listener.lock().await = tokio::spawn(accept(listener, Arc::clone(&self.shared)));
     }
 
-    /// Changes what it keeps behind everybody's back.
+    /// Changes its content without the proxy.
     pub fn put(&self, target: &str, body: impl AsRef<[u8]>) {
         self.shared.contents().apply("PUT", target, body.as_ref());
     }
