@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// The most threads of one runtime for work that blocks. More would only wait for the same disks.
 pub(crate) const THREADS_MAX: usize = 64;
 
-/// How long an idle thread stays: for ever.
+/// How long an idle thread stays: without end.
 pub(crate) const KEEP_ALIVE: Duration = Duration::MAX;
 
 /// Builds a runtime, and starts its thread that stays.

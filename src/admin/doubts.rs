@@ -87,7 +87,7 @@ pub(super) fn behind(admin: &AdminListener, refused: &KeptRefusal) -> Option<Val
     }))
 }
 
-/// How long ago a doubt began that lasts for so long. It is computed from the current configuration.
+/// Returns the age of a doubt with this remaining time. It is computed from the current configuration.
 fn age(admin: &AdminListener, key: &str, remaining: Duration) -> Option<Duration> {
     let config = admin.config();
     let mut upstreams = config.routes.iter().map(|route| &route.upstream);

@@ -29,7 +29,8 @@ pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "alive": true }))
 }
 
-/// How long the last result about writes counts. However many clients ask, checks write to the store no more often.
+/// How long the last result about writes counts. With any number of clients that ask, checks write to the store no more
+/// often.
 const FOUND_OUT: Duration = Duration::from_secs(1);
 /// How long a check of reads waits for the store: a balancer gives a check a second or two.
 const READS_WAIT: Duration = Duration::from_millis(400);

@@ -13,7 +13,7 @@ const LENGTH_MIN: usize = 16;
 /// A token; only its hash is kept.
 pub struct Token(blake3::Hash);
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum NoToken {
     /// The file cannot be read.

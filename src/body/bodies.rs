@@ -46,7 +46,7 @@ impl Bodies {
         receive(client, &self.limits, &self.budget).await
     }
 
-    /// Receives the whole body of a request that says something in a few bytes. One of more bytes is too large.
+    /// Receives the whole body of a request with a short content. A longer one is too large.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ impl BodyLimits {
     }
 }
 
-/// Why a request body was not received.
+/// The reason why a request body was not received.
 #[derive(Debug, Error)]
 pub enum ReceiveError {
     /// The body, or its declared length, is larger than [`BodyLimits::max_bytes`].

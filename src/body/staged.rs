@@ -33,7 +33,7 @@ const WRITERS_MAX: u64 = 10_000;
 /// How long a client counts as a writer after its last write.
 const WRITER_TTL: Duration = Duration::from_secs(3600);
 
-/// Why a block was not kept, or blocks were not joined.
+/// The reason why a block was not kept, or blocks were not joined.
 #[derive(Debug, Error)]
 pub enum StageError {
     /// The block or the list cannot be accepted.

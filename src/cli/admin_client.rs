@@ -80,7 +80,7 @@ enum AdminAddress {
     Unix(PathBuf),
 }
 
-/// Why a command failed, in words for the user.
+/// The reason why a command failed, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommandFailure {
     #[error("{0:?} is not the address of an admin listener: write http://127.0.0.1:9901 or unix:/path")]

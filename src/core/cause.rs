@@ -60,7 +60,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Why a request was refused, if its code has several reasons.
+    /// The reason why a request was refused, if its code has several reasons.
     Reason {
         /// `If-Match` names another state than the current one.
         StaleTag = "stale-tag",
@@ -124,7 +124,7 @@ words! {
 }
 
 words! {
-    /// Why a response on a guarded route has no tag.
+    /// The reason why a response on a guarded route has no tag.
     Untagged {
         /// The body is larger than `max_hash_size`, or than the room for bodies.
         TooLarge = "too-large",
@@ -225,7 +225,7 @@ pub struct Cause {
     pub lease: Option<LeaseInTheWay>,
     /// The path of the resource that the lease is on, if it is not on the target but above or below it.
     pub leased_elsewhere: Option<Box<str>>,
-    /// Why an earlier read of the resource got no tag.
+    /// The reason why an earlier read of the resource got no tag.
     pub untagged: Option<Untagged>,
     /// True if the client may know the state of the resource.
     pub client_may_know: bool,

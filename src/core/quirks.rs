@@ -20,7 +20,7 @@ pub enum ServiceKind {
     GitLfs,
     /// `WebDAV`: locks that are leases, and lists of properties that show them.
     WebDav,
-    /// That of the tests.
+    /// The service of the tests.
     #[cfg(test)]
     Toy,
 }

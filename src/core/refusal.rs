@@ -13,7 +13,7 @@ use super::{
 
 mod problem;
 
-/// Why a request was refused: the `code` member of the problem document.
+/// The reason why a request was refused: the `code` member of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// A conditional field cannot be read.

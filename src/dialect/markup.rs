@@ -9,7 +9,7 @@ use quick_xml::{
 /// The deepest nesting that is read. The documents of all protocols are far flatter.
 pub(super) const NESTING_MAX: usize = 64;
 
-/// Why a document is not read.
+/// The reason why a document is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
     /// It is not written in UTF-8.

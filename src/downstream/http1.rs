@@ -26,7 +26,7 @@ use crate::{
 const ROOM_BYTES: usize = 32 * 1024;
 /// The least room that one read needs.
 const LEAST_ROOM_BYTES: usize = 4 * 1024;
-/// How much is read of what comes after a request whose client is watched.
+/// The number of bytes that are read after a request whose client is watched.
 const AHEAD_BYTES_MAX: usize = 4 * 1024;
 /// The room for the head of most responses.
 const HEAD_BYTES: usize = 1024;
@@ -36,7 +36,7 @@ const JOINED_BYTES: usize = 16 * 1024;
 /// The body of a response (RFC 9112 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseBody {
-    /// So many bytes are left of it.
+    /// This number of bytes is left of it.
     Length(u64),
     Chunked,
     UntilClose,

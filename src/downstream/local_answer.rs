@@ -40,7 +40,7 @@ pub(crate) struct LocalAnswer {
 enum LocalHead {
     /// A response, perhaps one that the upstream has begun.
     Response(Box<ResponseHeader>),
-    /// That of a refusal. A list is a fifth of the work of a map.
+    /// The head of a refusal. A list is a fifth of the work of a map.
     Refusal(StatusCode, Vec<Field>),
 }
 

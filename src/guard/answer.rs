@@ -43,7 +43,7 @@ pub trait Pieces: Send {
     fn next(&mut self) -> BoxFuture<'_, Option<Bytes>>;
 }
 
-/// Why a request is not carried out.
+/// The reason why a request is not carried out.
 pub(crate) enum Halt {
     /// ifmatch refuses it.
     Refused(Refusal),

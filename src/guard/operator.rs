@@ -27,7 +27,7 @@ use crate::{
     store::{Incarnation, Scanned, StoreError},
 };
 
-/// Why no lease was broken.
+/// The reason why no lease was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBroken {
     /// The resource has no lease, or its lease has ended and is forgotten.

@@ -30,7 +30,7 @@ pub(super) struct GenerationProgress {
 }
 
 impl GenerationProgress {
-    /// That of the first generation.
+    /// Returns the parts of the first generation.
     pub(super) fn new(watch_rooms: WatchRooms, server: &Server, gates: Gates) -> Self {
         Self {
             gates,

@@ -61,7 +61,7 @@ async fn a_write_by_the_process_that_saw_the_record_last_reads_nothing() {
     }
 }
 
-/// Where others may write behind the proxy, the upstream is probed, and a probe in vain costs more than a read.
+/// If others may write without the proxy, the upstream is probed, and a probe in vain costs more than a read.
 #[tokio::test]
 async fn a_write_that_memory_cannot_judge_reads_the_record() {
     let fixture = Fixture::sharing_without_clock(GuardRules { other_writers: true, ..guard() }).await;

@@ -277,7 +277,7 @@ impl Request {
         !is_signed && self.rules().probe_auth == ProbeAuth::Client
     }
 
-    /// How its client speaks.
+    /// Returns the grammar of its client.
     pub(crate) fn grammar(&self) -> &'static dyn Grammar {
         self.rules().dialect.grammar()
     }

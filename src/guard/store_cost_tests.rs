@@ -172,7 +172,7 @@ fn leases_alone() -> GuardRules {
     GuardRules { etag, other_writers: false, require, lease: Some(rules), ..guard() }
 }
 
-/// That route, in a store that other processes use too.
+/// Returns a fixture with that route, in a store that other processes use too.
 async fn with_shared_store() -> Fixture {
     Fixture::sharing(leases_alone()).await
 }

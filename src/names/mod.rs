@@ -132,7 +132,7 @@ impl Names {
 
     /// Begins a look-up if one is due, without waiting for it.
     pub(crate) fn begin(&self, server: &str) {
-        // Who waits for it learns why it failed.
+        // A caller that waits for it learns why it failed.
         let _ = self.step(server, Instant::now() + Duration::from_secs(1));
     }
 

@@ -1,4 +1,4 @@
-//! Which operations of a document the routes of a configuration guard.
+//! The operations of a document that the routes of a configuration guard.
 
 use std::sync::Arc;
 

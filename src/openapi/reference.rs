@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The longest chain of references that lead to references. A chain of people has one or two.
 const CHAIN_MAX: usize = 16;
 
-/// Why a reference leads to nothing.
+/// The reason why a reference leads to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BadReference<'d> {
     /// It leads to another document, or to a name that no pointer spells.

@@ -71,7 +71,7 @@ pub struct Reloaded {
     pub warnings: Vec<String>,
 }
 
-/// Why a reload did not happen. It has changed nothing then.
+/// The reason why a reload did not happen. It has changed nothing then.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReloaded {
     /// There is no file to load.

@@ -67,7 +67,7 @@ pub struct Head<'a> {
     pub client: ClientAddress,
 }
 
-/// Where a request goes from the door.
+/// The way of a request from the door.
 #[derive(Debug)]
 pub enum Door {
     /// Nowhere: the request is refused.

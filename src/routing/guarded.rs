@@ -24,11 +24,11 @@ pub struct GuardedDestination {
 /// One of the URLs of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Facet {
-    /// That of the resource itself.
+    /// The URL of the resource itself.
     Resource,
-    /// That of its lease, below `lease.prefix`.
+    /// The URL of its lease, below `lease.prefix`.
     Lease,
-    /// That by which clients watch it, below `watch_prefix`.
+    /// The URL by which clients watch it, below `watch_prefix`.
     Watch,
 }
 
@@ -47,7 +47,7 @@ pub struct GuardedRequest {
     pub forwarded_target: Option<Arc<[u8]>>,
     /// The address of the client, as a trusted proxy reports it.
     pub client: ClientAddress,
-    /// Which of the URLs of that resource the request has.
+    /// The kind of URL that the request has, of those of the resource.
     pub facet: Facet,
     /// The second resource that it changes, if it is a COPY or MOVE.
     pub destination: Option<Box<GuardedDestination>>,

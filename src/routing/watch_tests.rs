@@ -1,4 +1,4 @@
-//! Which resource a request watches.
+//! The resource that a request watches.
 
 use std::{net::SocketAddr, sync::Arc};
 

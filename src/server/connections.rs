@@ -18,12 +18,12 @@ pub(super) struct Connections {
     pub(super) gateway: Gateway,
     pub(super) heads: Heads,
     places: Arc<ConnectionPlaces>,
-    /// That of all listeners.
+    /// The pace of all listeners.
     pub(super) pace: Arc<AcceptPace>,
     live: Arc<Live>,
     /// The number of connections whose protocol is known.
     pub(super) open: InFlight,
-    /// Whether connections without a request under way must end.
+    /// True if connections without a request in flight must end.
     end: watch::Sender<bool>,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct ReceivedHead {
     pub(super) held: HeldHead,
 }
 
-/// Why no head was received.
+/// The reason why no head was received.
 #[derive(Debug)]
 pub(super) enum NoHead {
     /// The client has gone or been silent for too long, or the process ends.

@@ -14,7 +14,7 @@ use crate::{config::Listen, core::address::Address, names::of_this_system};
 /// How long the address of a listener may take to be found.
 const LOOK_UP_MAX: Duration = Duration::from_secs(10);
 
-/// Why sockets that a supervisor has opened cannot be served.
+/// The reason why sockets that a supervisor has opened cannot be served.
 #[derive(Debug, Error)]
 pub enum InheritError {
     /// An address has no inherited socket, and the process cannot listen on it.

@@ -64,7 +64,7 @@ pub enum Stop {
 /// How long listeners may take to end once signalled: they have nothing to wait for.
 const LISTENERS_END: Duration = Duration::from_secs(1);
 
-/// Why a server could not continue.
+/// The reason why a server could not continue.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The listeners ended on their own.

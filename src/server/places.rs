@@ -71,7 +71,7 @@ pub(super) struct RequestPlace {
     client: Option<(IpAddr, Arc<ClientCount>)>,
 }
 
-/// Why there is no place for a connection.
+/// The reason why there is no place for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionRefused {
     /// All places are taken.

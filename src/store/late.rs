@@ -36,7 +36,7 @@ const ATTEMPT_PAUSE: Duration = Duration::from_secs(1);
 /// A store that is opened in the background.
 pub(super) struct LateStore {
     opened: Arc<OnceLock<Arc<dyn Store>>>,
-    /// That of the time before the store answers.
+    /// The incarnation of the time before the store answers.
     incarnation: Incarnation,
     attempts: AbortHandle,
 }

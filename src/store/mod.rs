@@ -75,7 +75,7 @@ pub enum Swapped {
     Conflict(Snapshot),
 }
 
-/// Why a store operation failed.
+/// The reason why a store operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

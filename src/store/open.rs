@@ -20,7 +20,7 @@ use crate::{
 /// The environment variable that holds the store's password if no file does.
 pub const PASSWORD_VARIABLE: &str = "IFMATCH_STORE_PASSWORD";
 
-/// Why a store cannot be opened.
+/// The reason why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -41,7 +41,7 @@ pub enum OpenError {
     File {
         /// The path of the file.
         path: PathBuf,
-        /// Why the file cannot be read.
+        /// The reason why the file cannot be read.
         #[source]
         error: io::Error,
     },
@@ -53,7 +53,7 @@ pub enum OpenError {
     Shared {
         /// The URLs of the store.
         address: String,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         #[source]
         error: Box<OpenError>,
     },

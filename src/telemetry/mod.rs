@@ -69,7 +69,7 @@ pub(crate) fn is_on() -> bool {
 /// How long the end of the process waits for the last batches of each kind.
 const LAST_BATCHES: Duration = Duration::from_secs(2);
 
-/// Why telemetry could not be started.
+/// The reason why telemetry could not be started.
 #[derive(Debug, Error)]
 pub enum InitError {
     /// The process already has a logger.

@@ -33,7 +33,7 @@ use crate::{
     threads,
 };
 
-/// Why telemetry cannot be sent.
+/// The reason why telemetry cannot be sent.
 #[derive(Debug, Error)]
 pub enum OtlpError {
     /// An exporter cannot be made from the settings.

@@ -16,7 +16,7 @@ use crate::core::http::{
     own_fields::{PROXY_STATUS, is_own, statuses_of_others},
 };
 
-/// Why a request cannot be given a head for the upstream.
+/// The reason why a request cannot be given a head for the upstream.
 #[derive(Debug, Error)]
 pub enum HeadError {
     /// The body has a transfer coding other than `chunked`, which the proxy does not decode: 501 (RFC 9112 section

@@ -54,7 +54,7 @@ use peer::Resolver;
 /// Each peer names its own authorities. By default, pingora would read the system's authorities for each pool, and
 /// would panic at one that it cannot read.
 pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
-/// Why an exchange has no response.
+/// The reason why an exchange has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// The upstream has not seen a byte of the request.

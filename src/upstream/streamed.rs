@@ -12,7 +12,7 @@ pub(crate) struct Streamed {
     link: Box<Link>,
     server: usize,
     watch: ExchangeWatch,
-    /// Why the rest of the request could not be sent. Its answer may tell more.
+    /// The reason why the rest of the request could not be sent. Its answer may tell more.
     unsent: Option<Lost>,
 }
 

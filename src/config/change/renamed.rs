@@ -42,7 +42,7 @@ impl<'a> RelatedRoutes<'a> {
 pub(super) struct MovedServers {
     /// The old upstreams with such a server.
     left: HashSet<*const Upstream>,
-    /// Those among them whose server goes to an upstream of a guarded route.
+    /// The ones among them whose server goes to an upstream of a guarded route.
     left_to_guarded: HashSet<*const Upstream>,
     /// The new upstreams with such a server.
     gained: HashSet<*const Upstream>,

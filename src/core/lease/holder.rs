@@ -12,7 +12,7 @@ const ENCODED: &[u8] = b"UTF-8'";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HolderLabel(Box<str>);
 
-/// Why bytes are no label.
+/// The reason why bytes are no label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a holder's label has 1 to {LABEL_MAX} characters of UTF-8, none of them a control character")]
 pub struct MalformedLabel;

@@ -133,7 +133,7 @@ impl Done {
     }
 }
 
-/// Why a step was denied.
+/// The reason why a step was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {
     /// Another client holds the lease.

@@ -111,7 +111,7 @@ impl Standing {
     }
 }
 
-/// Why a lease forbids a use.
+/// The reason why a lease forbids a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseDenied {
     /// A client holds the lease, and the request names no id.

@@ -8,12 +8,12 @@ pub const PAGE_NAMES_MAX: usize = 1_000;
 /// The largest size of all names on a page, in bytes. It has room for names as long as a file system allows.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 
-/// Where a page of an index begins.
+/// The place where a page of an index begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageStart {
     /// After this name.
     After(String),
-    /// Where the backend says, in its own words.
+    /// At the place that the backend names, in its own words.
     Continuation(String),
 }
 
@@ -22,7 +22,7 @@ pub enum PageStart {
 pub struct IndexPage {
     /// The names.
     pub names: BTreeSet<String>,
-    /// Where the next page begins, if there is one.
+    /// The place where the next page begins, if there is one.
     pub next: Option<PageStart>,
     after: Option<String>,
     bytes: usize,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// So many names are on a page here.
+/// The number of names on a page here.
 const PAGE: usize = 2;
 
 /// A collection, and since when each member is free.

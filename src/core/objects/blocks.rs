@@ -24,7 +24,7 @@ pub struct UploadLimits {
     pub max_bytes: u64,
 }
 
-/// Why a block or a list of blocks is refused.
+/// The reason why a block or a list of blocks is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFault {
     /// The id is longer or shorter than the ids of the other blocks.

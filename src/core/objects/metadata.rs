@@ -29,7 +29,7 @@ pub struct Metadata {
     len: usize,
 }
 
-/// Why a name with its value cannot be added.
+/// The reason why a name with its value cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataFault {
     /// The name is empty.

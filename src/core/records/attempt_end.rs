@@ -21,9 +21,9 @@ use super::{first_attempt::KeptAnswer, steps::Outcome};
 pub enum AttemptEnd<Answer = KeptAnswer> {
     /// No memory: nothing was done. A retry is a write like any other.
     Nothing,
-    /// That the write is in doubt.
+    /// The write is in doubt.
     Doubt,
-    /// That the write can no longer be applied, but may have been, wholly or in part.
+    /// The write can no longer be applied, but may have been, wholly or in part.
     Unknown,
     /// The answer of the write, which may have been applied.
     Answered(Answer),

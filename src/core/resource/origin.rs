@@ -1,4 +1,4 @@
-//! Which keys a template may have made: the way back from a record to its route.
+//! The keys that a template may have made: the way back from a record to its route.
 
 use super::{
     super::{

@@ -1,9 +1,9 @@
-//! Who may take one of the places of a server.
+//! The right to take one of the places of a server.
 //!
 //! # Design
 //!
-//! *Who holds a place for how long?* A client may send the body of an unguarded request at a byte a minute, and read any
-//! response so that does not fit into memory. Then the place is held for as long as the client likes.
+//! *Who holds a place for how long?* A client may send the body of an unguarded request at a byte a minute, and may
+//! read at that rate any response that does not fit into memory. It then holds the place for as long as it likes.
 //!
 //! *Why is a share no fixed number?* A single client may be a gateway that brings all requests, and many clients may
 //! each be one browser. So a client may hold as many places as it leaves free: the first gets half, of two each a third,
@@ -23,7 +23,7 @@ pub struct PlaceCounts {
     pub kept: usize,
 }
 
-/// Who wants a place.
+/// The kind of request that wants a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceFor {
     /// A guarded request.

@@ -21,7 +21,7 @@ pub struct EntityTag {
     spelling: HeaderValue,
 }
 
-/// Why bytes are not an entity-tag. No message repeats the bytes.
+/// The reason why bytes are not an entity-tag. No message repeats the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedTag {
     /// The tag does not begin with a double quote.

@@ -1,4 +1,4 @@
-//! Where the members of a JSON object stand in its text, so that one can be edited and all other bytes stay.
+//! The places of the members of a JSON object in its text, so that one can be edited and all other bytes stay.
 
 use std::ops::Range;
 

@@ -142,7 +142,7 @@ pub fn judges_preconditions(status: StatusCode) -> bool {
     matches!(status, StatusCode::PRECONDITION_FAILED | StatusCode::PRECONDITION_REQUIRED)
 }
 
-/// Why the `ETag` field of a response gives no tag although it is present.
+/// The reason why the `ETag` field of a response gives no tag although it is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableTag {
     /// The field cannot be read.

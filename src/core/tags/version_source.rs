@@ -1,4 +1,4 @@
-//! Where a write names the version that it is based on, if not in `If-Match` (`precondition`).
+//! The place where a write names the version that it is based on, if not in `If-Match` (`precondition`).
 
 use std::fmt;
 

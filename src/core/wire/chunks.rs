@@ -6,8 +6,8 @@
 //! also accepts any octet in an extension, including a line feed. A server that reads a chunk's size up to the first
 //! line feed, as many do, finds the chunks elsewhere.
 //!
-//! *Why is everything after the last chunk skipped?* [`super::request_body`] finds the end of a request's trailer fields.
-//! Those of a response are none of the scan's.
+//! *Why is everything after the last chunk skipped?* [`super::request_body`] finds the end of a request's trailer
+//! fields. The scan does not read those of a response.
 
 /// The maximum number of digits of a size.
 const DIGITS_MAX: u32 = 15;
@@ -38,9 +38,9 @@ enum ChunkState {
 /// The part at the beginning of some bytes of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkPart {
-    /// So many bytes of framing.
+    /// This number of bytes of framing.
     Framing(usize),
-    /// So many bytes of data.
+    /// This number of bytes of data.
     Data(usize),
     /// The bytes after the line of the last chunk.
     End,

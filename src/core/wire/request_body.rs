@@ -1,4 +1,4 @@
-//! Where the body of a request of HTTP/1.1 ends (RFC 9112 section 6), and what of it is content.
+//! The end of the body of an HTTP/1.1 request (RFC 9112 section 6), and the content in it.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Version, header};
@@ -12,16 +12,16 @@ const TRAILER_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// How much of a body is still to come.
+/// The part of a body that is still to come.
 #[derive(Clone, Copy, Debug)]
 pub enum RequestBody {
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
     /// Chunks.
     Chunks(ChunkScan),
     /// Trailer fields, after the last chunk.
     Trailers(TrailerScan),
-    /// All that comes, because the request has opened a tunnel.
+    /// All bytes that come, because the request has opened a tunnel.
     Tunnel,
 }
 

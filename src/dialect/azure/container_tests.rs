@@ -1,4 +1,4 @@
-//! Which requests the routes of accounts and containers serve.
+//! The requests that the routes of accounts and containers serve.
 
 use super::{
     AzureOperation, AzureResource, BlobRoute,

@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct AzureMetadata;
 
-/// Why an operation on a description has no content.
+/// The reason why an operation on a description has no content.
 const IN_FIELDS: &str = "metadata and properties are in fields of their own";
 
 /// Returns what an operation does with the description of its blob.

@@ -44,9 +44,9 @@ pub enum LfsOperation {
 pub enum LockFilter {
     /// All of them.
     All,
-    /// That of a path.
+    /// The lock of a path.
     OfPath(LockPath),
-    /// That of a name.
+    /// The lock with a name.
     Named(LockName),
     /// None: no file has the path.
     Nothing,

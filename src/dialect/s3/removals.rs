@@ -60,7 +60,7 @@ pub struct RemovalList {
     pub is_quiet: bool,
 }
 
-/// Why an object of a list is not removed.
+/// The reason why an object of a list is not removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotRemoved {
     /// The name of the error.

@@ -21,7 +21,7 @@ pub struct LockInfo {
     lease_id: LeaseId,
 }
 
-/// Why a body describes no lock.
+/// The reason why a body describes no lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedLockInfo {
     /// It is longer than the note of a lease may be.

@@ -18,7 +18,7 @@ pub enum LockDepth {
     Infinity,
 }
 
-/// Why a field cannot be read.
+/// The reason why a field cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedField {
     /// `Depth` is none of its values.

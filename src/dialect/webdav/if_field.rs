@@ -52,7 +52,7 @@ pub enum StateToken {
     Unknown,
 }
 
-/// Why bytes are no `If` field. No message repeats the bytes.
+/// The reason why bytes are no `If` field. No message repeats the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedIf {
     /// It is too long, or has too many parts.

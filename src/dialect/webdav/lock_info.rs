@@ -33,7 +33,7 @@ pub struct WantedLock {
     pub owner: Option<Box<str>>,
 }
 
-/// Why a document asks for no lock.
+/// The reason why a document asks for no lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LockInfoFault {
     /// It has another encoding than UTF-8.

@@ -20,12 +20,12 @@ pub enum ListPiece {
     Element(Vec<u8>),
 }
 
-/// Why a document cannot be cut.
+/// The reason why a document cannot be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the backend's answer is no multistatus in UTF-8 whose responses have at most {RESPONSE_BYTES_MAX} bytes each")]
 pub struct MalformedMultistatus;
 
-/// Where the scanner is.
+/// The place of the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scanning {
     Text,

@@ -150,7 +150,7 @@ struct ResponseReading {
     has_status: bool,
     /// The list of properties that is being read.
     list: PropertyList,
-    /// Where a property of this proxy begins that is being read.
+    /// The place where the property of this proxy begins that is being read.
     own_from: Option<usize>,
 }
 

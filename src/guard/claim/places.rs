@@ -93,9 +93,9 @@ impl TouchedPlace {
 /// A part of the touched resources, by their place in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TouchedPart {
-    /// Those before the write's own resource.
+    /// The resources before the write's own.
     Before,
-    /// Those after it.
+    /// The resources after it.
     After,
 }
 

@@ -98,7 +98,7 @@ impl Member {
     }
 }
 
-/// Why a member gets no turn.
+/// The reason why a member gets no turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoTurn {
     /// Too many members wait for this resource, and none of them gives way.

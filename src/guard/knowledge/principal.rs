@@ -59,14 +59,14 @@ impl Hash for Principal {
 enum Cookies<'a> {
     /// The whole field.
     All,
-    /// Those with these names.
+    /// The cookies with these names.
     Named(&'a [String]),
     /// None of them.
     Without,
 }
 
 impl<'a> Cookies<'a> {
-    /// Those that the route declares.
+    /// Returns the cookies that the route declares.
     fn of(rules: &'a GuardRules) -> Self {
         let names = rules.identity_cookies.as_slice();
         if names.is_empty() { Self::All } else { Self::Named(names) }

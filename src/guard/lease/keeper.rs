@@ -46,7 +46,7 @@ pub(crate) struct LeaseKeeper {
     is_known: bool,
 }
 
-/// How a keeper is left that is not dropped.
+/// The end of a keeper that is not dropped.
 enum Farewell {
     /// This process ends the stream. Its client comes back.
     Stays,

@@ -43,7 +43,7 @@ pub(crate) struct Most {
     pub(crate) per_address: usize,
 }
 
-/// Why a client may have no further lease.
+/// The reason why a client may have no further lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuotaExceeded {
     /// The principal has all leases that it may have.

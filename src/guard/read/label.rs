@@ -120,7 +120,7 @@ impl Reads {
     }
 }
 
-/// Why a response has no tag.
+/// The reason why a response has no tag.
 fn why_untagged(
     rules: &GuardRules,
     snapshot: Option<&Snapshot>,
@@ -134,7 +134,7 @@ fn why_untagged(
     }
 }
 
-/// Why a body was not read to its end.
+/// The reason why a body was not read to its end.
 fn why_incomplete(exchange: &Exchange, whole: &BufferedBody) -> Option<Untagged> {
     match whole {
         BufferedBody::Complete(_) => None,
@@ -143,7 +143,7 @@ fn why_incomplete(exchange: &Exchange, whole: &BufferedBody) -> Option<Untagged>
     }
 }
 
-/// Why a response whose body was too large to read has no tag.
+/// The reason why a response whose body was too large to read has no tag.
 pub(crate) fn too_large(exchange: &Exchange) -> Untagged {
     if exchange.is_stream() { Untagged::Stream } else { Untagged::TooLarge }
 }

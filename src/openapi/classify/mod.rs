@@ -1,5 +1,5 @@
-//! Which paths of a document look like resources, collections and actions, with the reason for each, and what a document
-//! does not tell.
+//! The paths of a document that look like resources, collections and actions, with the reason for each, and the facts
+//! that a document does not state.
 
 mod apart;
 mod question;

@@ -139,7 +139,7 @@ fn begin(stream: Stream, options: &Builder) -> (Arc<FrameWatch>, Handshake<Strea
     (watch, handshake)
 }
 
-/// How a request is rejected that has two readings.
+/// The rejection of a request that has two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rejection {
     /// It gets a bare 400.

@@ -35,7 +35,7 @@ const UNREAD_LOOK: Duration = Duration::from_secs(5);
 /// bytes, and pings are smaller.
 const UNREAD_PROGRESS_BYTES: u64 = 32 * 1024;
 
-/// Why a connection has to end.
+/// The reason why a connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
     /// The client sends too much of something that carries nothing.

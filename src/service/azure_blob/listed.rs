@@ -105,9 +105,9 @@ impl Service<'_> {
 enum Read {
     /// The item, described by this head.
     Shown(Box<ResponseHeader>),
-    /// Nothing, because the client may not read it.
+    /// The item is hidden, because the client may not read it.
     Hidden,
-    /// That it does not exist any more.
+    /// The item does not exist any more.
     Gone,
 }
 

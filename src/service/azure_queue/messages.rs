@@ -22,7 +22,8 @@ use crate::{
 /// How often an operation on one message begins anew if its state changes meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// How many messages one request reads at the backend. A request that has read so many is answered with what it has.
+/// The maximum number of messages that one request reads at the backend. Beyond it, the answer has the messages found
+/// so far.
 pub(super) const READS_MAX: usize = 256;
 
 /// A message with the tag of its state.

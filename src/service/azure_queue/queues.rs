@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 8;
 /// How many pages of an index one request reads. Each has 1,000 names.
 const PAGES_MAX: usize = 100;
 
-/// How many pages are counted. What lies behind them makes the count too small, which is approximate anyway.
+/// How many pages are counted. Messages behind them make the count too small, which is approximate anyway.
 const COUNTED_PAGES_MAX: usize = 20;
 
 /// How long one request deletes messages. Clients repeat it after that.

@@ -59,7 +59,7 @@ struct StreamHolding {
     right_ends: BoxFuture<'static, StatusCode>,
 }
 
-/// Why a stream wakes up.
+/// The reason why a stream wakes up.
 enum LeaseWake {
     End,
     Acquired(Box<Result<Operated, Halt>>),

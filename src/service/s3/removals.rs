@@ -71,7 +71,7 @@ impl WrittenMembers for ReceivedList {
     }
 }
 
-/// Why an object is not removed, by what its own removal would be answered with.
+/// The reason why an object is not removed, by what its own removal would be answered with.
 fn reason_of(halt: Halt) -> Result<NotRemoved, Halt> {
     match halt {
         Halt::Refused(refusal) => {

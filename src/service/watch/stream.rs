@@ -35,7 +35,7 @@ pub(super) struct EventStream {
     end: GenerationEnd,
 }
 
-/// Why a stream wakes up.
+/// The reason why a stream wakes up.
 enum Wake {
     End,
     Right,

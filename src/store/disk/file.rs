@@ -32,7 +32,7 @@ use crate::{
     store::{Incarnation, encoding},
 };
 
-/// Why a file cannot be used as a store. The file is left unchanged.
+/// The reason why a file cannot be used as a store. The file is left unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     /// The file cannot be created or read.

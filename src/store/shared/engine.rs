@@ -95,7 +95,7 @@ pub struct KeptText {
     pub text: Option<Vec<u8>>,
 }
 
-/// Which records are read.
+/// A range of records to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyRange<'a> {
     /// The beginning of their keys; empty for all.

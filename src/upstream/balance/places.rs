@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Who occupies a place.
+/// The kind of request that occupies a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     /// A guarded request, with its client if that is known.
@@ -166,7 +166,7 @@ impl PlacesAtServer {
         while let Some(next) = taken.line.iter().position(|waiting| taken.has_place(self.max, waiting.occupant)) {
             let Some(Waiting { occupant, slot }) = taken.line.remove(next) else { break };
             taken.enter(occupant);
-            // Who has just given up leaves the slot to be dropped, without the lock.
+            // A request that has just given up leaves the slot to be dropped, without the lock.
             unwanted.extend(slot.send(self.slot_of(occupant)).err());
         }
         drop(taken);

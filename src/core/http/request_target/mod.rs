@@ -79,7 +79,7 @@ impl KeptInNames {
     pub const ALL: Self = Self { path_params: PathParameters::Keep, encoded_slash: EncodedSlash::Keep };
 }
 
-/// Why a path has more than one reading, or none. The text tells what to send instead.
+/// The reason why a path has more than one reading, or none. The text tells what to send instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum AmbiguousTarget {
     /// The path does not begin with a slash, or still holds its query.

@@ -1,4 +1,4 @@
-//! How the tags of a condition are compared with the tag of the current representation (RFC 9110 section 8.8.3.2).
+//! The comparison of a condition's tags with that of the current representation (RFC 9110 section 8.8.3.2).
 
 use http::Method;
 

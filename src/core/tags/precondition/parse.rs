@@ -24,7 +24,7 @@ pub struct MalformedPrecondition {
     pub reason: MalformedList,
 }
 
-/// Why a value is neither `*` nor a list of tags.
+/// The reason why a value is neither `*` nor a list of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedList {
     /// A member is not a tag.

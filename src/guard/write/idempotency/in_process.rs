@@ -35,7 +35,7 @@ pub(crate) struct InProcess {
 
 #[derive(Default)]
 struct KnownWrites {
-    /// Those in flight are at most as many as requests.
+    /// The writes in flight are at most as many as requests.
     known: HashMap<KeyName, KnownWrite>,
     /// The ended writes, by the time at which they are forgotten.
     ends: BTreeSet<(Instant, KeyName)>,

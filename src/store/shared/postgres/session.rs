@@ -36,7 +36,7 @@ const NOTIFICATIONS_MAX: usize = 1_024;
 /// The settings that decide whether an acknowledged change can be lost.
 const DURABILITY: &str = "SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setting('fsync')";
 
-/// Where PostgreSQL is, and how to log in.
+/// The address of PostgreSQL, and the credentials.
 pub(super) struct PostgresAccess {
     config: Config,
     tls: Option<MakeRustlsConnect>,
@@ -48,7 +48,7 @@ pub(super) struct Session {
     driver: AbortHandle,
 }
 
-/// Why a connection cannot be used.
+/// The reason why a connection cannot be used.
 pub(super) type Unfit = Box<dyn Error + Send + Sync>;
 
 impl PostgresAccess {
