@@ -1,4 +1,4 @@
-//! Counts of what is under way at this moment.
+//! Counts of the work that is in flight at this moment.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -264,7 +264,7 @@ pub struct Refusal {
     pub detail: Cow<'static, str>,
     /// The time after which a retry may succeed; sent in whole seconds, rounded up.
     pub retry_after: Option<Duration>,
-    /// True if a write was under way whose outcome cannot be known.
+    /// True if a write was in flight whose outcome cannot be known.
     pub in_doubt: bool,
     /// The name that the holder of the lease gives itself.
     pub holder: Option<Box<str>>,
@@ -321,7 +321,7 @@ impl Refusal {
         Self { retry_after: Some(after), ..self }
     }
 
-    /// Adds that a write was under way whose outcome cannot be known.
+    /// Adds that a write was in flight whose outcome cannot be known.
     #[must_use]
     pub fn in_doubt(self) -> Self {
         Self { in_doubt: true, ..self }

@@ -35,7 +35,7 @@ pub trait BlockGrammar: Sync {
     /// The list cannot be read, or names a block that cannot be among those uploaded.
     fn list(&self, content: &[u8]) -> Result<Vec<BlockId>, Refusal>;
 
-    /// Returns the largest size of a list of so many blocks, in bytes.
+    /// Returns the largest size of a list of this number of blocks, in bytes.
     fn max_list_bytes(&self, max_blocks: usize) -> usize;
 
     /// Returns the answer to a block that was kept, with the checksum of it.

@@ -230,7 +230,7 @@ impl TwoWayRelay {
             }
         }
         self.end_response(session).await?;
-        // A server that has refused a request wants no more of it (RFC 9112 section 9.5).
+        // A server that has refused a request does not want its rest (RFC 9112 section 9.5).
         self.upload.after_response();
         while self.exchange.is_open() && !is_refused && !is_tunnel {
             let piece = self.upload.next(session, true).await?;
@@ -242,8 +242,8 @@ impl TwoWayRelay {
         Ok(())
     }
 
-    /// Sends a piece of the request on, and returns whether it was the end. A server that takes no more of it may still
-    /// answer.
+    /// Forwards a piece of the request, and returns whether it was the end. A server that takes no further piece may
+    /// still answer.
     async fn send(&mut self, piece: Option<Bytes>) -> bool {
         let is_end = piece.is_none();
         let _ = self.exchange.send(piece).await;

@@ -36,7 +36,7 @@ pub struct Serving {
     pub table: Arc<RoutingTable>,
     /// The guard of all guarded routes.
     pub guards: Arc<Guard>,
-    /// Routes of earlier generations on which writes are still under way that no record shows.
+    /// Routes of earlier generations on which writes are still in flight that no record shows.
     pub(crate) lingering: Vec<(Arc<Route>, Arc<Gate>)>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *Why is it a request?* It is judged as a PUT there would be: by the rules of its own route, by its record, its lease and
-//! what the request says of it. So everything that judges a write judges it too, and nothing is written twice.
+//! *Why is it a request?* It is judged as a PUT there would be: by the rules of its own route, by its record, its lease
+//! and its part of the request. So everything that judges a write judges it too, and nothing is written twice.
 //!
 //! *What does its route demand?* A condition, if something is there that would be replaced: `Overwrite: F`, or what a
 //! dialect knows beside it. `If-Match` speaks of the source (RFC 9110 section 13.1.1).

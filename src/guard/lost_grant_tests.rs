@@ -1,5 +1,5 @@
-//! Tests of grants whose answer was lost, on its way from the store or to the client: no lease stands whose id no client has (DESIGN, section 3,
-//! rule 15).
+//! Tests of grants whose answer was lost, between the store and the proxy or before the client: no lease stands without
+//! a client that has its id (DESIGN, section 3, rule 15).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Tests of what memory may decide: no more than what it knows of the very state that a write meets (DESIGN, section 3,
-//! rules 2 and 3, and section 6).
+//! Tests of what memory may decide: only what it knows of the very state that a write meets (DESIGN, section 3, rules 2
+//! and 3, and section 6).
 
 use std::time::Duration;
 

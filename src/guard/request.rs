@@ -147,7 +147,7 @@ impl GuardedRoute {
 }
 
 impl Sender {
-    /// The client that has sent this head to a route with these rules, and what it says of a lease.
+    /// Returns the client that has sent this head to a route with these rules, and its lease fields.
     pub(super) fn of(
         client: &mut dyn Client,
         head: &RequestHeader,

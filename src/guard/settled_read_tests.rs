@@ -61,8 +61,8 @@ async fn a_read_takes_the_mark_of_a_dead_process_over() {
     assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
 }
 
-/// A write under way may create what the upstream does not show yet, or have removed what it shows no more. Only what it
-/// has shown to another client may be hidden, and is then shown to be missing at once.
+/// A write in flight may create a resource that the upstream does not show yet, or have removed one that it showed
+/// before. Only a resource that it has shown to another client may be hidden, and is then shown to be missing at once.
 #[tokio::test]
 async fn a_read_of_what_nobody_was_shown_waits_for_the_write() {
     for (is_shown, expected) in [(false, 503), (true, 404)] {

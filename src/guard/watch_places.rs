@@ -45,7 +45,7 @@ pub(crate) struct WatchPlaces {
 }
 
 impl WatchCounts {
-    /// Takes the places of so many resources.
+    /// Takes the places of this number of resources.
     pub(super) fn take(
         self: &Arc<Self>,
         client: ClientAddress,

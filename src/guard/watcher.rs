@@ -93,7 +93,7 @@ impl Guard {
         Ok((Watcher { request, follower, rooms, right_until, held_until, backend }, current, sight))
     }
 
-    /// Returns places for so many resources that a client is about to watch.
+    /// Returns places for this number of resources that a client is about to watch.
     pub(crate) fn watch_places(&self, client: ClientAddress, resources: usize) -> Result<WatchPlaces, Refusal> {
         self.progress.watches.take(client, resources, self.progress.watch_limits)
     }

@@ -177,7 +177,7 @@ impl Names {
 
 enum LookedAt {
     Found(Arc<[Address]>),
-    /// A look-up is under way, and is waited for until then.
+    /// A look-up is in flight, and is waited for until then.
     UnderWay(Instant, watch::Receiver<()>),
 }
 

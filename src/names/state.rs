@@ -38,7 +38,7 @@ struct LookedUp {
 pub(super) enum Advice {
     Use(Arc<[Address]>),
     Fail(io::Error),
-    /// Waits for the look-up that is under way, until then at most.
+    /// Waits for the look-up that is in flight, until then at most.
     Wait(Instant),
 }
 

@@ -7,7 +7,7 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// The look-ups of this name have begun so many times, and go on until a test opens their gate.
+/// The number of look-ups of this name that have begun. They go on until a test opens their gate.
 static HANGING: (AtomicUsize, Mutex<bool>, Condvar) = (AtomicUsize::new(0), Mutex::new(false), Condvar::new());
 
 const ANSWER: [Address; 1] = [Address::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 80))];

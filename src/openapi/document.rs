@@ -66,7 +66,7 @@ impl ApiDocument {
     }
 }
 
-/// Reads a text as JSON if it begins as such, and else as YAML. A text that is JSON is not always YAML.
+/// Reads a text as JSON if it begins as such, or else as YAML. A text that is JSON is not always YAML.
 fn read(text: &str) -> Result<Value, DocumentProblem> {
     let at = |line, column, message: String| {
         let place = PlaceOfProblem::Line(line, column);

@@ -39,7 +39,7 @@ pub(super) struct RoutePath {
     pub(super) pattern: PathPattern,
     /// True if it takes more than the template.
     pub(super) is_wider: bool,
-    /// True if it takes several segments in the place of its last name.
+    /// True if it takes several segments in place of its last name.
     pub(super) is_open: bool,
 }
 

@@ -50,7 +50,7 @@ pub enum ControlAnswer {
     Refused(String),
 }
 
-/// Binds the socket at this path, in the place of one on which no process answers any more.
+/// Binds the socket at this path, in place of one whose process has gone.
 pub fn bind(path: &Path) -> io::Result<UnixListener> {
     // The socket is bound under another name and then renamed. So there is no moment at which other users could open
     // it. Nor is there one without a socket while a successor replaces a process that is about to end.

@@ -3,9 +3,9 @@
 //! # Design
 //!
 //! *Why do new writes wait, rather than run by the old rules until all is quiet?* Under load it is never quiet. So a
-//! route whose rules of exclusion change gets its gate closed: new writes wait behind it, those under way end, and the
+//! route whose rules of exclusion change gets its gate closed: new writes wait behind it, those in flight end, and the
 //! swap comes when no mark and no doubt is left. That takes as long as one write, and at most
-//! `server.shutdown_timeout`. If writes are still under way by then, the gate opens again and nothing has changed. All
+//! `server.shutdown_timeout`. If writes are still in flight by then, the gate opens again and nothing has changed. All
 //! other routes, and all reads, never wait.
 //!
 //! *Why look for leases behind the closed gate?* A lease granted between the look and the swap would be lost.
@@ -104,7 +104,7 @@ pub enum NotReloaded {
     /// Writes on these routes did not end in time.
     #[error("writes on routes {} did not end within {:?} (server.shutdown_timeout)", counts(.routes), .waited)]
     Busy {
-        /// The names of the routes, each with the number of writes under way; zero if one is in doubt.
+        /// The names of the routes, each with the number of writes in flight; zero if one is in doubt.
         routes: Vec<(String, usize)>,
         /// How long the reload waited.
         waited: Duration,
@@ -180,7 +180,7 @@ impl Reloader {
         Ok(Reloaded { plan, warnings })
     }
 
-    /// Waits until no write is under way behind the closed gates, and looks for leases there.
+    /// Waits until no write is in flight behind the closed gates, and looks for leases there.
     async fn settle(&self, closed: &Closed, config: &Config, force: bool) -> Result<(), NotReloaded> {
         let waited = config.server.shutdown_timeout;
         if !closed.places.is_empty() {
@@ -259,7 +259,7 @@ impl Closed {
         self.places.contains(&place)
     }
 
-    /// Returns the names of the routes that the reload waited for in vain, each with the number of writes under way. If
+    /// Returns the names of the routes that the reload waited for in vain, each with the number of writes in flight. If
     /// that number is zero, a write is in doubt, or marked by another proxy.
     fn busy(&self) -> Vec<(String, usize)> {
         let count = |(route, gate): &(Arc<Route>, Arc<Gate>)| (route.name.clone(), gate.under_way());

@@ -134,7 +134,7 @@ proptest! {
         }
     }
 
-    /// Rule 18: where nothing is said of letter case, two cases of a name are two resources.
+    /// Rule 18: if the configuration does not mention letter case, two cases of a name are two resources.
     #[test]
     fn without_the_key_letter_case_counts(path in path()) {
         let table = table(&[("/{*rest}", true)], false);

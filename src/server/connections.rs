@@ -71,12 +71,12 @@ impl Connections {
         Some(AdmittedRequest { _place: place.request()?, _held: held })
     }
 
-    /// Returns the signal for a connection to end, if nothing is under way on it.
+    /// Returns the signal for a connection to end, if nothing is in flight on it.
     pub(super) fn ends(&self) -> watch::Receiver<bool> {
         self.end.subscribe()
     }
 
-    /// Ends the connections without a request under way: the listeners are closed.
+    /// Ends the connections without a request in flight: the listeners are closed.
     pub(super) fn end(&self) {
         self.end.send_replace(true);
     }

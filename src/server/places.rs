@@ -38,7 +38,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct ConnectionPlaces {
     max: usize,
     max_per_client: usize,
-    /// Descriptors from this number on are kept for requests under way.
+    /// Descriptors from this number on are kept for requests in flight.
     first_reserved: RawFd,
     open: AtomicUsize,
     /// The number of requests beside others on their connection.

@@ -88,7 +88,7 @@ pub struct KeptRefusal {
     pub detail: Cow<'static, str>,
     /// The time after which a retry may succeed.
     pub retry_after: Option<Duration>,
-    /// True if a write was under way whose outcome cannot be known.
+    /// True if a write was in flight whose outcome cannot be known.
     pub in_doubt: bool,
     /// The reason and the facts behind it.
     pub cause: Cause,

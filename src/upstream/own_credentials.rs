@@ -71,7 +71,7 @@ impl OwnCredentials {
         Ok(own)
     }
 
-    /// Returns these credentials, with those before that they do not replace: probes under way still need them.
+    /// Returns these credentials, with those before that they do not replace: probes in flight still need them.
     #[must_use]
     pub(crate) fn over(mut self, before: &Self) -> Self {
         self.signer = self.signer.or_else(|| before.signer.clone());

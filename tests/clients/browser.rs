@@ -103,7 +103,7 @@ async fn a_page_of_another_origin_does_the_same() {
     is_edited(&format!("{origin}/editor.html?document=http://{}/doc", proxy.addr()), &nginx).await;
 }
 
-/// A write that was refused because another one is under way was not made, so the same may be sent again.
+/// A write that was refused because another one is in flight was not made, so the same may be sent again.
 #[tokio::test]
 async fn a_page_waits_for_a_write_that_is_under_way() {
     let backend = with_page().await;

@@ -20,7 +20,7 @@ fn last_check(socket: &Path) -> Option<(String, String)> {
     let names = lines.next()?;
     let server = lines.find(|line| line.get(1) == Some(&"proxy"))?;
     let column = |name| server.get(names.iter().position(|other| *other == name)?).map(|value| (*value).to_owned());
-    // "* " stands before the result of a check that is under way, which is that of the one before.
+    // "* " stands before the result of a check that is in flight, which is that of the one before.
     let result = column("check_status")?.trim_start_matches("* ").to_owned();
     (!result.is_empty() && result != "INI").then_some((result, column("check_code")?))
 }

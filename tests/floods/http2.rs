@@ -26,7 +26,7 @@ async fn writes_that_are_given_up_end_their_connection() {
     );
     let arena = Arena::before("", |setup| setup, &tables, None).await;
     let connections = times(1, 10);
-    // Those that are under way when a connection is cut off go on.
+    // Those that are in flight when a connection is cut off go on.
     let ceiling =
         Ceiling { resident_mib: 24 + 8 * connections, descriptors: 50 + 150 * connections, honest_wait: HONEST_WAIT };
     let flood = async {
@@ -42,7 +42,7 @@ async fn writes_that_are_given_up_end_their_connection() {
                         break 'flood;
                     }
                 }
-                // They are given up when they are under way.
+                // They are given up when they are in flight.
                 sleep(Duration::from_millis(30)).await;
                 for stream in streams {
                     let _over = client.send(&frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())).await;

@@ -58,7 +58,7 @@ async fn go_away(addr: SocketAddr, how: usize) {
             assert_eq!(connection.read_head().await.0, 200);
             connection.read_bytes(1_000).await;
         }
-        // While its write is under way.
+        // While its write is in flight.
         _ => {
             let target = format!("/docs/{ABANDONED}");
             let tag = connection.exchange("GET", &target, &[], "").await.header("etag").map(str::to_owned);

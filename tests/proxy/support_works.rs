@@ -327,7 +327,7 @@ async fn refusals_are_held_to_their_promises() {
     }
 }
 
-/// All requests of a race are under way before any of them is answered.
+/// All requests of a race are in flight before any of them is answered.
 #[tokio::test]
 async fn a_race_sends_all_requests_at_once() {
     let backend = Backend::start().await;

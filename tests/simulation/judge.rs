@@ -86,7 +86,7 @@ pub struct Entry {
     pub answered: Option<(u64, Told)>,
     /// True if no client waits for the answer any more.
     pub is_given_up: bool,
-    /// A write of the resource that was under way at the backend when it last acted on this read.
+    /// A write of the resource that was in flight at the backend when it last acted on this read.
     pub shows_beside: Option<usize>,
     /// True if the backend has answered a read with its credentials.
     pub asked: bool,
@@ -104,7 +104,7 @@ pub struct Seen {
     pub date: Option<String>,
     pub serial: u64,
     pub content: Option<u32>,
-    /// True if a write was under way meanwhile: a version may be older than the state that it labels (DESIGN, rule 2).
+    /// True if a write was in flight meanwhile: a version may be older than the state that it labels (DESIGN, rule 2).
     pub is_beside_write: bool,
 }
 

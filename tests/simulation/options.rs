@@ -162,7 +162,7 @@ impl Options {
         other
     }
 
-    /// True if the backend acts on no read while a write is under way.
+    /// True if the backend acts on no read while a write is in flight.
     pub fn has_settled_reads(&self) -> bool {
         self.reads == "settled"
     }

@@ -139,7 +139,7 @@ pub struct Run {
     pub processes: Vec<(usize, Arc<Process>)>,
     /// The directory of the other configuration.
     pub directory: Option<TempDir>,
-    /// The number of reloads left, and the tasks of those under way.
+    /// The number of reloads left, and the tasks of those in flight.
     pub reloads_left: u32,
     /// The number of moments that may still pass, and of writes without ifmatch.
     pub beside_left: (u32, u32),

@@ -20,7 +20,7 @@ pub fn stops(pending: &[Pending]) -> impl Iterator<Item = Event> {
 }
 
 /// Builds a setting from a seed: writers of one document, with an upstream that takes its time and applies nothing late.
-/// So a write that begins too late is still under way when the doubt of its mark is over.
+/// So a write that begins too late is still in flight when the doubt of its mark is over.
 pub fn setting(random: &mut Rng) -> Setting {
     let adapt = |options| Options {
         tags: Tags::Precise,

@@ -105,13 +105,13 @@ impl Inner {
         response
     }
 
-    /// Returns what is wrong with a write that acts on a resource while a COPY or MOVE of it is under way, or a write of the
+    /// Returns what is wrong with a write that acts on a resource while a COPY or MOVE of it is in flight, or a write of the
     /// collection that it is in.
     pub fn acts_beside_transfer(&self, number: usize, resource: &str) -> Option<String> {
         self.beside(resource, number, |other| other.destination.is_some() || other.changes_tree())
     }
 
-    /// Returns what is wrong with a write that acts on a resource while any other is under way there.
+    /// Returns what is wrong with a write that acts on a resource while any other is in flight there.
     pub fn acts_beside(&self, resource: &str, number: usize) -> Option<String> {
         self.beside(resource, number, |_| true)
     }

@@ -5,7 +5,7 @@
 //! *Why is it not enough to swap the configurations?* Two writes on one resource exclude each other because each finds
 //! the other's mark under the same key. If a reload changes keys, or whether there are marks at all, an old write and a
 //! new one do not see each other. So this module finds each route whose targets may come under other rules. The writes
-//! under way there have to end before the reload takes effect.
+//! in flight there have to end before the reload takes effect.
 //!
 //! *What else does a write mark?* The records of all resources that it touches, under the keys that their routes give
 //! them. And a server that changes its identity takes its resources to other keys (`renamed`).
@@ -70,7 +70,7 @@ struct Exclusion<'a> {
 
 /// Returns the effects of a reload from one configuration to another. Blocks where names of servers must be resolved.
 /// `lingering` are routes of still earlier
-/// configurations on which writes may be under way; their indexes follow those of the old configuration.
+/// configurations on which writes may be in flight; their indexes follow those of the old configuration.
 pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan {
     let (before, after) = (RelatedRoutes::among(&old.routes), RelatedRoutes::among(&new.routes));
     let moved = MovedServers::between(old.routes.iter().chain(lingering), &new.routes);

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Returns whether writes on the old route mark the same records of other resources as those on the new one do. If not,
-/// a write under way would not be seen by writes of those resources that begin after the reload.
+/// a write in flight would not be seen by writes of those resources that begin after the reload.
 pub(super) fn touch_alike(old: (&Route, &RelatedRoutes<'_>), new: (&Route, &RelatedRoutes<'_>)) -> bool {
     let templates = |route: &Route| route.enforced().map(|guard| guard.also_changes.clone()).unwrap_or_default();
     let touched = templates(old.0);

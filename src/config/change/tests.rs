@@ -246,7 +246,7 @@ fn memory_is_believed_only_where_every_write_was_seen() {
     }
 }
 
-/// Writes without a record may be under way on a route that an earlier reload removed.
+/// Writes without a record may be in flight on a route that an earlier reload removed.
 #[test]
 fn routes_of_earlier_reloads_settle_where_a_guarded_one_comes() {
     let lingering: Vec<Arc<Route>> = config(&[OPEN_DOCS]).routes;

@@ -321,7 +321,7 @@ pub fn nominates_upgrade(headers: &HeaderMap) -> bool {
     connection_options(headers).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// True if an answer says of its content all that a request says of its own (RFC 9110 section 8), except for the length.
+/// True if an answer describes its content as a request describes its own (RFC 9110 section 8), except for the length.
 pub fn describe_alike(sent: &HeaderMap, shown: &HeaderMap) -> bool {
     let described = |name: &HeaderName| name.as_str().starts_with("content-") && *name != header::CONTENT_LENGTH;
     let is_shown = |name: &HeaderName, value: &HeaderValue| {

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::core::{lease::field_names, records::idempotency::REPLAYED};
 
-/// The field in which the proxies on the way say what became of a response (RFC 9209).
+/// The field in which the proxies on the way report the fate of a response (RFC 9209).
 pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 
 /// The name of this proxy in that field.

@@ -6,7 +6,7 @@
 //! with that comment has been here before.
 //!
 //! *What if a proxy on the way removes the comments?* It may. Then a request that several processes have received goes
-//! round too: no service has so many in a row.
+//! round too: no service has that number in a row.
 //!
 //! *Why is the first return refused?* A guarded write holds the claim of its resource while it is forwarded. When it
 //! comes back it would wait for itself.

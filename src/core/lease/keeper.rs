@@ -72,7 +72,7 @@ pub enum LeaseLoss {
     TakenUp,
     /// The store has not answered before the end of the lease.
     Unknown,
-    /// The upstream lets the client use the resource no more.
+    /// The upstream has ended the client's right to use the resource.
     Denied,
 }
 

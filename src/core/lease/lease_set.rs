@@ -100,7 +100,7 @@ impl LeaseSet {
         self
     }
 
-    /// Puts a lease in the place of the one with the same id, or behind the others. If the set is full, the lease that
+    /// Puts a lease in place of the one with the same id, or behind the others. If the set is full, the lease that
     /// ended first is forgotten.
     pub(super) fn put(&mut self, lease: Lease, now: StoreTime) {
         if let Some(same) = self.iter_mut().find(|other| other.id == lease.id) {

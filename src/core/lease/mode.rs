@@ -47,7 +47,8 @@ impl LeaseMode {
         }
     }
 
-    /// True if a holder of this mode has the other mode already: it does no more, and forbids others no more.
+    /// True if a holder of this mode has the other mode already: the other mode adds no use, and forbids no further
+    /// one.
     pub fn covers(self, other: Self) -> bool {
         match (self, other) {
             (Self::Exclusive, _) => true,

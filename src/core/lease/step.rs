@@ -111,8 +111,8 @@ impl<'a> Current<'a> {
         leases
     }
 
-    /// Ends the leases that clients hold, except for the one with this id. Their holders can write no more, and a write of
-    /// theirs that is in flight is waited for as for any.
+    /// Ends the leases that clients hold, except for the one with this id. Their holders can no longer write, and a
+    /// write of theirs that is in flight is waited for as for any.
     fn end_others(&mut self, own: Option<LeaseId>) {
         let now = self.now;
         for lease in self.leases.iter_mut().filter(|lease| lease.state(now).is_held() && Some(lease.id) != own) {
@@ -221,8 +221,8 @@ impl<'a> Current<'a> {
         Ok((self.changed(lease, |lease| (lease.id, lease.keeper) = (proposed, None)), done))
     }
 
-    /// Lets a client that holds the lease withdraw the DELETE that waits for the holders. Once no client holds the lease, the
-    /// DELETE may be on its way.
+    /// Lets a client that holds the lease withdraw the DELETE that waits for the holders. Once no client holds the
+    /// lease, the DELETE may be in flight.
     fn withdraw_delete(&self, id: LeaseId, principal: Option<PrincipalName>) -> Result<Changed, Denied> {
         if !self.leases.state(self.now).is_held() {
             return Err(Denied::NotPresent);

@@ -1,4 +1,4 @@
-//! A page of an index: so many names, in their order.
+//! A page of an index: a limited number of names, in their order.
 
 use std::collections::BTreeSet;
 

@@ -158,7 +158,7 @@ pub fn last_change(target: &[u8], own: Option<Modified>, document: Option<Modifi
 pub enum DocumentChange {
     /// It holds this description from then on.
     Written(ResourceDescription),
-    /// It exists no more.
+    /// It is removed.
     Removed,
 }
 

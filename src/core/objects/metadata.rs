@@ -115,8 +115,8 @@ fn document_target(target: &[u8], suffix: &str) -> Vec<u8> {
     join_query(&[path, suffix.as_bytes()].concat(), query)
 }
 
-/// True if a path is that of a document, or leads through a folder in the place of one. Letter case makes no
-/// difference, because it makes none to some backends.
+/// True if a path is that of a document, or leads through a folder in place of one. Letter case makes no difference,
+/// because it makes none to some backends.
 pub fn names_document(path: &[u8], suffix: &str) -> bool {
     let ends = |segment: &[u8]| ends_with(&percent_decode(segment).collect::<Vec<_>>(), suffix);
     path.split(|&octet| octet == b'/').any(ends)

@@ -45,7 +45,7 @@ const RETRY_SOON: Duration = Duration::from_secs(1);
 /// The start of the fields that describe the content (RFC 9110 section 8.3 and later).
 const OF_CONTENT: &str = "content-";
 
-/// The start of the preconditions, and the one of `WebDAV` that has no more than it (RFC 4918 section 10.4).
+/// The start of the preconditions, and the whole name of the one of `WebDAV` (RFC 4918 section 10.4).
 const OF_CONDITIONS: &str = "if-";
 const IF: &str = "if";
 

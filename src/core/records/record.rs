@@ -133,7 +133,7 @@ pub struct Record {
     pub presence: Option<Presence>,
     /// The backend's tags that clients were given without a suffix.
     pub bare_tags: BareTags,
-    /// The tags of the last states of a target whose tags are said to be unique.
+    /// The tags of the last states of a target whose tags are unique, by the configuration.
     pub recent_tags: Option<Box<RecentTags>>,
     /// The first modification date that clients cannot have got for an earlier state.
     pub first_date: FirstDate,

@@ -4,7 +4,7 @@
 //!
 //! *Why two looks at the record?* Nothing keeps a write from beginning after the first look. So the record is read
 //! again once the upstream has answered. `touched` changes whenever a write begins or ends. If it has not changed, no
-//! write was under way between the two looks.
+//! write was in flight between the two looks.
 //!
 //! *Why does a read not line up?* A read changes nothing for others, so its wait must cost others nothing. Under writes
 //! without a pause it may wait in vain, and is then refused.

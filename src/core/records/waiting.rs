@@ -23,7 +23,7 @@ use super::record::{Record, Snapshot, WaitingSign};
 use crate::core::time::StoreTime;
 
 /// The maximum number of processes that sign a record: each sign costs 60 bytes in it, and every swap copies them.
-/// Processes that find no room get their turns by chance.
+/// Processes that find no room get their turns at random.
 pub const WAITING_MAX: usize = 64;
 
 impl Snapshot {

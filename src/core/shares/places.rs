@@ -39,8 +39,8 @@ pub enum PlaceFor {
 }
 
 impl PlaceCounts {
-    /// Returns how many of so many places are kept for guarded requests, where there are such: an eighth. A single place
-    /// is for all.
+    /// Returns how many of this number of places are kept for guarded requests, if there are any: an eighth. A single
+    /// place is for all.
     pub const fn kept_of(max: usize) -> usize {
         if max == 1 { 0 } else { max.div_ceil(8) }
     }
@@ -60,7 +60,7 @@ impl PlaceCounts {
 mod tests {
     use super::*;
 
-    /// Returns what each of so many clients holds that take turns and all that they get.
+    /// Returns the places of each of these clients, if they take turns and all places that they get.
     fn greedy(max: usize, kept: usize, clients: &[fn(usize) -> PlaceFor]) -> Vec<usize> {
         let mut held = vec![0; clients.len()];
         loop {

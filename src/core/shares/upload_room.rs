@@ -96,8 +96,8 @@ mod tests {
     const TOTAL: UploadRoom = UploadRoom { uploads: 256, blocks: 100_000, bytes: 1 << 20 };
     const UPLOAD: UploadRoom = UploadRoom { uploads: 1, blocks: 1, bytes: 1 };
 
-    /// Lets clients at so many addresses begin uploads, one address after the other, until each has no room left.
-    /// Returns the number of uploads of each.
+    /// Lets clients at this number of addresses begin uploads, in turn, until each has no room left. Returns the number
+    /// of uploads of each.
     fn greedy(addresses: usize, has_written: bool) -> (Vec<u64>, TakenRoom) {
         let (mut uploads, mut taken) = (Vec::new(), TakenRoom::default());
         for _ in 0..addresses {

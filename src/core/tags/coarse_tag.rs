@@ -15,7 +15,7 @@
 //! |---|---|
 //! | no write passed the proxy, and no record of the bucket was forgotten (version 0) | bare |
 //! | no other client writes, the tag of the last write was learned, and no earlier state had it | this tag bare, all others with the suffix |
-//! | the backend's tags are said to be unique | bare, except those that have come back |
+//! | the backend's tags are unique, by the configuration | bare, except those that have come back |
 //! | anything else | with the suffix |
 //!
 //! *Why not the reverse, a suffix only for a tag that is known to have been used before?* The answer to a write may
@@ -87,7 +87,7 @@ pub enum Spelling {
 pub enum GoesBare {
     /// All do: nothing was written yet.
     All,
-    /// All but those of earlier states do: the tags are said to be unique.
+    /// All but those of earlier states do: the tags are unique, by the configuration.
     AllBut(Vec<ShortName>),
     /// One does.
     One(ShortName),
@@ -109,7 +109,7 @@ impl GoesBare {
 }
 
 impl Spelling {
-    /// Returns the spelling of tags that are said to be unique. Those that have come back have the suffix.
+    /// Returns the spelling of tags that are unique, by the configuration. Those that have come back have the suffix.
     pub fn of_unique(incarnation: u64, snapshot: Option<&Snapshot>) -> Self {
         let recent = |snapshot: &Snapshot| snapshot.record.recent_tags.as_ref().map(|recent| recent.earlier.clone());
         match snapshot.and_then(|snapshot| Some((snapshot, recent(snapshot)?))) {
@@ -136,8 +136,8 @@ impl Spelling {
         matches!(self, Self::Own | Self::Suffixed { bare: GoesBare::All, .. })
     }
 
-    /// True if the backend shows this tag for the current state although an earlier one had it, and tags are said to be
-    /// unique.
+    /// True if the backend shows this tag for the current state although an earlier one had it, and tags are unique by
+    /// the configuration.
     pub fn is_repeated(&self, tag: &EntityTag) -> bool {
         match self {
             Self::Suffixed { bare: GoesBare::AllBut(earlier), .. } => earlier.contains(&ShortName::of_tag(tag)),

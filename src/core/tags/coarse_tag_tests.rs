@@ -344,7 +344,7 @@ fn a_tag_that_looks_like_one_with_a_suffix_gets_one() {
     assert_eq!(spelling(0, BareTags::All).issued(&tag(of_other)), Some(tag(of_other)), "that of another store");
 }
 
-/// Rule 2: tags that are said to be unique go out as they are, until one comes back.
+/// Rule 2: tags that are unique by the configuration go out as they are, until one comes back.
 #[test]
 fn a_unique_tag_that_comes_back_gets_a_suffix() {
     let recent = RecentTags { target: ShortName(1), current: Some(name("\"b\"")), earlier: vec![name("\"a\"")] };

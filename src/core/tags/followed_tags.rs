@@ -7,7 +7,7 @@ use crate::core::policy::GuardRules;
 pub enum Followed {
     /// The tags that go out bare.
     Bare,
-    /// The tags of the last states, to see whether they repeat although they are said to be unique.
+    /// The tags of the last states, to see whether they repeat although the configuration says that they are unique.
     Unique,
 }
 

@@ -63,7 +63,7 @@ pub fn breaking_event(remaining: Duration) -> String {
     event("breaking", None, &json(&BreakingText { seconds: remaining.as_secs() }))
 }
 
-/// Returns the event that tells a client that it holds the lease no more, with the status of the upstream if that is why.
+/// Returns the event of a lost lease, with the status of the upstream if that is the reason.
 pub fn lost_event(loss: LeaseLoss, status: Option<StatusCode>) -> String {
     let status = status.map(|status| status.as_u16());
     event("lost", None, &json(&LostText { reason: loss.word(), status }))

@@ -7,7 +7,7 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// The most resources of one request. A target of 8 KiB has room for no more with names of usual length.
+/// The most resources of one request. A target of 8 KiB has room for about this number of names of usual length.
 pub const NAMES_MAX: usize = 100;
 
 /// Returns the targets that the `path` parameters of a query name. Nothing else reads this query, so only this spelling

@@ -20,7 +20,7 @@ impl Moment {
         Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// The moment so much later.
+    /// Returns the moment after this time.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
@@ -76,7 +76,7 @@ impl std::fmt::Debug for PopReceipt {
 pub enum MessageStanding {
     /// It can.
     Visible,
-    /// It cannot, for so long.
+    /// It cannot, for this time.
     Hidden(Duration),
     /// It has reached its end.
     Expired,

@@ -36,8 +36,8 @@ pub fn is_queue_name(name: &str) -> bool {
     check(name).is_ok()
 }
 
-/// Returns the id of a message that is put so many nanoseconds after 1970. Ids of later messages are greater: it is a UUID
-/// of version 7, whose first random bits count fractions of a millisecond (RFC 9562 section 6.2, method 3).
+/// Returns the id of a message that is put this number of nanoseconds after 1970. Ids of later messages are greater: it
+/// is a UUID of version 7, whose first random bits count fractions of a millisecond (RFC 9562 section 6.2, method 3).
 pub fn message_id(nanoseconds: u128, random: [u8; 16]) -> String {
     const MILLISECOND: u128 = 1_000_000;
     let (milliseconds, rest) = (nanoseconds / MILLISECOND, nanoseconds % MILLISECOND);

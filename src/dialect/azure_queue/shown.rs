@@ -87,7 +87,7 @@ pub fn receipt_fields(message: &QueueMessage, receipt: PopReceipt) -> Vec<(Heade
     values.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?))).collect()
 }
 
-/// Returns the fields that show a queue with so many messages.
+/// Returns the fields that show a queue with this number of messages.
 pub fn metadata_fields(queue: &Queue, count: usize) -> Vec<(HeaderName, HeaderValue)> {
     let metadata = queue.metadata.iter().filter_map(|(name, value)| {
         let name = HeaderName::try_from([METADATA_PREFIX, name].concat()).ok()?;

@@ -26,7 +26,7 @@ pub struct LockPage {
 }
 
 impl PageWanted {
-    /// Reads what a client says of the page. `None` if the cursor is none that it was given.
+    /// Reads the page that a client wants. `None` if the cursor is none that it was given.
     pub fn of(cursor: Option<&str>, limit: Option<usize>) -> Option<Self> {
         let after = match cursor.filter(|cursor| !cursor.is_empty()) {
             Some(cursor) if cursor.len() == 32 => Some(u128::from_str_radix(cursor, 16).ok()?.to_be_bytes()),

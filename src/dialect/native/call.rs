@@ -119,7 +119,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
     })
 }
 
-/// Reads what a COPY or MOVE says of its destination.
+/// Reads the part of a COPY or MOVE that concerns its destination.
 ///
 /// # Errors
 ///

@@ -39,7 +39,7 @@ enum Scanning {
     End,
     /// After `<!`, up to the part that was read.
     Bang(Bang),
-    /// In a section that this ends, of which so much was read.
+    /// In a section that this ends, of which this part was read.
     Until {
         end: &'static [u8],
         read: usize,

@@ -23,7 +23,7 @@ pub(crate) enum IndexDocument {
 }
 
 impl Probes {
-    /// Asks for an index of at most so many bytes. `describe` writes the target and the fields of the question.
+    /// Asks for an index of at most this number of bytes. `describe` writes the target and the fields of the question.
     pub(crate) async fn index(
         &self,
         request: &Request,

@@ -3,7 +3,7 @@
 //! # Design
 //!
 //! *How can two answers of the upstream be of one state?* The record is read before the first and after the second. If no
-//! write was under way at either moment and none came in between, they are. Otherwise the read asks again. If writes do
+//! write was in flight at either moment and none came in between, they are. Otherwise the read asks again. If writes do
 //! not cease, the client gets what the upstream has shown, without validators: no condition can then be based on it.
 //!
 //! *Why is the description asked for first?* The content may be long. Until it ends, its exchange takes one of the

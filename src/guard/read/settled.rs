@@ -98,7 +98,7 @@ impl Reads {
         }
     }
 
-    /// Returns an answer if no write was under way since the record was read, and discards it otherwise.
+    /// Returns an answer if no write was in flight since the record was read, and discards it otherwise.
     async fn of_settled_state(
         &self,
         request: &Request,

@@ -22,8 +22,8 @@ use crate::{
 };
 
 impl Writes {
-    /// Judges the destination by the record that its claim will be swapped in for: by the lease, and by what the request
-    /// says of it.
+    /// Judges the destination by the record that its claim will be swapped in for: by the lease, and by its part of the
+    /// request.
     pub(super) async fn judge_destination(&self, destination: &Request, places: &Places) -> Result<Box<Basis>, Halt> {
         let snapshot = &places.destination().ok_or_else(refusals::unknown_state)?.snapshot;
         let judged = self.judge(destination, snapshot, self.probes.judge(destination, snapshot)).await;

@@ -61,7 +61,7 @@ impl Writes {
     }
 
     /// Lets a write wait for others. A client without rights gets the answer that it would get if no write were in its
-    /// way: what it says of a lease is judged first.
+    /// way: its lease fields are judged first.
     pub(super) async fn must_know_to_wait(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Halt> {
         if !self.knowledge.is_stranger(request, snapshot) {
             return Ok(());

@@ -180,7 +180,7 @@ async fn ended(shutdown: &mut ShutdownWatch) {
     let _ = shutdown.wait_for(|ends| *ends).await;
 }
 
-/// Returns the next request of a connection that does not have too many under way. Requests that the client gave up
+/// Returns the next request of a connection that does not have too many in flight. Requests that the client gave up
 /// count, because work begun for them goes on.
 async fn next(connection: &mut Connection<Stream, Bytes>, running: &Running) -> Option<Result<Accepted, h2::Error>> {
     while running.count() >= STREAMS as usize {
@@ -195,7 +195,7 @@ async fn next(connection: &mut Connection<Stream, Bytes>, running: &Running) -> 
 /// A request, and the place of its response.
 type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
 
-/// Notifies a client that it exceeds its limits, and closes everything that it has under way.
+/// Notifies a client that it exceeds its limits, and closes everything that it has in flight.
 async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: ConnectionEnd, place: &ConnectionPlace) {
     place.tell_end(end.word());
     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);

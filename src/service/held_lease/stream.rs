@@ -176,7 +176,7 @@ impl LeaseStream {
         }
     }
 
-    /// Tells that the client holds its lease no more.
+    /// Reports that the client has lost its lease.
     fn tell_loss(&mut self, loss: LeaseLoss, status: Option<StatusCode>) -> String {
         if let (Stage::Holds(holding), LeaseLoss::Denied) = (std::mem::replace(&mut self.stage, Stage::Over), loss) {
             holding.keeper.release();

@@ -98,7 +98,7 @@ impl Service<'_> {
     }
 }
 
-/// Removes what a request says of locks. A backend that has locks of its own would judge it by another table.
+/// Removes the lock fields of a request. A backend that has locks of its own would judge it by another table.
 fn remove_lock_fields(head: &mut RequestHeader) {
     for name in [IF, LOCK_TOKEN, TIMEOUT] {
         head.remove_header(&name);
@@ -120,7 +120,7 @@ fn add_to_list(head: &mut ResponseHeader, name: &'static str, members: &[&str]) 
     Ok(())
 }
 
-/// Receives the content of a request, of which at most so many bytes are read.
+/// Receives the content of a request, of which at most this number of bytes is read.
 async fn content_of(body: &Body, most_bytes: usize) -> Result<Vec<u8>, Halt> {
     let mut content = Vec::new();
     let mut reader = body.reader();

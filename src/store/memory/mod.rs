@@ -7,8 +7,8 @@
 //! idle record leaves and its floor rises under one lock.
 //!
 //! *Why does a swap immediately forget a record without content?* A write that the upstream refused leaves a record
-//! that says no more than its absence. If such records were kept for `idle_ttl`, a client without any rights could fill
-//! a store with them. The floor rises to the record's revision, so a caller that read it as absent before finds another
+//! that is equal to its absence. If such records were kept for `idle_ttl`, a client without any rights could fill a
+//! store with them. The floor rises to the record's revision, so a caller that read it as absent before finds another
 //! revision. The version of the floor stays, so no tag is refused because of a write that did nothing.
 //!
 //! *Why may the end of a write exceed the room?* The write has happened and must be recorded. The mark that it ends had

@@ -67,7 +67,7 @@ impl<J: Journal> RecordTable<J> {
         bytes.map_or(RecordPlaces::NONE, RecordPlaces::one)
     }
 
-    /// True if a record will not be kept, because it says no more than its absence.
+    /// True if a record will not be kept, because it is equal to its absence.
     pub(super) fn is_as_absent(&self, key: &ResourceKey, record: &Record) -> bool {
         record.says_no_more_than_absence(self.floor(key))
     }
@@ -169,8 +169,8 @@ impl<J: Journal> RecordTable<J> {
         below.take(limit).map(|(key, entry)| (key.clone(), entry.snapshot(now))).collect()
     }
 
-    /// Puts a record in its place. A record that says no more than its absence is forgotten in the same step: its
-    /// version is already in the floor.
+    /// Puts a record in its place. A record that is equal to its absence is forgotten in the same step: its version is
+    /// already in the floor.
     pub(super) fn put(&mut self, key: &ResourceKey, entry: MemoryEntry) {
         if self.unpin(key).is_none() {
             self.idle.pop(key);

@@ -102,7 +102,7 @@ pub const UPSTREAM_UP: Metric = gauge(
     &[UPSTREAM, SERVER, PORT],
     "1 for a server that gets requests, 0 for one whose health checks fail",
 );
-/// The number of exchanges under way with servers.
+/// The number of exchanges in flight with servers.
 pub const UPSTREAM_ACTIVE: Metric = gauge(
     "ifmatch.upstream.active_requests",
     "{request}",

@@ -34,7 +34,7 @@ pub struct ServerState {
     pub is_down: bool,
     /// True if a connection failed a moment ago, so that the server is tried after the others.
     pub comes_last: bool,
-    /// The number of exchanges under way with the server.
+    /// The number of exchanges in flight with the server.
     pub in_use: usize,
     /// The number of requests that wait because the server has the maximum of exchanges.
     pub waiting: usize,

@@ -113,7 +113,7 @@ impl PlacesAtServer {
         self.taken.lock().kept = if are_kept { PlaceCounts::kept_of(self.max) } else { 0 };
     }
 
-    /// Returns the number of exchanges under way.
+    /// Returns the number of exchanges in flight.
     pub(super) fn in_use(&self) -> usize {
         self.taken.lock().in_use
     }

@@ -1,4 +1,4 @@
-//! One server of an upstream: its health, and the exchanges under way with it.
+//! One server of an upstream: its health, and the exchanges in flight with it.
 
 use std::{
     sync::{

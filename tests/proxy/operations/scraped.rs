@@ -112,7 +112,7 @@ fn expiry_by_openssl(certificate: &Path) -> f64 {
     String::from_utf8(output.stdout).expect("text").trim().parse().expect("a number")
 }
 
-/// Up, down after a check that failed, and how many exchanges are under way.
+/// Up, down after a check that failed, and how many exchanges are in flight.
 #[tokio::test]
 async fn how_servers_are_is_told() {
     let backend = Backend::start().await;

@@ -31,7 +31,7 @@ async fn a_part_of_what_a_write_has_made_never_has_the_old_tag() {
     }
 }
 
-/// The same while the write is under way: whether its content is there already cannot be known.
+/// The same while the write is in flight: whether its content is there already cannot be known.
 #[tokio::test]
 async fn beside_a_write_the_whole_is_answered() {
     let (backend, setup) = VERSION.start("/doc", "old old").await;

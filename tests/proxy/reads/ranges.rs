@@ -164,7 +164,7 @@ async fn p17_a_part_of_a_large_body_that_was_written_meanwhile_has_no_old_tag() 
     put_if_match(addr, "/doc", &tag, "lost").await.refused(412, "precondition-failed");
 }
 
-/// The same while the write is under way: whether its content is there already cannot be known.
+/// The same while the write is in flight: whether its content is there already cannot be known.
 #[tokio::test]
 async fn p17_beside_a_write_no_part_of_a_large_body_is_asked_for() {
     let (backend, setup) = CONTENT_EXCLUSIVE.start("/doc", &"x".repeat(LARGE)).await;

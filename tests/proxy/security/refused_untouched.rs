@@ -122,7 +122,7 @@ async fn a_stranger_learns_of_the_state_from_the_upstream_alone() {
     }
 }
 
-/// A write that finds another one under way, and may not wait for it.
+/// A write that finds another one in flight, and may not wait for it.
 #[tokio::test]
 async fn nothing_of_a_write_in_conflict_reaches_the_backend() {
     let scene = Scene::start(|setup| setup.route("claim = { max_waiters = 0 }")).await;

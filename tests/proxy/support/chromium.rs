@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 use super::{backend::Answer, backend::Backend, clients::node_package};
 
 /// The page's own time in which it must have come to its end, in milliseconds. It stands still while requests are
-/// under way, so a slow machine is given as long as it needs.
+/// in flight, so a slow machine is given as long as it needs.
 const VIRTUAL_MILLISECONDS: u64 = 30_000;
 
 /// No visit takes longer; in seconds.

@@ -107,7 +107,7 @@ impl Wire {
         Self { reader: Reader { half, buffer: Vec::new() }, writer }
     }
 
-    /// Closes with RST: what is under way in both directions is lost.
+    /// Closes with RST: what is in flight in both directions is lost.
     pub fn reset(self) {
         // As one again, because a half that is dropped alone sends FIN.
         let stream = self.reader.half.reunite(self.writer).expect("halves of one stream");

@@ -16,7 +16,7 @@ use super::{
     wait::DEADLINE,
 };
 
-/// Cases under way at once: on a busy machine each request of more of them would wait for the others longer than a proxy,
+/// Cases in flight at once: on a busy machine each request of more of them would wait for the others longer than a proxy,
 /// or a client, waits for an answer.
 const AT_ONCE: usize = 12;
 

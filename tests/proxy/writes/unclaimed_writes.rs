@@ -154,7 +154,7 @@ async fn start_pair(source: Source) -> (Backend, Redis, [Proxy; 2]) {
 }
 
 /// The verdict is bound to the revision that it was made at: a POST that comes and ends while the write's probe is
-/// under way makes the write be judged again.
+/// in flight makes the write be judged again.
 #[tokio::test]
 async fn a_post_during_a_probe_makes_the_write_be_judged_again() {
     for (source, probe) in [(source::CONTENT, "GET"), (source::UPSTREAM, "HEAD")] {

@@ -20,7 +20,7 @@ pub static OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 pub static DEPTH: HeaderName = HeaderName::from_static("depth");
 
 /// Returns the target that a COPY or MOVE of a client of this host names as its destination, in origin-form and as
-/// received. Checks what else the head says of the operation.
+/// received. Checks the other fields for the operation.
 ///
 /// # Errors
 ///

@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Rule 18: a text that is said to have no case is alone in its form.
+    /// Rule 18: a text without letter case is alone in its form.
     #[test]
     fn a_character_without_case_is_the_fold_of_no_other() {
         let folds: HashSet<char> = ('\0'..=char::MAX).filter(|&other| fold(other) != other).map(fold).collect();

@@ -53,8 +53,8 @@ const AWAY: [ErrorKind; 7] = [
     ErrorKind::UnexpectedEof,
 ];
 
-/// A client of one PostgreSQL. A connection carries out one statement after the other, so there is one for each batch of
-/// swaps that is under way. A statement takes the connection with fewer statements in flight.
+/// A client of one PostgreSQL. A connection carries out its statements in sequence, so there is one for each batch of
+/// swaps in flight. A statement takes the connection with fewer statements in flight.
 pub(super) struct PostgresClient {
     access: PostgresAccess,
     texts: StatementTexts,

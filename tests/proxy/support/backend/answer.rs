@@ -63,7 +63,7 @@ impl Answer {
         Self::new(Kind::Close)
     }
 
-    /// No answer: the connection is closed as soon as the head is there. A body that is under way makes this a RST.
+    /// No answer: the connection is closed as soon as the head is there. A body that is in flight makes this a RST.
     pub fn close_at_head() -> Self {
         Self::new(Kind::CloseAtHead)
     }

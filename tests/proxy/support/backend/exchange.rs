@@ -93,7 +93,7 @@ enum After {
     Reset,
 }
 
-/// A request under way, with its connection.
+/// A request in flight, with its connection.
 pub(super) struct Exchange {
     pub(super) wire: Wire,
     pub(super) shared: Arc<Shared>,
