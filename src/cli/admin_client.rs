@@ -98,8 +98,8 @@ pub(super) enum CommandFailure {
 }
 
 impl AdminClient {
-    /// Creates the client of a listener, whose address an option, the environment or the default names, with the token from
-    /// a file or from the environment, if there is one.
+    /// Creates the client of a listener. An option, the environment or the default names its address. The token, if
+    /// there is one, comes from a file or from the environment.
     pub(super) fn new(address: Option<&str>, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let of_environment = || env::var(ADDRESS_VARIABLE).ok().filter(|address| !address.is_empty());
         let address = address.map(str::to_owned).or_else(of_environment).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());

@@ -1,5 +1,6 @@
-//! The facts that the table of `ifmatch check` does not show: the methods that need a precondition, the routes that let
-//! writes reach targets below guarded ones, and those that answer lists from memory whose items they change.
+//! The facts that the table of `ifmatch check` does not show. These are the methods that need a precondition, the
+//! routes that let writes reach targets below guarded ones, and those that answer lists from memory whose items they
+//! change.
 
 use std::sync::Arc;
 
@@ -69,8 +70,8 @@ pub(super) fn unguarded_below(routes: &[Arc<Route>]) -> Vec<String> {
     unguarded.filter_map(line).collect()
 }
 
-/// Returns a line for each route that takes both a list and its items, and answers the list from memory although a write of
-/// an item changes it.
+/// Returns a line for each route that takes both a list and its items, if it answers the list from memory although a
+/// write of an item changes it.
 pub(super) fn remembered_lists(routes: &[Arc<Route>]) -> Vec<String> {
     let takes_both = |route: &&Arc<Route>| {
         let rules = route.enforced().filter(|rules| !rules.quirks.is_flat && !rules.quirks.is_closed_list);

@@ -155,7 +155,7 @@ pub struct Route {
     pub deletes_may_be_pending: bool,
     /// True if a guarded route (this one included) of the same upstream has resources below those of this route.
     pub may_hold_members: bool,
-    /// True if one request can change a collection of the upstream with all resources below it, so that each of them has
+    /// True if one request can change a collection of the upstream with all resources below it. Each of them then has
     /// to look for that ([`GuardRules::changes_trees`]).
     pub has_trees: bool,
 }

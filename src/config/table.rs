@@ -3,9 +3,9 @@
 //!
 //! # Design
 //!
-//! *What does a row become?* The field of the program's struct, the field of the mirror that reads the file, the
-//! reading itself, the line of the admin view, the entry of the list of keys that need a restart, and the entry of
-//! [`Key`](super::Key), from which the JSON Schema and the reference page take the range and the sentence.
+//! *What does a row become?* The field of the program's struct, the field of the mirror that reads the file, and the
+//! reading itself. It also becomes the line of the admin view, and the entry of the list of keys that need a restart.
+//! From its [`Key`](super::Key), the JSON Schema and the reference page take the range and the sentence.
 //!
 //! *Which rules are in no row?* Those over several keys: `validate` has them.
 //!
@@ -80,9 +80,9 @@ pub(super) trait Bound {
 /// FIELD["KEY"]: TYPE = KIND(DEFAULT) in RANGE, restart;
 /// ```
 ///
-/// `["KEY"]` stands where the field has another name than the key, `in RANGE` where the kind has one, and `, restart`
-/// where only a start reads the key. `pub struct` declares the struct too, and `fills` uses one of a room below. A
-/// default can name the fields of the rows above.
+/// `["KEY"]` stands where the field has another name than the key. `in RANGE` stands where the kind has one, and `,
+/// restart` where only a start reads the key. `pub struct` declares the struct too, and `fills` uses one of a room
+/// below. A default can name the fields of the rows above.
 macro_rules! section {
     ($(#[$about:meta])* $visible:vis struct $section:ident of $keys:ident $(given ($($given:ident: $given_type:ty),+))? {
         $($body:tt)*

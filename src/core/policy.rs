@@ -284,8 +284,8 @@ pub struct GuardRules {
     pub on_write: OnWrite,
     /// When the answer to a write carries that tag.
     pub tag_after_write: TagAfterWrite,
-    /// The number of re-reads in a row that must have shown what PUTs sent before a PUT gets its tag without one; zero
-    /// means that each is followed by a re-read.
+    /// The number of re-reads in a row that must have shown the content of PUTs before a PUT gets its tag without one.
+    /// Zero means that a re-read follows each PUT.
     pub verbatim_after: usize,
     /// Methods other than GET and HEAD that read.
     pub safe_methods: Vec<Method>,

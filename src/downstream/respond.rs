@@ -13,11 +13,11 @@
 //! | larger, or of unknown length | `Connection: close`, then `linger` | `linger` |
 //! | withheld by `Expect: 100-continue` | the same; 100 is never sent | `linger` |
 //!
-//! *Why linger?* Closing a socket with unread data in it sends a reset, and the client's system may then discard the
-//! answer before the client has read it. Dropping an HTTP/2 stream whose body has not ended sends
-//! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status. So the
-//! whole answer goes out first, then the proxy reads and discards the body within bounds. A client that reads while it
-//! sends stops at once, and one that reads last finds the answer waiting.
+//! *Why linger?* Closing a socket with unread data in it sends a reset. The client's system may then discard the answer
+//! before the client has read it. Dropping an HTTP/2 stream whose body has not ended sends `RST_STREAM(NO_ERROR)` (RFC
+//! 9113 section 8.1), which common clients report as an error without any status. So the whole answer goes out first,
+//! then the proxy reads and discards the body within bounds. A client that reads while it sends stops at once, and one
+//! that reads last finds the answer waiting.
 //!
 //! *What if an HTTP/2 client stops by ending its body before the declared length?* curl 7.88 does this when it gets
 //! the head of an error. Its request is then malformed (RFC 9113 section 8.1.1), and the library resets

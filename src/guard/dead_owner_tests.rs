@@ -1,5 +1,5 @@
-//! Tests that the write of a dead owner is in doubt for the time in its mark, no matter which process finds it (DESIGN,
-//! section 3, rule 7). The upstream of the process that finds it here has another `late_write_window`.
+//! Tests of the doubt about the write of a dead owner: it lasts for the time in its mark, no matter which process finds
+//! it (DESIGN, section 3, rule 7). The upstream of the process that finds it here has another `late_write_window`.
 
 use std::time::Duration;
 

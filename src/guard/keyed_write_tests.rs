@@ -1,5 +1,5 @@
-//! Tests of writes with an idempotency key in a store that proxies share, at each moment at which the store or the
-//! owner may fail (DESIGN, section 3, rules 3, 7 and 12).
+//! Tests of writes with an idempotency key in a shared store, for failures of the store or the owner at each moment
+//! (DESIGN, section 3, rules 3, 7 and 12).
 
 use std::time::Duration;
 

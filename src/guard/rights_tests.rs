@@ -1,5 +1,5 @@
-//! The limits of what a client without rights can learn and change. It gets one answer to each request, no matter what
-//! the state of the resource is, and leaves that state as it was (DESIGN, sections 4 and 8).
+//! The limits of what a client without rights can learn and change. It gets one answer to each request, in any state of
+//! the resource, and leaves that state as it was (DESIGN, sections 4 and 8).
 //!
 //! A machine makes the family: each way to ask, each status with which a backend refuses, and each state. The backend
 //! refuses by credentials alone, in this process.

@@ -234,8 +234,8 @@ impl Guard {
         Box::pin(self.reads.read_settled(client, request)).await
     }
 
-    /// Looks at a settled state that the upstream is about to read for another request, and judges it by its lease and by
-    /// the conditions of this read.
+    /// Looks at a settled state that the upstream is about to read for another request. Its lease and the conditions of
+    /// this read judge it.
     pub(crate) async fn may_be_read(&self, client: &mut dyn Client, request: &Request) -> Result<(), Halt> {
         self.finish_expected_delete(client, request).await;
         Box::pin(self.reads.may_be_read(client, request)).await

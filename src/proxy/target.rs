@@ -58,8 +58,8 @@ pub(super) fn no_tunnel() -> Refusal {
     Refusal::new(Code::MethodNotAllowed, "tunnels are not supported; use another method")
 }
 
-/// Writes the authority of an HTTP/2 request into Host, so that readers of that field see the same request over either
-/// protocol (RFC 9113 section 8.3.1).
+/// Writes the authority of an HTTP/2 request into Host (RFC 9113 section 8.3.1). Readers of that field see the same
+/// request over either protocol.
 fn name_host(request: &mut RequestHeader) -> Result<(), Refusal> {
     match request.uri.authority().map(|authority| authority.as_str().to_owned()) {
         Some(authority) if !request.headers.contains_key(header::HOST) => {

@@ -29,8 +29,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A proxy in its own thread.
 ///
-/// It serves until the process ends. Pingora remembers a worker runtime by the number of its thread, and the threads
-/// of a later proxy would find a runtime that is gone under theirs. Tests of a stop use whole processes.
+/// It serves until the process ends. Pingora remembers a worker runtime by the number of its thread. The threads of a
+/// later proxy would find a dead runtime under their number. Tests of a stop use whole processes.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
 }

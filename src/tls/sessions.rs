@@ -4,7 +4,7 @@
 //!
 //! *How long does a session last?* The keys of tickets change every six hours, and those before them count for six
 //! hours more. Only this process has them. A session ends earlier with the certificates that it began under, so no
-//! client sees a certificate that was replaced, and a reload that leaves the certificates ends no session.
+//! client sees a certificate that was replaced. A reload that leaves the certificates ends no session.
 //!
 //! *Why are no sessions resumed if clients show certificates?* A resumed session shows none. So the proxy would not see
 //! that the certificate has expired, or that its authority was removed.

@@ -43,8 +43,8 @@ impl Exchange {
         exchange
     }
 
-    /// Leaves the server to the next request once the last byte of the body is here, even if the protocol has not ended
-    /// the response yet. A client that has read an answer to its end never meets the slot of its own last request.
+    /// Leaves the server to the next request once the last byte of the body is here, even before the protocol has ended
+    /// the response. A client that has read an answer to its end never meets the slot of its own last request.
     fn leave_slot_at_end(&mut self) {
         if self.declared == Some(self.arrived) || self.wire.is_complete() {
             self.wire.leave_slot();

@@ -108,8 +108,8 @@ impl AliasAnswers {
     }
 }
 
-/// Judges the answers. `read` is the answer by the resource's own name, `judges` says whether If-Match is judged there,
-/// and `anything` is the answer by a name that no resource has.
+/// Judges the answers. `read` is the answer by the resource's own name, and `judges` says whether If-Match is judged
+/// there. `anything` is the answer by a name that no resource has.
 pub(super) fn judge(
     read: &ReceivedAnswer,
     judges: bool,

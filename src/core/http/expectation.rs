@@ -3,9 +3,9 @@
 //! # Design
 //!
 //! *Why does a request without content get a 100, although the RFC lets a server omit it?* Older releases of botocore
-//! keep the status line of an answer that came in place of a 100, and take it for that of the next request on the same
-//! connection. They then wait for an answer until they time out. A connection therefore stays only if its client got the
-//! 100 or did not wait for one.
+//! keep the status line of an answer that came in place of a 100. They take it for that of the next request on the same
+//! connection, and wait for an answer until they time out. A connection therefore stays only if its client got the 100
+//! or did not wait for one.
 
 use http::{HeaderMap, Version, header};
 

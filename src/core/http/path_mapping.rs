@@ -48,7 +48,7 @@ impl PathMapping {
     }
 
     /// A target (path, and query if there is one) as the upstream receives it; `None` if it does not begin with the
-    /// prefix that is to be removed.
+    /// prefix to remove.
     pub fn to_upstream(&self, target: &[u8]) -> Option<Vec<u8>> {
         self.replace(target, &self.strip, &self.add)
     }

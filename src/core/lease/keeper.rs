@@ -2,9 +2,9 @@
 //!
 //! # Design
 //!
-//! *Why does the lease name its keeper?* A client whose stream broke off can come back by another stream, of any process, or
-//! renew the lease itself. Each of these replaces the name in the record. So the keeper of the old stream sees that the
-//! lease is no concern of its own any more, by the same swap that would give the lease up.
+//! *Why does the lease name its keeper?* A client whose stream broke off can come back by another stream, of any
+//! process, or renew the lease itself. Each of these replaces the name in the record. So the swap by which the keeper
+//! of the old stream would give the lease up shows that another one keeps it.
 //!
 //! *Why is a lease found by its fence?* Its client can give it another id, and it remains the same holding.
 

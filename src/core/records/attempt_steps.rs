@@ -1,5 +1,5 @@
-//! The steps on the record of a write that came with an idempotency key, in a store that proxies share (DESIGN,
-//! section 3, rules 3, 6 and 7).
+//! The steps on the record of a write that came with an idempotency key, in a shared store (DESIGN, section 3, rules 3,
+//! 6 and 7).
 //!
 //! # Design
 //!

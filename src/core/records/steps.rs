@@ -215,9 +215,9 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     Some(record)
 }
 
-/// Gives the resource a new version, after a write that has shown these tags and had this end. During a doubt the resource gets the
-/// version that was kept for the doubt's end, and the end gets a later one. The record's own revision must not name
-/// the state that is read now, because it becomes the version of the absent record when this one is forgotten.
+/// Gives the resource a new version, after a write that has shown these tags and had this end. During a doubt the
+/// resource gets the version that was kept for the doubt's end, and the end gets a later one. The record's own revision
+/// must not name the state that is read now. It becomes the version of the absent record when this one is forgotten.
 fn change_state(record: &mut Record, shown: Option<Shown>, end: Option<WriteEnd>) {
     let bare = shown.filter(|shown| shown.purpose == Followed::Bare);
     record.bare_tags = std::mem::take(&mut record.bare_tags).changed(bare);

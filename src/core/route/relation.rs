@@ -37,8 +37,8 @@ pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)
     }
 }
 
-/// True if some target of the inner route lies below one of the outer route, as `/documents/1/raw` below
-/// `/documents/{id}`, and is not one of it at the same depth.
+/// True if some target of the inner route lies below one of the outer route, and not at the same depth, as
+/// `/documents/1/raw` below `/documents/{id}`.
 pub fn is_below(inner: (&HostPattern, &PathPattern), outer: (&HostPattern, &PathPattern)) -> bool {
     let shares_hosts = host_within(inner.0, outer.0) || host_within(outer.0, inner.0);
     shares_hosts && goes_on(inner.1.segments(), outer.1.segments())

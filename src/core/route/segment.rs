@@ -2,9 +2,9 @@
 //!
 //! # Design
 //!
-//! *Why is text without case never marked?* `1` in any case is `1`. If it had two forms, a route that ignores case and
-//! one that does not would differ at a place where they take the same segments, and the tree could not tell which of
-//! the two is the more specific.
+//! *Why is text without case never marked?* `1` in any case is `1`. With two forms, a route that ignores case and one
+//! that does not would differ where they take the same segments. The tree could then not find the more specific of the
+//! two.
 
 use std::borrow::Cow;
 

@@ -3,8 +3,9 @@
 //! # Design
 //!
 //! *Why does a share count only in a full line?* Until the line is full, many places of one client keep no other out.
-//! In a full line, a newcomer gets a place of the client that has the most, if that client has at least two more than
-//! the newcomer. So the shares become more equal with each change, and two clients never displace each other in turn.
+//! In a full line, a newcomer gets a place of the client that has the most. That client must have at least two more
+//! than the newcomer. So the shares become more equal with each change, and two clients never displace each other in
+//! turn.
 //!
 //! *Why do addresses count before principals?* A client can make up credentials, but hardly addresses. Principals
 //! distinguish the clients behind one address.

@@ -2,8 +2,9 @@
 //!
 //! # Design
 //!
-//! *Who holds a place for how long?* A client may send the body of an unguarded request at a byte a minute, and may
-//! read at that rate any response that does not fit into memory. It then holds the place for as long as it likes.
+//! *Who holds a place for how long?* A client may send the body of an unguarded request at a byte a minute. It may also
+//! read a response at that rate, if the response does not fit into memory. It then holds the place for as long as it
+//! likes.
 //!
 //! *Why is a share no fixed number?* A single client may be a gateway that brings all requests, and many clients may
 //! each be one browser. So a client may hold as many places as it leaves free: the first gets half, of two each a third,

@@ -4,8 +4,8 @@
 //!
 //! *Why may a guess decide the tag in the answer to a PUT?* A content tag names bytes, and each write that names one is
 //! judged by the bytes that the backend shows then. If the backend has changed the body, the tag fits no bytes that it
-//! shows, so a write with it is refused, and its client reads again. The tag fits only if those very bytes are there,
-//! and then it is no guess.
+//! shows. A write with the tag is then refused, and its client reads again. The tag fits only if those very bytes are
+//! there, and then it is no guess.
 //!
 //! *Why is a PUT in a hundred still checked?* A backend may begin to change bodies, and a client that only writes
 //! would learn it from refusals.

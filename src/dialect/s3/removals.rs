@@ -2,8 +2,8 @@
 //!
 //! # Design
 //!
-//! *Why is so little read?* What the proxy judges must be what the server removes. A list with an element that one reader
-//! knows and another does not, with a prefix, or with an object that has two keys, has several readings. It is refused.
+//! *Why is so little read?* What the proxy judges must be what the server removes. Some lists have several readings: an
+//! element that one reader knows and another does not, a prefix, or an object with two keys. Such a list is refused.
 
 use std::collections::HashMap;
 

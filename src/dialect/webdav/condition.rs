@@ -110,8 +110,8 @@ impl TagList {
     }
 }
 
-/// Returns the conditions of RFC 9110 on the target and on the destination, of which one pair must be true, together with
-/// those that the request has besides. None: they contradict each other.
+/// Returns pairs of conditions in the form of RFC 9110, on the target and on the destination, together with the
+/// request's own. One pair must be true. There is none if the conditions contradict each other.
 pub fn narrowed(lists: &[OpenList], [own, at_destination]: [&Preconditions; 2]) -> Vec<[Preconditions; 2]> {
     let is_of_target = |list: &OpenList| list.target.is_one_tag() && list.destination == TagList::default();
     if lists.iter().all(is_of_target) {

@@ -81,7 +81,7 @@ pub fn not_locked(collection: &str, locked: &str) -> String {
 }
 
 /// Returns the document of an error: the condition that is violated, perhaps with the resource whose lock is in the
-/// way, and the name and the detail of the refusal for a human reader.
+/// way. It also has the name and the detail of the refusal, for a human reader.
 pub(super) fn error_of(condition: Option<(&str, Option<&str>)>, (code, detail): (&str, &str)) -> String {
     let condition = match condition {
         Some((name, Some(resource))) => format!("<D:{name}><D:href>{}</D:href></D:{name}>", escaped(resource)),

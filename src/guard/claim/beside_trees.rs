@@ -102,8 +102,9 @@ impl Claims {
         }
     }
 
-    /// Gives all marks back if a tree around one of the resources has changed since the write was judged, or is about to, or
-    /// was leased. Marks that are made before the write or the lease of a tree looks for them are respected by it.
+    /// Gives all marks back if a tree around one of the resources has changed since the judgement of the write, is
+    /// about to, or was leased. The write or the lease of a tree respects all marks that are made before it looks for
+    /// them.
     pub(super) async fn give_way_to_trees(&self, held: Held) -> Result<Holding, StoreError> {
         match self.are_clear_of_trees(&held).await {
             Ok(true) => Ok(Holding::Done(held)),
@@ -124,8 +125,8 @@ impl Claims {
         Ok(true)
     }
 
-    /// True if no other write than one with this mark on them changes a tree around a resource, none has ended since its
-    /// record became this one, and the record shows all leases of such trees.
+    /// True if no other write than one with this mark changes a tree around a resource, and none has ended since its
+    /// record became this one. The record must also show all leases of such trees.
     pub(crate) async fn is_clear_of_trees(
         &self,
         key: &ResourceKey,

@@ -1,5 +1,5 @@
-//! The claim room: the order in which writes take their turns on a resource, and the marks that they put into its
-//! record (DESIGN, section 3, rules 1, 3, 7 and 16).
+//! The claim room: the order of the writes on a resource, and the marks that they put into its record (DESIGN, section
+//! 3, rules 1, 3, 7 and 16).
 
 use std::{
     sync::{Arc, OnceLock},

@@ -1,5 +1,5 @@
-//! The line of a resource, in which the claims, unclaimed writes and grants of this process stand, first come first
-//! served (DESIGN, section 3, rule 16, and section 4, step 4).
+//! The line of a resource (DESIGN, section 3, rule 16, and section 4, step 4). The claims, unclaimed writes and grants
+//! of this process stand in it, first come first served.
 //!
 //! A place in the line decides nothing: the mark in the store does. The line keeps the writers of one process from
 //! racing for the same swap, and orders them.

@@ -61,8 +61,8 @@ impl Causes {
         Self { changes: Cache::new(RESOURCES_MAX), untagged: Cache::new(RESOURCES_MAX), warnings: WarnOnce::default() }
     }
 
-    /// Returns the last change of a resource, if the record shows that there was no later one, for a client that has last
-    /// read this version.
+    /// Returns the last change of a resource, for a client that has last read this version. `None` unless the record
+    /// has the version of that change.
     fn last_change(
         &self,
         key: KeyDigest,

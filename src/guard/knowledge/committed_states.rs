@@ -69,8 +69,8 @@ impl CommittedStates {
         KeptState { states: self.clone(), key: key.clone(), mark }
     }
 
-    /// Returns the state before the one write that is in flight by this record, if it is a write of this process and the
-    /// request selects that state.
+    /// Returns the state before the one write in flight by this record. It must be a write of this process, and the
+    /// request must select that state.
     pub(crate) fn before_write(&self, request: &Request, snapshot: &Snapshot) -> Option<Arc<CommittedState>> {
         let claim = snapshot.record.claim.as_ref().filter(|_| snapshot.record.unclaimed.is_empty())?;
         let is_in_flight = matches!(snapshot.availability(), Availability::Busy { .. });

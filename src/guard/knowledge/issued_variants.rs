@@ -39,8 +39,8 @@ impl Knowledge {
         self.issued.remember(request, tag, snapshot.version(), seen);
     }
 
-    /// Returns the kinds of the bodies that the tags of a write were made of, if these bodies have not been read since
-    /// and no write has changed the resource.
+    /// Returns the kinds of the bodies that the tags of a write were made of. It leaves out bodies that have been read
+    /// since, and those of a resource that a write has changed.
     pub(crate) fn kinds_told(&self, request: &Request, snapshot: &Snapshot) -> impl Iterator<Item = BodyKind> {
         tags_of(request).filter_map(|tag| self.issued.kind_told(request, tag, snapshot.version()))
     }

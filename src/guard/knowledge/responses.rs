@@ -22,8 +22,8 @@ const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// for each read.
 const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
-/// The fields of a 200 that its 304 carries too (RFC 9110 section 15.4.5), and those without which a browser hides
-/// the answer from a page of another origin.
+/// The fields of a 200 that its 304 carries too (RFC 9110 section 15.4.5). Without some of them a browser hides the
+/// answer from a page of another origin.
 const NOT_MODIFIED_FIELDS: [HeaderName; 11] = [
     header::CACHE_CONTROL,
     header::CONTENT_LOCATION,

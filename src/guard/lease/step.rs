@@ -249,8 +249,8 @@ impl Leases {
         Ok((swapped, (!grant.is_known).then(|| UntoldGrant::new(made))))
     }
 
-    /// Takes a lease back that was not held before, if a tree around its resource has changed since the step was judged, or
-    /// is about to, or was leased. So is one that was forgotten before the step took effect. Its client steps again then.
+    /// Takes a new lease back if a tree around its resource has changed since the judgement of the step, is about to,
+    /// or was leased. So is one that was forgotten before the step took effect. Its client steps again then.
     async fn give_way_to_trees(
         &self,
         request: &Request,

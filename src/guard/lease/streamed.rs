@@ -26,8 +26,8 @@ use crate::{
     guard::{Guard, Halt, claim::queue::LineMoment, request::Request},
 };
 
-/// The least time between two questions to the upstream about the right of one client, and the pause after a question that
-/// it has not answered.
+/// The least time between two questions to the upstream about the right of one client, and the pause after a question
+/// without an answer.
 const RIGHT_LASTS_MIN: Duration = Duration::from_secs(1);
 
 /// How often the place of a client that waits is looked at. A line may move many times a second.

@@ -128,8 +128,8 @@ pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Re
 }
 
 /// Judges a read by the lease in the snapshot, and returns the fence if the client holds the lease. Without the record,
-/// a read is refused if a lease may guard it, if its resource may wait to be deleted, or if it names a lease (rule 12).
-/// All other reads pass.
+/// three kinds of reads are refused (rule 12): a lease may guard them, their resource may wait to be deleted, or they
+/// name a lease. All other reads pass.
 pub(crate) fn judge_read_by_lease(
     request: &Request,
     snapshot: Result<&Snapshot, &StoreError>,

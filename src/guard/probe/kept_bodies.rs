@@ -64,7 +64,7 @@ impl KeptBodies {
     }
 }
 
-/// Returns the kind of the body of a PUT whose tag can be made of the content that was sent; `None` if it must be read.
+/// Returns the kind of the body of a PUT whose tag can be made of the sent content; `None` if it must be read.
 pub(crate) fn kind_of_body(request: &Request) -> Option<BodyKind> {
     let (rules, fields) = (request.rules(), &request.head.headers);
     let is_told_by_bytes = rules.etag == TagSource::Content && !rules.hashes_parts() && rules.other_writers;

@@ -7,11 +7,11 @@
 //! bytes have equal tags, even if one variant has these bytes now and another had them long ago.
 //!
 //! *Why do the upstream's own tags count only within one target?* The content tags of the proxy name their variant. A
-//! strong tag of the upstream is unique among the representations of one URI (RFC 9110 section 8.8.1), not among
-//! those of several URIs that one key covers. It could be an old tag of the write's own target. This cannot happen if
-//! that target cannot be read at all, with a 400 or a redirect. But 404 is a state, and one that the If-Match of a PUT
-//! must not overwrite. Any other method creates nothing there: such a target may act on the resource, as `/orders/1/send`
-//! does, and answer POST alone.
+//! strong tag of the upstream is unique among the representations of one URI (RFC 9110 section 8.8.1). It is not unique
+//! among those of several URIs that one key covers. It could be an old tag of the write's own target. This cannot
+//! happen if that target cannot be read at all, with a 400 or a redirect. But 404 is a state, and one that the If-Match
+//! of a PUT must not overwrite. Any other method creates nothing there: such a target may act on the resource, as
+//! `/orders/1/send` does, and answer POST alone.
 
 use http::Method;
 use tokio::time::Instant;

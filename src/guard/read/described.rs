@@ -7,7 +7,7 @@
 //! not cease, the client gets what the upstream has shown, without validators: no condition can then be based on it.
 //!
 //! *Why is the description asked for first?* The content may be long. Until it ends, its exchange takes one of the
-//! upstream's connections, and two reads that each wait for a second one could wait for each other.
+//! upstream's connections. Two reads that each wait for a second one could wait for each other.
 
 use http::header;
 use pingora::http::ResponseHeader;

@@ -170,8 +170,8 @@ fn is_by_date(request: &Request, snapshot: Option<&Snapshot>) -> bool {
     request.conditions.if_none_match.is_none() && !request.conditions.if_modified_since.is_some_and(is_told)
 }
 
-/// True if a response may show the state after a write in flight or in doubt, while its label is the version of the
-/// state before. Then the client's copy with that label may be of the other state.
+/// True if a response may show the state after a write in flight or in doubt, under the version of the state before.
+/// Then the client's copy with that label may be of the other state.
 fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
     let is_version = match rules.etag {
         TagSource::Version => true,

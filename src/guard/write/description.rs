@@ -148,8 +148,8 @@ pub(super) fn half_changed(refusal: Refusal, has_changed: bool) -> Refusal {
     if has_changed { half(refusal, detail) } else { refusal }
 }
 
-/// The refusal of a write of which only one half was applied for certain. Whatever has kept back the other half, the
-/// client must not take its write for one that did nothing, and send it again as it is.
+/// The refusal of a write of which only one half was applied for certain. The client must not take its write for one
+/// that did nothing, and send it again unchanged.
 fn half(refusal: Refusal, detail: &'static str) -> Refusal {
     let (code, retry_after) =
         if refusal.in_doubt { (refusal.code, refusal.retry_after) } else { (Code::UpstreamFailed, None) };

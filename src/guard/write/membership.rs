@@ -1,4 +1,4 @@
-//! Writes that add a member to a collection, or remove one, judged by the leases that reach the list of its members
+//! Writes that add a member to a collection, or remove one. The leases that reach the list of its members judge them
 //! (RFC 4918 section 7.4).
 //!
 //! # Design

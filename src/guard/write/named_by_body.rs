@@ -3,9 +3,9 @@
 //!
 //! # Design
 //!
-//! *Why is the door asked again?* The named resource has a route of its own, with its key, tags, leases and conditions. A
-//! write to its path and a write that names it in the body are judged by the same rules, so neither goes around the other.
-//! Only the target that the upstream gets is different.
+//! *Why is the door asked again?* The named resource has a route of its own, with its key, tags, leases and conditions.
+//! The same rules judge a write to its path and a write that names it in the body, so neither evades the other. Only
+//! the target that the upstream gets is different.
 //!
 //! *What happens to a body without the name?* The upstream can only create a resource under a name of its own choice. So
 //! the request is judged by the rules of the route that it came by, as if that had no `writes_to`.

@@ -90,8 +90,8 @@ impl NewState {
     }
 }
 
-/// True if the answer to an applied write describes its target. The answer to a POST may describe what the POST has
-/// created (RFC 9110 section 15.3.2), so a tag of the target would label something else.
+/// True if the answer to an applied write describes its target. The answer to a POST may describe a resource that it
+/// has created (RFC 9110 section 15.3.2). A tag of the target would label something else.
 pub(crate) fn describes_target(method: &Method) -> bool {
     matches!(*method, Method::PUT | Method::PATCH)
 }
@@ -161,7 +161,7 @@ impl Writes {
     }
 
     /// Reads the resource again, always by GET, since HEAD may show another tag (rule 19). The bytes are needed if the
-    /// tag comes from them, and to check that the backend stores the bytes that a PUT sent, if it sent any.
+    /// tag comes from them. They also show whether the backend stores the bytes of a PUT unchanged.
     async fn read_again(&self, request: &Request, sent: Option<(&Body, Option<BodyKind>)>) -> Option<NewState> {
         if request.rules().on_write == OnWrite::Omit {
             return None;

@@ -1,5 +1,5 @@
-//! The paths of a document that look like resources, collections and actions, with the reason for each, and the facts
-//! that a document does not state.
+//! The resources, collections and actions among the paths of a document, with the reason for each, and the facts that
+//! the document does not state.
 
 mod apart;
 mod question;

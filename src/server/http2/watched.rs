@@ -3,9 +3,9 @@
 //! # Design
 //!
 //! *Why does the stream take no slices at first?* h2 asks once, when a connection begins. If the stream takes none, h2
-//! joins the frames of bodies below 1 KiB, else only those below 256 bytes, and a problem document is longer. Each other
-//! body costs a call of the operating system and a record of TLS. Later the stream takes slices, so that a longer body
-//! goes out together with its head.
+//! joins the frames of bodies below 1 KiB. Else it joins only those below 256 bytes, and a problem document is longer.
+//! Each other body costs a call of the operating system and a record of TLS. Later the stream takes slices, so that a
+//! longer body goes out together with its head.
 
 use std::{
     sync::{

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The number of messages that may fail before their client gets the failure. A message that always fails must not keep
-/// the others from all clients, and a backend that fails for all of them must not get a request for each.
+/// the others from all clients. A backend that fails for all messages must not get a request for each.
 const FAILURES_MAX: usize = 8;
 
 /// A message that a client has taken.

@@ -38,7 +38,7 @@ mod collection;
 mod look;
 
 /// The number of members that may fail before their client gets the failure. A member that always fails must not keep
-/// the others from all clients, and a backend that fails for all of them must not get a request for each.
+/// the others from all clients. A backend that fails for all members must not get a request for each.
 const FAILURES_MAX: usize = 8;
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");

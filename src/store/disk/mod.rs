@@ -19,8 +19,8 @@
 //!
 //! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Marks are
 //! not written down. Instead each commit records the debt of the process ([`Owed`]): for how long the next one must
-//! hold writes and grants back. While the process runs, that is the time for which its writes may come late, or the
-//! rest of its own hold if that is longer. When it ends in good order, only the rest of its hold is left.
+//! hold writes and grants back. While the process runs, that is the longer of two times: that within which its writes
+//! may come late, and the rest of its own hold. When it ends in good order, only the rest of its hold is left.
 //!
 //! *How does time pass while no process runs?* It does not. The file keeps how long each lease had left at its last
 //! change, and the lease has that time again after a restart. It may end late, but never early.

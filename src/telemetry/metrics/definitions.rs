@@ -277,8 +277,8 @@ pub const ALL: &[Metric] = &[
     CERTIFICATE_EXPIRY,
 ];
 
-/// The upper bounds of the ranges of all histograms, in seconds. To those of the conventions come finer ones below, for
-/// answers from memory, and one above, for the default time limit of waits for a claim.
+/// The upper bounds of the ranges of all histograms, in seconds. Some are finer than those of the conventions, for
+/// answers from memory. One is greater, for the default time limit of waits for a claim.
 pub const BOUNDARIES: [f64; 19] = [
     0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
     30.0,

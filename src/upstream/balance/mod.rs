@@ -77,8 +77,8 @@ impl Upstreams {
         Self { checks: Some(runtime), ..Self::default() }
     }
 
-    /// Begins the checks of all servers of a configuration, before the first request goes to them, and keeps places for
-    /// guarded requests where there are such.
+    /// Begins the checks of all servers of a configuration, before the first request goes to them. If there are guarded
+    /// requests, keeps places for them.
     pub fn prepare(&self, config: &Config) {
         *self.trusted.write() = config.server.trusted_proxies.clone();
         let guarded = config.routes.iter().filter(|route| route.guard.is_some());

@@ -43,8 +43,8 @@ fn has_needless_encoding(spelled: &[u8]) -> bool {
     })
 }
 
-/// True if some reader takes a spelled name of a parameter for this one, for a list or a table of that name, or for
-/// what takes its place.
+/// True if some reader takes a spelled name of a parameter for this one, for a list or a table of that name, or for a
+/// name in its place.
 pub fn may_be_read_as(spelled: &[u8], name: &str) -> bool {
     let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
     if spelled.iter().all(is_plain) && name.as_bytes().iter().all(is_plain) {

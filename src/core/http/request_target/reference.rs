@@ -1,5 +1,5 @@
-//! The target that a reference in a response names, if it lies in the origin of the request (RFC 3986 section 4.2,
-//! RFC 9111 section 4.4).
+//! The target that a reference in a response names, if the origin of the request has it (RFC 3986 section 4.2, RFC 9111
+//! section 4.4).
 
 /// The target in origin-form that `Location` or `Content-Location` names by `reference`; `None` if it lies in another
 /// origin. `host` is that of the request, perhaps with a port, and `target` its target in origin-form.

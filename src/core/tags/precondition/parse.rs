@@ -45,7 +45,7 @@ impl Preconditions {
     /// Reads the conditional fields of a guarded write: a list of tags that cannot be read is an error.
     ///
     /// A date that cannot be read or that is given more than once is ignored, as RFC 9110 sections 13.1.3 and 13.1.4
-    /// demand of every method; [`requirement`](super::requirement) does not count it.
+    /// demand. [`requirement`](super::requirement) does not count it.
     pub fn parse(headers: &HeaderMap) -> Result<Self, MalformedPrecondition> {
         let malformed = |field| move |reason| MalformedPrecondition { field, reason };
         Ok(Self {

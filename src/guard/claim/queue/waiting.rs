@@ -37,8 +37,8 @@ impl WaitingMembers {
         self.0.len() - self.0.partition_point(|other| other.number < arrival.0)
     }
 
-    /// Takes the place of a member that counts in the same number as this one, if the client of that member has more
-    /// than its share. Returns whether there is a place now.
+    /// Takes the place of a member of the same kind, if the client of that member has more than its share. Returns
+    /// whether there is a place now.
     pub(super) fn displace(&mut self, member: Member, client: LineClient) -> bool {
         let is_alike = |other: &WaitingMember| (other.member == Member::Claim) == (member == Member::Claim);
         let (places, clients): (Vec<_>, Vec<_>) = self

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// The time limit of the start beyond the first connection. It is long because the first process writes a row for each
-/// bucket, which takes a quarter of a second on an idle machine, and the others wait for it.
+/// bucket. That takes a quarter of a second on an idle machine, and the others wait for it.
 const START_MAX: Duration = Duration::from_secs(30);
 
 /// The number of the lock that the processes take in turn while they make the tables: any number will do.
