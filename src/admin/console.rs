@@ -77,7 +77,8 @@ pub(super) async fn metrics(State(admin): AdminState) -> AdminAnswer {
     Ok::<Response, _>(([(header::CONTENT_TYPE, HeaderValue::from_static(METRICS))], text).into_response())
 }
 
-/// Reports how requests ended by route since the start, and which resources clients have fought over lately.
+/// Reports the requests of each route by their outcomes since the start, and the resources that clients have recently
+/// fought over.
 pub(super) async fn activity(State(admin): AdminState) -> AdminAnswer {
     let document = joined(process(&admin), joined(routes(&admin, true), hot(&admin)));
     Ok(Json(document).into_response())
@@ -114,7 +115,7 @@ pub(super) fn routes(admin: &AdminListener, with_outcomes: bool) -> Value {
     json!({ "routes": routes.collect::<Vec<_>>() })
 }
 
-/// The resources that clients have fought over lately.
+/// The resources that clients have recently fought over.
 pub(super) fn hot(admin: &AdminListener) -> Value {
     let hottest = admin.subject.activity.hottest(HOTTEST);
     let hot = hottest.iter().map(|hot| {

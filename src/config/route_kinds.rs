@@ -46,7 +46,7 @@ pub(super) fn default_require(policy: Policy, dialect: Dialect) -> Require {
     if policy == Policy::Pessimistic || makes_own_requests { Require::Never } else { Require::Always }
 }
 
-/// Returns how the new tag is learned by default: only where the proxy makes it, a read is needed.
+/// Returns how the new tag is learned by default: a read is needed only if the proxy makes the tag.
 pub(super) fn way_to_new_tag(dialect: Dialect, etag: &TagSource) -> OnWrite {
     match etag {
         _ if defaults_of(dialect).probes_after_write => OnWrite::Probe,

@@ -31,7 +31,7 @@ pub(super) fn pair(
     Some(pair)
 }
 
-/// Returns an absolute path. A relative one is reported, and nothing more is checked of it.
+/// Returns an absolute path. A relative one is reported, and is not checked further.
 pub(super) fn file(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
     path(check, key, value).filter(|path| path.is_absolute())
 }

@@ -38,7 +38,7 @@ pub trait BlockGrammar: Sync {
     /// Returns the largest size of a list of this number of blocks, in bytes.
     fn max_list_bytes(&self, max_blocks: usize) -> usize;
 
-    /// Returns the answer to a block that was kept, with the checksum of it.
+    /// Returns the answer to a block that was kept, with its checksum.
     fn kept(&self, crc64: Checksum) -> Response;
 
     /// Returns the document that shows blocks with their lengths, for a request with this target.

@@ -40,7 +40,8 @@ pub(crate) struct Passes {
 }
 
 impl Request {
-    /// Returns the write of the destination of this request, which says this of it. `gate` is that of its route.
+    /// Returns the write of the destination of this request, with this part of the request. `gate` is that of its
+    /// route.
     pub(super) fn at_destination(
         &self,
         client: &mut dyn Client,

@@ -76,7 +76,7 @@ impl SharedLook {
         self.update(&mut seen, asked, snapshot, content);
     }
 
-    /// Looks at the resource, unless that was done of late. The record was read as `snapshot`.
+    /// Looks at the resource, unless that was done recently. The record was read as `snapshot`.
     pub(super) async fn look(
         self: &Arc<Self>,
         probes: &Probes,

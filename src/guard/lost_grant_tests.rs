@@ -48,7 +48,7 @@ async fn a_lost_grant_that_its_holder_has_learned_of_stands() {
     let (fixture, key) = (start().await, ResourceKey::from_text("doc"));
     fixture.store.fail(Fault::AnswerLost, When::From(1));
     assert_eq!(acquire(&fixture, ID).await.status, 503);
-    // A repeated acquisition puts the same lease into the record again, and tells the client of it.
+    // A repeated acquisition puts the same lease into the record again, and gives the client its id.
     let granted = fixture.store.look(&key).await;
     fixture.store.put(&key, granted.draft()).await;
     fixture.store.fail(Fault::Unavailable, When::Never);

@@ -234,7 +234,7 @@ impl Guard {
         guarded.writes_to().is_some() && client.has_content() || may_name_method(client, guarded)
     }
 
-    /// Receives the content of such a request. Returns the request as that names it.
+    /// Receives the content of a request of this kind. Returns the request as the content names it.
     pub(crate) async fn name_by_content<'a>(
         &self,
         client: &'a mut dyn Client,

@@ -159,7 +159,7 @@ fn a_target_takes_one_route_or_none() {
     }
 }
 
-/// Rule 18: where the upstream ignores letter case, all cases of a path take one route and have one key.
+/// Rule 18: if the upstream ignores letter case, all cases of a path take one route and have one key.
 #[test]
 fn a_path_in_another_case_is_the_same_resource_where_case_is_ignored() {
     let (ignoring, exact) = (aliased_routes(true), aliased_routes(false));
@@ -205,7 +205,7 @@ fn a_format_suffix_is_part_of_the_pattern_and_not_of_the_key() {
     }
 }
 
-/// Rule 10: an encoded slash passes only where it can reach no guarded resource, or where the route keeps it.
+/// Rule 10: an encoded slash passes only if it can reach no guarded resource, or if the route keeps it.
 #[test]
 fn an_encoded_slash_passes_where_no_reading_of_it_is_guarded() {
     let routes = aliased_routes(false);

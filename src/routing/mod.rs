@@ -1,4 +1,4 @@
-//! Pure decisions on where a request goes: its route, its resource, and whether it is refused, passed on or guarded.
+//! Pure decisions on where a request goes: its route, its resource, and whether it is refused, forwarded or guarded.
 
 #[cfg(test)]
 mod alias_tests;

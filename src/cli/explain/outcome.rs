@@ -56,7 +56,7 @@ fn incoming<'a>(guarded: &'a GuardedRequest, request: &'a ExplainedRequest) -> I
     }
 }
 
-/// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
+/// Explains the fate of a request in a dialect that is a list of operations: it is one of them, or it is refused.
 fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let incoming = incoming(guarded, request);
     let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease()) {

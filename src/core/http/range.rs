@@ -33,7 +33,7 @@ fn one_range(line: &str, len: u64) -> Option<WantedRange> {
         return None;
     }
     let Some(end) = len.checked_sub(1) else {
-        // An empty representation has no part, and a suffix of it is all of it.
+        // An empty representation has no part, and a suffix of it is the whole.
         return number(first).map(|_| WantedRange::Nothing);
     };
     match (first, last) {

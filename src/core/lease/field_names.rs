@@ -25,7 +25,7 @@ pub const DELETE_PENDING: FieldName = named("delete-pending", "Delete-Pending");
 pub const LEASE_MODE: FieldName = named("lease-mode", "Lease-Mode");
 /// The uses that the holder of a shared lease makes of the resource: a list of `read`, `write` and `delete`.
 pub const LEASE_ACCESS: FieldName = named("lease-access", "Lease-Access");
-/// The uses that the holder of a shared lease permits to other holders: such a list, or `none`.
+/// The uses that the holder of a shared lease permits to other holders: a list as above, or `none`.
 pub const LEASE_SHARE: FieldName = named("lease-share", "Lease-Share");
 /// How long a lease is wanted, or granted: seconds, or `infinite`.
 pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");

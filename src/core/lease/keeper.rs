@@ -66,7 +66,7 @@ pub enum LeaseLoss {
     Expired,
     /// The client has released it.
     Released,
-    /// The record knows nothing of it: the resource was deleted, or the store has lost the lease.
+    /// The record does not show it: the resource was deleted, or the store has lost the lease.
     Ended,
     /// Another stream has taken it up.
     TakenUp,

@@ -6,7 +6,7 @@ use super::{entity_tag::EntityTag, followed_tags::Followed};
 /// soon fills it, and then has a suffix on every tag.
 pub const EARLIER_MAX: usize = 16;
 
-/// A hash that stands for a tag or a target in a record. A resource has few of them, so 64 bits tell them apart.
+/// A hash that stands for a tag or a target in a record. A resource has few of them, so 64 bits distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShortName(pub u64);
 

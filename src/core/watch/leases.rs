@@ -51,7 +51,7 @@ pub(super) struct SeenLease {
     end: Option<StoreTime>,
 }
 
-/// Returns the leases that are held, or that have ended of late, in the order of their fences.
+/// Returns the leases that are held, or that have ended recently, in the order of their fences.
 pub(super) fn seen(snapshot: &Snapshot) -> Vec<SeenLease> {
     let of_lease = |lease: &crate::core::lease::Lease| SeenLease {
         fence: lease.fence.resolve(snapshot.revision),

@@ -86,7 +86,7 @@ fn a_write_of_a_dead_proxy_is_told_when_nothing_of_it_can_arrive() {
     scene.sees(false, &[]);
 }
 
-/// A write from before the start has no mark where the store forgets.
+/// A write from before the start has no mark if the store forgets.
 #[test]
 fn the_end_of_the_time_after_a_start_is_told() {
     let mut scene = Scene::new();

@@ -34,7 +34,7 @@ impl StateId {
     }
 }
 
-/// Returns the tag of states. It is weak: the remaining time of a lease is no part of it.
+/// Returns the tag of states. It is weak, because it does not cover the remaining time of a lease.
 pub fn state_tag(id: &StateId) -> Option<EntityTag> {
     EntityTag::weak(id.as_str()).ok()
 }

@@ -88,7 +88,7 @@ pub(super) fn max_items(query: &Query, most: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// True if a name of a blob can begin like this. A path to the backend is made of it.
+/// True if a name of a blob can begin like this. It becomes part of a path to the backend.
 pub(super) fn is_beginning_of_name(prefix: &str) -> bool {
     let folders = prefix.rsplit_once('/').map_or("", |(folders, _)| folders);
     let is_folder = |name: &str| !matches!(name, "" | "." | "..");

@@ -217,7 +217,7 @@ impl AzureOperation {
                 Self::ReadBlob => [RANGE, RANGE_MD5, RANGE_CRC64].contains(name),
                 Self::PutBlob => *name == BLOB_TYPE || describes_upload(name),
                 Self::CopyBlob => copy::knows(name) || metadata::is_value(name),
-                // The SDKs send the metadata of the blob with each block of it, and with the list again.
+                // The SDKs send the metadata of the blob with each of its blocks, and with the list again.
                 Self::PutBlock => *name == CONTENT_CRC64 || metadata::is_value(name),
                 Self::PutBlockList => describes_upload(name),
                 Self::SetMetadata | Self::CreateContainer | Self::SetContainerMetadata => metadata::is_value(name),

@@ -13,10 +13,10 @@ use crate::{
     dialect::copies::CopySource,
 };
 
-/// The field that names the source of a copy, and the start of those that say more of it.
+/// The field that names the source of a copy, and the start of those that describe it further.
 const COPY_SOURCE: &str = "x-amz-copy-source";
 
-/// The conditions on the source, with those that they are for a read of it.
+/// The conditions on the source, each with its form in a read of the source.
 static OF_SOURCE: [(HeaderName, HeaderName); 4] = [
     (HeaderName::from_static("x-amz-copy-source-if-match"), IF_MATCH),
     (HeaderName::from_static("x-amz-copy-source-if-none-match"), IF_NONE_MATCH),

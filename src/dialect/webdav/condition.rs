@@ -23,7 +23,7 @@ pub enum Place {
     Destination(Vec<LeaseId>),
     /// Another resource of this proxy, which is in the scope of these locks.
     Other(Vec<LeaseId>),
-    /// A resource of another server. Nothing is true of it.
+    /// A resource of another server. No condition on it is true.
     Foreign,
 }
 

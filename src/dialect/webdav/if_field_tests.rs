@@ -1,4 +1,4 @@
-//! The grammar of RFC 4918 section 10.4.2, and what stands outside of it.
+//! The grammar of RFC 4918 section 10.4.2, and fields that break it.
 
 use proptest::prelude::*;
 

@@ -97,7 +97,7 @@ impl Cutter {
         Ok(joined(pieces))
     }
 
-    /// Ends the document, and returns the rest of it.
+    /// Ends the document, and returns its rest.
     ///
     /// # Errors
     ///

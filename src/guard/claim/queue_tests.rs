@@ -94,7 +94,7 @@ async fn nobody_gets_past_a_claim_that_waits() {
     assert!(later.await.unwrap().came_after_others);
 }
 
-/// Writes that touch a resource are judged by nothing of it, so one that waits elsewhere keeps no other one back.
+/// The state of a resource does not judge writes that touch it, so one that waits elsewhere keeps no other one back.
 #[tokio::test]
 async fn touches_stand_in_front_together_and_in_order_with_all_others() {
     let queues = Arc::new(Queues::new(10));

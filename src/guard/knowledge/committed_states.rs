@@ -6,7 +6,7 @@
 //! against the very record that it was judged by. So no write of this proxy has come between, and none can while the
 //! claim is there. A read that finds that claim in the record finds the state too.
 //!
-//! *Why is it never kept longer?* After the write the backend shows what has become of it.
+//! *Why is it never kept longer?* After the write the backend shows its result.
 //!
 //! *Who gets it?* A client that would have got the very same answer from the backend: the same principal, target and
 //! selecting fields, which the backend has let read it.

@@ -98,7 +98,7 @@ impl Drop for LeaseKeeper {
     }
 }
 
-/// The lease that a keeper keeps, with what it knows of it.
+/// The lease that a keeper keeps, with the keeper's knowledge about it.
 pub(super) struct Keeping {
     pub(super) leases: Arc<Leases>,
     pub(super) request: Arc<Request>,

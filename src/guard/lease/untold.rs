@@ -25,12 +25,12 @@ impl UntoldGrant {
         Self(Arc::new(Mutex::new(Some(made))))
     }
 
-    /// Puts the grant into the head that tells of it.
+    /// Puts the grant into the head that shows its id.
     pub(crate) fn travel_with(self, head: &mut ResponseHeader) {
         head.extensions_mut().insert(self);
     }
 
-    /// Takes the grant out of the head that tells of it, if there is one. The caller writes the head.
+    /// Takes the grant out of the head that shows its id, if there is one. The caller writes the head.
     pub fn of(head: &mut ResponseHeader) -> Option<Self> {
         head.extensions_mut().remove()
     }

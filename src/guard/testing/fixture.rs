@@ -148,7 +148,7 @@ impl Fixture {
         &self.guards.gates()[0]
     }
 
-    /// Returns for each read the only server that it may go to, if there is such a one.
+    /// Returns for each read the only server that it may go to, if there is one.
     pub(crate) fn read_from(&self) -> Vec<Option<usize>> {
         self.transport.read_from()
     }

@@ -21,7 +21,7 @@ impl NotingTransport {
         Self { exchanger: Exchanger::to(upstreams), read_from: Mutex::default() }
     }
 
-    /// Returns for each read the only server that it may go to, if there is such a one.
+    /// Returns for each read the only server that it may go to, if there is one.
     pub(super) fn read_from(&self) -> Vec<Option<usize>> {
         self.read_from.lock().unwrap().clone()
     }

@@ -62,7 +62,8 @@ impl Writes {
         waited.map_err(|refusal| refused_at_destination(refusal.into()))
     }
 
-    /// Records what became of the destination. Its new state is read under the claim, since the answer tells nothing of it.
+    /// Records the outcome for the destination. Its new state is read under the claim, since the answer does not show
+    /// it.
     pub(super) async fn settle_destination(
         &self,
         destination: &Request,

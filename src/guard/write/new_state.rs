@@ -136,7 +136,7 @@ impl Writes {
         self.read_again(request, Some((body, kind))).await
     }
 
-    /// Learns the new state of the destination of a COPY or MOVE, whose answer tells nothing of it.
+    /// Learns the new state of the destination of a COPY or MOVE, whose answer does not show it.
     pub(crate) async fn new_state_of_destination(&self, destination: &Request) -> Option<NewState> {
         self.read_again(destination, None).await
     }

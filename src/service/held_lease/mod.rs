@@ -40,7 +40,7 @@ pub(super) fn is_wanted(headers: &HeaderMap, guarded: &GuardedRequest) -> bool {
 }
 
 impl Service<'_> {
-    /// Handles such a request.
+    /// Handles a request for a lease that its client holds by a stream.
     pub(super) async fn answer_held_lease(
         &self,
         client: &mut dyn Client,

@@ -192,7 +192,7 @@ impl HeldLease {
         seen.map(|snapshot| waiting_event(&snapshot, place.number)).unwrap_or_default()
     }
 
-    /// Holds the lease that was just acquired, and returns the event of it.
+    /// Holds the lease that was just acquired, and returns its event.
     fn hold(&self, operated: Operated) -> Result<(StreamHolding, String), Halt> {
         let Some(Done::Acquired { id, duration, is_new }) = operated.done else {
             return Err(refusals::of_field().into());

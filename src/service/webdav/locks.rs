@@ -229,7 +229,7 @@ fn told_below(dav: &DavRequest<'_>, refusal: Refusal) -> Result<Answer, Halt> {
     }
 }
 
-/// The answer that tells the maker of a lock of it.
+/// Returns the answer that describes a lock to its maker.
 fn told(dav: &DavRequest<'_>, (snapshot, id): (&Snapshot, LeaseId), status: StatusCode) -> Result<Answer, Halt> {
     let lease = snapshot.leases().find(|lease| lease.id == id).ok_or_else(unknown_token)?;
     // A client of a shared principal may refresh a lock that another has made.

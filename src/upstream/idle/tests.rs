@@ -29,7 +29,7 @@ impl Case {
         Self { pool: IdleConnections::new(count_max), listener, destination }
     }
 
-    /// Opens a connection. Returns both sides of it.
+    /// Opens a connection. Returns both its sides.
     async fn connect(&self) -> (Stream, TcpStream) {
         let ours = TcpStream::connect(self.listener.local_addr().unwrap()).await.unwrap();
         (Box::new(l4::stream::Stream::from(ours)), self.listener.accept().await.unwrap().0)

@@ -1,4 +1,4 @@
-//! The members of a line that wait, and the place of one that a newcomer gets where the line is full.
+//! The members of a line that wait, and the place of one that a newcomer gets in a full line.
 
 use tokio::sync::oneshot;
 
