@@ -36,7 +36,7 @@ fn the_second_of_two_writers_who_have_read_one_version_loses_the_update_of_the_f
 }
 
 #[test]
-fn a_tag_counts_by_its_last_appearance_whoever_saw_it() {
+fn a_tag_counts_by_its_last_appearance_to_any_client() {
     let mut seen = Sightings::default();
     seen.shown(ANN, Some(&tag("1")));
     assert_eq!(write(&mut seen, ANN, &named("1")), None);

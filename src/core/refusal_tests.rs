@@ -32,7 +32,7 @@ fn any_text_is_escaped() {
 
 /// Details that show the state of the resource are only for clients that may know it.
 #[test]
-fn a_client_is_told_of_the_cause_what_it_may_know() {
+fn a_client_learns_the_part_of_the_cause_that_it_may_know() {
     let mut refusal = Refusal::new(Code::PreconditionFailed, "").because(Reason::StaleTag);
     refusal.request_id = Some(RequestId(0xa1));
     let lease = LeaseInTheWay { holder: Some("ann".into()), remaining: Some(Duration::from_millis(9_900)), note: None };

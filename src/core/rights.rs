@@ -113,7 +113,7 @@ mod tests {
 
     /// A client learns nothing of resources that it may not read.
     #[test]
-    fn each_obstacle_is_told_to_those_that_may_know() {
+    fn only_clients_that_may_know_learn_of_each_obstacle() {
         use AbsentLease::{Allow, Refuse};
         use Obstacle::{Attempt, Lease, OwnAttempt, OwnLease, Write};
         let obstacles = [Lease(Allow), Lease(Refuse), OwnLease, Write, Attempt, OwnAttempt];

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_is_told_of_the_end_and_so_is_whoever_comes_later() {
+    async fn waiting_and_later_tasks_learn_of_the_end() {
         let end = GenerationEnd::default();
         let other = end.clone();
         let waiting = other.wait();

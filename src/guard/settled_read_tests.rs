@@ -64,7 +64,7 @@ async fn a_read_takes_the_mark_of_a_dead_process_over() {
 /// A write in flight may create a resource that the upstream does not show yet, or have removed one that it showed
 /// before. Only a resource that it has shown to another client may be hidden, and is then shown to be missing at once.
 #[tokio::test]
-async fn a_read_of_what_nobody_was_shown_waits_for_the_write() {
+async fn a_read_of_a_resource_that_was_shown_to_no_client_waits_for_the_write() {
     for (is_shown, expected) in [(false, 503), (true, 404)] {
         let fixture = Fixture::with(rules()).await;
         if is_shown {

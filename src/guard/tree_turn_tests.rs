@@ -29,7 +29,7 @@ async fn look(fixture: &Fixture) -> Snapshot {
 
 /// Rule 16: a process that waits below a tree goes before the next write of a tree of another process.
 #[tokio::test]
-async fn whoever_waits_for_a_tree_is_signed_there() {
+async fn a_request_that_waits_for_a_tree_is_signed_there() {
     for what in ["PUT", "POST", "DELETE", "lease", "destination", "folder"] {
         let lease = Some(lease::testing::rules());
         let fixture = Fixture::with(GuardRules { lease, ..rules(Duration::from_secs(20)) }).await;
@@ -55,7 +55,7 @@ async fn whoever_waits_for_a_tree_is_signed_there() {
 
 /// Rule 16: in one process, those that wait for a tree go before the trees that come after them.
 #[tokio::test]
-async fn a_later_tree_waits_for_whoever_waits_for_an_earlier_one() {
+async fn a_later_tree_waits_for_requests_that_wait_for_an_earlier_one() {
     let fixture = patient().await;
     let elsewhere = begin_tree_elsewhere(&fixture, FOLDER).await;
     let in_line = async |length| {

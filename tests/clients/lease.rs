@@ -76,7 +76,7 @@ async fn holders_are_one_after_the_other() {
 
 /// If no client may stand in line, the answer to a request has the time to come back.
 #[tokio::test]
-async fn who_is_told_to_come_back_does() {
+async fn a_client_comes_back_after_the_time_in_the_answer() {
     let program = Program::of_document("lease", &LANGUAGES);
     let (nginx, proxy) = start(&LANGUAGES, "lease.max_wait = \"0s\"").await;
     for language in LANGUAGES {

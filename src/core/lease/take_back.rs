@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_is_taken_back_whoever_chose_its_id() {
+    fn a_grant_is_taken_back_no_matter_who_chose_its_id() {
         for grant in [fresh(), chosen()] {
             let (mut resource, before) = granted(grant);
             let fence = resource.snapshot.fence();

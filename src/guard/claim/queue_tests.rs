@@ -78,7 +78,7 @@ async fn what_passes_runs_beside_a_claim_that_has_stepped_aside() {
 
 /// A claim that waits for the one in flight keeps later members behind it.
 #[tokio::test]
-async fn nobody_gets_past_a_claim_that_waits() {
+async fn no_request_gets_past_a_claim_that_waits() {
     let queues = Arc::new(Queues::new(10));
     let mut in_flight = claim(&queues).await;
     in_flight.step_aside();

@@ -56,7 +56,7 @@ async fn shown(fixture: &Fixture, query: &str) -> Vec<String> {
 
 /// Rules 10 and 11: a lock is the lease of its path, and its id is not that of the lease.
 #[tokio::test]
-async fn a_lock_is_a_lease_whose_id_nobody_is_told() {
+async fn a_lock_is_a_lease_whose_id_no_client_gets() {
     let fixture = Fixture::of_all_paths(of_locks(locks())).await;
     let held = lock(&fixture, OWNER, "art/hero").await;
     assert_eq!(held.status, 201, "{}", held.body);

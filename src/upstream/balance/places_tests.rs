@@ -85,7 +85,7 @@ async fn a_wait_for_a_slot_is_bounded() {
 }
 
 #[tokio::test]
-async fn nobody_waits_beyond_the_most_who_may() {
+async fn no_request_waits_beyond_the_limit() {
     let places = PlacesAtServer::new(1);
     let _slot = take(&places, GUARDED).expect("the server is idle");
     let long = Queue { max_wait: Duration::from_secs(600), ..queue(1) };

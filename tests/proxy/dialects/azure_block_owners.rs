@@ -29,7 +29,7 @@ async fn scene() -> (Backend, Proxy) {
 
 /// The name of a signer is no secret, so each of its blocks is shown to the backend.
 #[tokio::test]
-async fn whoever_names_the_signer_replaces_no_block() {
+async fn a_client_that_names_the_signer_replaces_no_block() {
     let (backend, proxy) = scene().await;
     let addr = proxy.addr();
     staged(addr, BLOB, "a1", &SIGNED[..1], "of alice").await;

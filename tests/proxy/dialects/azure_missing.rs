@@ -38,7 +38,7 @@ async fn what_exists_without_that_lease_is_told_to_have_none() {
 
 /// DESIGN, section 8: what the backend says of the client goes first.
 #[tokio::test]
-async fn who_may_not_see_it_is_not_told_whether_it_exists() {
+async fn a_client_without_the_right_does_not_learn_whether_it_exists() {
     let backend = Backend::with(Validators::Dates).await;
     let proxy = blobs(&backend).start().await;
     backend.always("*", "/secret", |_| Answer::status(403));

@@ -228,7 +228,7 @@ async fn a_message_that_fails_is_passed_over() {
 
 /// A worker gets the messages that it has taken, even if the next message fails.
 #[tokio::test]
-async fn what_is_taken_is_told_although_the_next_message_fails() {
+async fn a_worker_gets_its_messages_although_the_next_one_fails() {
     let (backend, proxy) = jobs().await;
     let addr = proxy.addr();
     let ids = [put_shown(&backend, addr, "one").await, put_shown(&backend, addr, "two").await];

@@ -45,7 +45,7 @@ async fn ask(proxy: &Proxy, method: &str, credentials: &str, condition: (&str, &
 
 /// A copy that is current costs the client no second transfer, although its credentials are new each time.
 #[tokio::test]
-async fn who_signs_anew_is_told_that_its_copy_is_current_when_the_backend_has_let_it_read() {
+async fn a_client_with_a_new_signature_gets_a_304_after_the_backend_has_let_it_read() {
     for source in source::ALL {
         for signed in [SHARED_KEY, AWS] {
             let (backend, proxy) = scene(source).await;

@@ -78,7 +78,7 @@ async fn the_next_request_deletes_what_the_last_lease_left_when_it_ran_out() {
 
 /// The lease of what is gone is that of nothing, and a break ends leases as their end does.
 #[tokio::test]
-async fn whoever_acquires_the_lease_next_finds_the_resource_gone() {
+async fn the_next_holder_of_the_lease_finds_the_resource_gone() {
     let (backend, proxy, admin) = start(|setup| setup).await;
     let addr = proxy.addr();
     let [_ann, bob] = pending(addr, "infinite").await;

@@ -51,7 +51,7 @@ async fn only_the_holder_writes_a_leased_resource() {
 }
 
 #[tokio::test]
-async fn anybody_writes_what_nobody_has_leased() {
+async fn any_client_writes_a_resource_without_a_lease() {
     let (backend, proxy) = start(|setup| setup).await;
     let addr = proxy.addr();
     assert_eq!(put(addr, DOC, &[], "two").await.status, 204);

@@ -282,7 +282,7 @@ async fn leases_that_live_refuse_what_would_take_them_from_their_holders() {
 
 /// Its client would wait for a lease that has lost its keeper.
 #[tokio::test]
-async fn whoever_waits_for_a_lease_is_answered_when_the_rules_change_or_the_process_ends() {
+async fn a_client_that_waits_for_a_lease_is_answered_when_the_rules_change_or_the_process_ends() {
     for ends in [false, true] {
         let (backend, mut proxy) = start(LEASED).await;
         let addr = proxy.addr();

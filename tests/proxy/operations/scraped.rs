@@ -114,7 +114,7 @@ fn expiry_by_openssl(certificate: &Path) -> f64 {
 
 /// Up, down after a check that failed, and how many exchanges are in flight.
 #[tokio::test]
-async fn how_servers_are_is_told() {
+async fn the_state_of_servers_is_shown() {
     let backend = Backend::start().await;
     let (well, slow) = (Arc::new(AtomicBool::new(true)), backend.hold("GET", "/slow"));
     let switch = Arc::clone(&well);

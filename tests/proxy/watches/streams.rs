@@ -48,7 +48,7 @@ async fn an_observer_is_told_of_each_change_and_each_step_of_the_lease() {
 
 /// A refused write changes nothing, so no observer learns of it.
 #[tokio::test]
-async fn what_is_not_applied_is_not_told() {
+async fn a_write_that_is_not_applied_makes_no_event() {
     let (_backend, proxy) = start(|setup| setup).await;
     let mut events = Events::open(proxy.addr(), "/.watch/doc", &[]).await;
     events.expect("state").await;

@@ -42,7 +42,7 @@ async fn open_and_send(resource: &Resource, fields: &[(&str, &str)], body: &str)
 }
 
 #[tokio::test]
-async fn a_write_is_settled_by_its_answer_whoever_has_left() {
+async fn a_write_is_settled_by_its_answer_after_its_client_has_left() {
     let scene = Scene::start(|setup| setup.upstream(LIMITS)).await;
     let cases = Mode::ALL.into_iter().flat_map(|mode| Leaves::ALL.map(|leaves| (mode, leaves)));
     all_at_once(cases.map(|(mode, leaves)| (format!("{mode:?} {leaves:?}"), leave(Arc::clone(&scene), mode, leaves))))

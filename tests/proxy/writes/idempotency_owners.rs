@@ -60,7 +60,7 @@ async fn a_retry_with_a_renewed_token_is_refused_if_the_backend_does_not_tell() 
 /// Rule 21: two honest clients that choose one key by chance, and one that has guessed it. Neither learns more than that
 /// the key is in use, even of a write that failed or has another body.
 #[tokio::test]
-async fn a_key_of_somebody_else_is_in_use_and_no_more_is_told() {
+async fn the_key_of_another_client_is_in_use_and_its_write_stays_unknown() {
     let backend = Backend::start().await;
     let proxy = Proxy::to(backend.addr()).route(BY_USER).start().await;
     backend.once("POST", "/failed", Answer::status(500));
