@@ -3,12 +3,12 @@
 //! # The definition of a request
 //!
 //! A request is sent when its first byte was written to a connection that the proxy had accepted or was still listening
-//! for. Each must be answered, completely. Three things are no requests: a connection that is refused after the signal
-//! to end; one that was in the listener's line when it closed; and one between two requests, which a server may close
-//! at any time (RFC 9112 section 9.5), and which it does close when it ends. In the last two a client may have written
-//! a request that no server has taken. So after the signal, and only then, a connection may end before the first byte
-//! of an answer. The caller checks that the proxy took none of those: it has logged as many requests as were answered,
-//! and the contents are what the answers say.
+//! for. Each must be answered, completely. Three things are no requests. The first is a connection that is refused
+//! after the signal to end, and the second is one that was in the listener's line when it closed. The third is a
+//! connection between two requests, which a server may close at any time (RFC 9112 section 9.5), and closes when it
+//! ends. In the last two a client may have written a request that no server has taken. So after the signal, and only
+//! then, a connection may end before the first byte of an answer. The caller checks that the proxy took none of those:
+//! it has logged as many requests as were answered, and the contents are what the answers say.
 
 use std::{
     collections::BTreeMap,

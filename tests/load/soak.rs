@@ -3,12 +3,12 @@
 //! # How flat is flat
 //!
 //! The keys are the same all the time, so all that is remembered has its size after a moment. The time is cut into ten
-//! parts; what is held in the last one is compared with what is held in the second, in which everything has been used
-//! already. In ten minutes, where a part is a minute, 5 % may lie between them: a leak of 100 bytes a request would be
-//! ten times as much. In the short run a part is two seconds with two samples, and a busy machine decides how many
-//! connections and buffers there are at such a moment: it was seen to be a quarter more or less. So what may lie between
-//! them there is told by a leak that must be found, like a connection or a body that is never given back: 2 KiB for each
-//! answer, and a descriptor for each hundred.
+//! parts. The memory in the last one is compared with that in the second, in which everything has been used already. In
+//! ten minutes, with parts of a minute, 5 % may lie between them: a leak of 100 bytes a request would be ten times as
+//! much. In the short run a part is two seconds with two samples. A busy machine then decides how many connections and
+//! buffers there are at such a moment: a quarter more or less was seen. So the limit there is that of a leak that must
+//! be found, like a connection or a body that is never given back. It is 2 KiB for each answer, and a descriptor for
+//! each hundred.
 
 use std::{
     env, fs,

@@ -41,8 +41,8 @@ pub fn setting(random: &mut Rng) -> Setting {
 }
 
 impl Run {
-    /// Checks that no record knows the tag of another state than the present one, if ifmatch makes the tags of the
-    /// content and no other client writes.
+    /// Checks that no record knows the tag of another state than the present one. The tags are those of the content, by
+    /// ifmatch, and no other client writes.
     pub async fn compare_records(&mut self, target: &str) {
         let mut guards = self.setting.config.routes.iter().filter_map(|route| route.guard.as_ref());
         let makes_tags = guards.all(|guard| guard.etag == TagSource::Content && !guard.other_writers);

@@ -151,9 +151,9 @@ pub fn setting(random: &mut Rng) -> Setting {
     assemble(random, keeping, &options, (&operations, 4), faults)
 }
 
-/// Builds a setting with tags that are not what they seem, from a seed: they repeat although the operator says that
-/// they do not, they are not checked although the operator says that the backend does, others write the states between,
-/// or they are spelled like those with a suffix.
+/// Builds a setting with tags that are not what they seem, from a seed. They repeat although the operator says that
+/// they do not, or are not checked although the operator says that the backend does. Or others write the states
+/// between, or the tags are spelled like those with a suffix.
 pub fn setting_with_untrue_tags(random: &mut Rng) -> Setting {
     let keeping = if random.u32(..3) == 0 { Keeping::Memory } else { Keeping::Shared };
     let by_backend = [Source::Upstream, Source::Header, Source::Json, Source::Delegate];

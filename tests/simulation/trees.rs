@@ -2,8 +2,8 @@
 //! applied, and settings about them.
 //!
 //! None names a state, so none can lose an update alone. But no write of a member may act while a tree around it is in
-//! flight, or replace the content that the tree has brought by the tag of an earlier state (DESIGN, section 3, rules 1
-//! and 2).
+//! flight. Nor may it replace the content that the tree has brought by the tag of an earlier state (DESIGN, section 3,
+//! rules 1 and 2).
 
 use fastrand::Rng;
 use http::Method;

@@ -1,5 +1,5 @@
 //! The proxy sends what it has judged (DESIGN, section 3, rule 14): requests with random fields, compared byte by byte
-//! with those that the backend gets. Each gets 400, and the backend sees no byte of it; or the backend sees exactly the
+//! with those that the backend gets. Each gets 400, and the backend sees no byte of it. Or the backend sees exactly the
 //! fields that the table lets through, unchanged, and those that the proxy adds.
 
 use std::collections::BTreeMap;

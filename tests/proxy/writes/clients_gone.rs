@@ -1,4 +1,4 @@
-//! Clients that leave early. A write that has begun is finished and settled by its answer, so nothing is in doubt only
+//! Clients that leave early. A write that has begun is finished and settled by its answer. So nothing is in doubt only
 //! because a client did not wait for it (DESIGN, section 3, rule 5).
 
 use std::sync::Arc;
@@ -98,7 +98,7 @@ async fn leave(scene: Arc<Scene>, mode: Mode, leaves: Leaves) {
     assert_eq!((resource.writes(), resource.content().as_deref()), (3, Some("four")));
 }
 
-/// A write in the queue is carried out in its turn although no client waits for its answer; the one after it still has
+/// A write in the queue is carried out in its turn although no client waits for its answer. The one after it still has
 /// to wait for it.
 #[tokio::test]
 async fn a_write_in_the_queue_keeps_its_turn() {

@@ -297,8 +297,8 @@ const MEANT: [(&str, &str); 9] = [
     ("If-Schedule-Tag-Match", "\"other\""),
 ];
 
-/// A7, rule 21: each field that belongs to the attempt changes nothing, with any value, alone or with others, and each
-/// one that belongs to the write makes it another write. The seed is printed for a failure.
+/// A7, rule 21: each field that belongs to the attempt changes nothing, with any value, alone or with others. Each one
+/// that belongs to the write makes it another write. The seed is printed for a failure.
 #[tokio::test]
 async fn a7_only_what_the_write_means_makes_it_another_one() {
     let backend = Backend::start().await;

@@ -1,8 +1,8 @@
 //! The fate of the record for each behaviour of an upstream after a write (DESIGN, section 4, step 8): the record is
 //! unknown or true, never wrong.
 //!
-//! Each case writes `two` over `one`, then tries `three` with the tag of `one`, and in the end `four` with the tag that
-//! a read gives. The content at the backend decides which verdict is right.
+//! Each case writes `two` over `one`, then tries `three` with the tag of `one`. In the end it writes `four` with the
+//! tag that a read gives. The content at the backend decides which verdict is right.
 
 use std::sync::Arc;
 
@@ -181,8 +181,8 @@ async fn run_all<F: Future<Output = ()> + Send + 'static>(
         .await;
 }
 
-/// Every answer in every mode: the answer that the client gets, the answers to the next writes, and that no write
-/// reaches the backend twice (DESIGN, section 3, rules 3 and 6).
+/// Every answer in every mode: the answer that the client gets, and the answers to the next writes. No write reaches
+/// the backend twice (DESIGN, section 3, rules 3 and 6).
 #[tokio::test]
 async fn the_record_is_unknown_or_true_after_every_answer() {
     let scene = Scene::start(|setup| setup.upstream(SOON_OVER).route("max_hash_size = \"100KiB\"")).await;

@@ -166,7 +166,7 @@ async fn posts_elsewhere_do_not_starve_a_put_of_what_they_touch() {
 }
 
 /// Rule 16: a write of several resources stands in all their lines, so a stream of writes to one of them does not
-/// starve it, and a stream of such writes starves no other request.
+/// starve it. A stream of such writes starves no other request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_of_one_and_of_several_resources_do_not_starve_each_other() {
     let redis = Redis::start().await;
