@@ -114,7 +114,8 @@ async fn a_store_that_is_full_of_large_busy_records_says_so() {
 }
 
 /// A client that announces much content, and sends none, holds no memory. A client that uploads much and slowly leaves
-/// readers their tags and small writes the memory. Rule 13: bodies together hold no more memory than they may.
+/// readers their tags and small writes the memory.
+/// Rule 13: bodies together hold no more memory than they may.
 #[tokio::test]
 async fn large_uploads_leave_room_for_readers_and_small_writes() {
     const UPLOADS: usize = 40;

@@ -32,8 +32,8 @@ pub fn addrs(proxies: &[Proxy; 2]) -> [SocketAddr; 2] {
     proxies.each_ref().map(Proxy::addr)
 }
 
-/// RFC 9110 section 13.1.1: of all writes based on one state at most one is applied, by any ways. Rule 7: of two
-/// processes that swap one record, one wins.
+/// RFC 9110 section 13.1.1: of all writes based on one state at most one is applied, through any proxy.
+/// Rule 7: of two processes that swap one record, one wins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_writers_through_two_proxies_exactly_one_wins() {
     for engine in Engine::all().await {

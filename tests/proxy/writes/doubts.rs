@@ -76,7 +76,8 @@ async fn all_swallowed(late_write_window: Duration) -> Vec<(String, Swallowed)> 
 }
 
 /// A pooled connection may be dead already when a write is sent over it. It may also have died of that write, and
-/// nothing shows which is true, so the write is never sent again. Rule 6: the backend sees the swallowed write once.
+/// nothing shows which is true, so the write is never sent again.
+/// Rule 6: the backend sees the swallowed write once.
 #[tokio::test]
 async fn a_write_that_a_pooled_connection_swallows_is_sent_once_and_holds_others_back() {
     let all = all_swallowed(NEVER_OVER).await;
