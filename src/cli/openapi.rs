@@ -1,5 +1,5 @@
-//! `ifmatch openapi`: a configuration made of an OpenAPI document, and an overlay that tells the document's clients of the
-//! configuration.
+//! `ifmatch openapi`: a configuration made of an OpenAPI document, and an overlay that shows the configuration to the
+//! document's clients.
 
 use std::{
     fmt::Display,

@@ -39,7 +39,7 @@ pub(crate) struct Watcher {
     right_until: Instant,
     /// When no write from before the start can arrive any more, as long as one can.
     held_until: Option<Instant>,
-    /// The looks at the backend, where others write too.
+    /// The looks at the backend, if others write too.
     backend: Option<BackendView>,
 }
 
@@ -128,7 +128,7 @@ impl Watcher {
         .await;
     }
 
-    /// Looks at the resource: at its record, and where others write too, at the backend.
+    /// Looks at the resource: at its record, and if others write too, at the backend.
     pub(crate) async fn look(&mut self) -> (Snapshot, Sight) {
         self.held_until = self.held_until.filter(|until| *until > Instant::now());
         let (snapshot, sight) = self.look_now().await;

@@ -1,4 +1,4 @@
-//! The key by which the proxy counts the requests of one client if it tells clients apart by their addresses.
+//! The key by which the proxy counts the requests of one client, if it distinguishes clients by their addresses.
 
 use std::{
     hash::{Hash, Hasher},
@@ -15,7 +15,7 @@ pub enum ClientAddress {
     V4([u8; 4]),
     /// The first 64 bits of an IPv6 address.
     V6([u8; 8]),
-    /// No address: all clients that connect over a Unix socket, unless a trusted proxy tells them apart.
+    /// No address: all clients that connect over a Unix socket, unless a trusted proxy distinguishes them.
     Local,
 }
 

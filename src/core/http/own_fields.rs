@@ -1,5 +1,5 @@
-//! The fields of a response in which only this proxy speaks: of leases, fences and repeated answers, and its own
-//! members of `Proxy-Status`. An upstream of a guarded route has nothing to say there, and a client that reads them
+//! The fields of a response that only this proxy writes: those of leases, fences and repeated answers, and its own
+//! members of `Proxy-Status`. An upstream of a guarded route may not write them, because a client that reads them
 //! believes this proxy.
 
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -119,7 +119,7 @@ impl Line {
         (self.rest, self.has_served) = (RestOfPass::All, false);
     }
 
-    /// Where the page begins that the pass needs next.
+    /// The place where the page begins that the pass needs next.
     pub fn page_start(&self) -> Option<&PageStart> {
         match &self.rest {
             RestOfPass::From(start) => Some(start),

@@ -1,4 +1,4 @@
-//! How the proxy asks the upstream for the state of a resource.
+//! The way in which the proxy asks the upstream for the state of a resource.
 
 /// Whose credentials a probe carries (`probe_auth`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

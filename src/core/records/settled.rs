@@ -1,4 +1,4 @@
-//! Reads that show settled states alone (`reads = "settled"`).
+//! Reads that show only settled states (`reads = "settled"`).
 //!
 //! # Design
 //!

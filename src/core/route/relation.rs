@@ -1,8 +1,8 @@
-//! How the match sets of two patterns relate to each other.
+//! The relation between the match sets of two patterns.
 
 use super::{host::HostPattern, path::PathPattern, segment::Segment};
 
-/// How the targets that one route matches relate to those of another.
+/// The relation between the targets that one route matches and those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// No target matches both.

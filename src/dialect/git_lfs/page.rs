@@ -21,7 +21,7 @@ pub struct PageWanted {
 pub struct LockPage {
     /// The resources.
     pub keys: Vec<ResourceKey>,
-    /// Where the next page begins, if there is one.
+    /// The place where the next page begins, if there is one.
     pub next_cursor: Option<String>,
 }
 
