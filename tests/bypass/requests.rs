@@ -1,4 +1,4 @@
-//! Requests by chance of a client that has neither the lease nor the tag of the resource.
+//! Random requests of a client that has neither the lease nor the tag of the resource.
 
 use crate::{
     backends::Backend,

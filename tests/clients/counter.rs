@@ -1,4 +1,4 @@
-//! Read, change, write, and again: what all programs have done at the same time is there, once.
+//! Read, change, write, and again: the changes that all programs have made at the same time are there, once.
 
 use std::collections::BTreeSet;
 

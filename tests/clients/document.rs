@@ -1,4 +1,4 @@
-//! The documents: their programs, and what they point at.
+//! The documents: their programs, and the targets of their links.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! A way to a server on which some writes meet what networks do to them.
+//! A way to a server on which some writes meet the faults of networks.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! Routes for Git LFS: what they begin with, and what does not suit them.
+//! Routes for Git LFS: their defaults, and the settings that do not suit them.
 
 use ifmatch::core::policy::{AbsentLease, LeaseGuards, Require};
 

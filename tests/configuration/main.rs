@@ -1,5 +1,4 @@
-//! The configuration as a user meets it: what a file means, and everything that is said about one that is wrong
-//! (DESIGN, section 9).
+//! The configuration as a user meets it: the meaning of a file, and all messages about a wrong one (DESIGN, section 9).
 
 use std::{fs, time::Duration};
 

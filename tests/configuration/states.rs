@@ -1,4 +1,4 @@
-//! Routes for states of Terraform: what they begin with, and what does not suit them.
+//! Routes for states of Terraform: their defaults, and the settings that do not suit them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where tags come from, and what has no meaning together.
+//! The sources of tags, and settings that have no meaning together.
 
 use ifmatch::core::policy::Dialect;
 

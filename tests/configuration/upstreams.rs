@@ -1,4 +1,4 @@
-//! Servers, their checks and limits, and what a route does to paths.
+//! Servers, their checks and limits, and the changes of a route to paths.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who reaches what in the cluster: network policies, and Prometheus with its token.
+//! The permitted connections in the cluster: network policies, and Prometheus with its token.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! An application behind SCGI that tells what it is given.
+//! An application behind SCGI that reports its input.
 
 use std::{io, net::SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Tables that repeat what the repository holds.
+//! Tables that repeat facts of the repository.
 
 use std::{collections::BTreeMap, path::Path};
 

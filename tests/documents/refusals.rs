@@ -1,4 +1,4 @@
-//! The page of refusals: an entry with an anchor for each code, and a sample that is what the program prints.
+//! The page of refusals: an entry with an anchor for each code, and a sample that the program prints.
 
 use std::collections::{BTreeMap, BTreeSet};
 

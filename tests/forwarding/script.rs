@@ -1,4 +1,4 @@
-//! Cases: what a client sends, step by step, and what the backend does meanwhile.
+//! Cases: the steps of a client, and those of the backend meanwhile.
 
 use crate::{invariants::Rule, stage::When};
 

@@ -1,4 +1,4 @@
-//! The guides to servers and gateways, with the real ones: each configuration of a page, and what the page says of them.
+//! The guides to servers and gateways, with the real ones: each configuration of a page, and its statements about it.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The tutorials, done as they say, and what the guides say that a program can check.
+//! The tutorials, done step by step, and those statements of the guides that a program can check.
 //!
 //! | block | what is done with it |
 //! |---|---|

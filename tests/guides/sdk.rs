@@ -1,4 +1,4 @@
-//! docs/how-to/azure.md and docs/how-to/s3.md: what they have an SDK do, in front of a server that ignores conditions.
+//! docs/how-to/azure.md and docs/how-to/s3.md: their programs for an SDK, in front of a server that ignores conditions.
 
 use std::{net::SocketAddr, process::Command};
 

@@ -1,4 +1,4 @@
-//! The same load for a long time, with clients that go away: what the process holds must not grow.
+//! The same load for a long time, with clients that go away: the memory and descriptors of the process must not grow.
 //!
 //! # How flat is flat
 //!

@@ -1,4 +1,4 @@
-//! Ordinary requests by chance: bodies in pieces of any size, fields and answers in any mixture.
+//! Random ordinary requests: bodies in pieces of any size, fields and answers in any mixture.
 
 use crate::{
     families::bodies::bytes,

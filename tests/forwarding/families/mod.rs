@@ -1,4 +1,4 @@
-//! The cases, by what is odd in them.
+//! The cases, by the odd part in them.
 
 mod bodies;
 mod chance;

@@ -1,4 +1,4 @@
-//! Uploads in blocks: what reaches the backend is one PUT, judged like any other.
+//! Uploads in blocks: the backend gets one PUT, judged like any other.
 
 use std::net::SocketAddr;
 

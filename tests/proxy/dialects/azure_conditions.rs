@@ -1,4 +1,4 @@
-//! Conditional headers by Azure's rules, over the wire: where they differ from HTTP's, and what they go before.
+//! Conditional headers by Azure's rules, over the wire: their differences from HTTP's, and their order.
 
 use crate::support::{
     azure::{BLOBS, BLOCK, acquire, assert_common, assert_done, assert_error, blobs, lease, put_blob},

@@ -1,4 +1,4 @@
-//! Metadata of blobs: a document beside each, written under the claim of the blob, and what becomes of a half of a write.
+//! Metadata of blobs: a document beside each, written under the claim of the blob, and the fate of a half of a write.
 
 use std::net::SocketAddr;
 

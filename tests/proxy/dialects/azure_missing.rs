@@ -1,4 +1,4 @@
-//! A lease id with what does not exist: Azure says that it does not exist, and nothing of leases.
+//! A lease id with a missing resource: Azure reports that it does not exist, and nothing about leases.
 
 use crate::support::{
     azure::{CONTAINERS, assert_error, blobs, put_blob},

@@ -1,5 +1,5 @@
-//! The list of operations: what is on it is answered as Azure's clients expect it, and of all else the backend sees no
-//! byte.
+//! The list of operations: the answers to those on it are as Azure's clients expect them, and the backend sees no byte
+//! of others.
 
 use crate::support::{
     azure::{BLOBS, BLOCK, CONTAINERS, assert_common, assert_done, assert_error, blobs, put_blob},

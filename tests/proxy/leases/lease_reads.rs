@@ -1,4 +1,4 @@
-//! Reads that take the lease of what they read (`lease.acquire_on_read`): messages of a queue and their receipts.
+//! Reads that take the lease of their resource (`lease.acquire_on_read`): messages of a queue and their receipts.
 
 use std::net::SocketAddr;
 

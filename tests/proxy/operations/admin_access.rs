@@ -1,4 +1,4 @@
-//! Who may ask the admin listener what (docs/admin.md).
+//! The rights of clients of the admin listener (docs/admin.md).
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Health, activity and what is configured (docs/admin.md).
+//! Health, activity and the configuration in force (docs/admin.md).
 
 use std::{
     io::{Read as _, Write as _},

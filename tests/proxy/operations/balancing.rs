@@ -1,4 +1,4 @@
-//! Several servers of one upstream: who gets which requests, and what becomes of them when a server is lost.
+//! Several servers of one upstream: the requests that each gets, and their fate when a server is lost.
 
 use std::{
     net::SocketAddr,

@@ -1,4 +1,4 @@
-//! SIGTERM with something in flight: what is begun is ended, and connections say that they end.
+//! SIGTERM with something in flight: requests that have begun are finished, and connections say that they end.
 
 use std::time::{Duration, Instant};
 

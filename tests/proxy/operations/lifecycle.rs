@@ -1,4 +1,4 @@
-//! From start to end: what it listens on, what it says of each request, and how long an end takes.
+//! From start to end: the listeners, the lines about each request, and the time that an end takes.
 //!
 //! The exit codes of a busy port and of idle processes, and a second signal, are tested without clients in `stop.rs`.
 

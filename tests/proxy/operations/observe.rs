@@ -1,4 +1,5 @@
-//! Routes that only watch (DESIGN, section 5): everything passes unchanged, and the log says what would have been.
+//! Routes that only watch (DESIGN, section 5): everything passes unchanged, and the log names the refusals that would
+//! have been.
 
 use crate::support::{
     admin::{look, start},

@@ -1,5 +1,5 @@
-//! Reload: what a resource is called changes, by the key of what is touched, by the servers of an identity, or where
-//! retries are recognised.
+//! Reload: the name of a resource changes, by the key of a touched one, by the servers of an identity, or by the place
+//! where retries are recognised.
 
 use std::sync::Arc;
 

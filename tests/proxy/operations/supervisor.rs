@@ -1,4 +1,5 @@
-//! Under a supervisor: what it hears of the process (`NOTIFY_SOCKET`), and sockets that it hands over (`LISTEN_FDS`).
+//! Under a supervisor: the messages that it gets from the process (`NOTIFY_SOCKET`), and sockets that it hands over
+//! (`LISTEN_FDS`).
 
 use std::{
     fs,

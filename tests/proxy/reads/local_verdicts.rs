@@ -1,4 +1,4 @@
-//! `other_writers = false`: what is answered from memory, to whom, and what always goes to the backend.
+//! `other_writers = false`: the answers from memory, their clients, and the requests that always go to the backend.
 
 use std::net::SocketAddr;
 

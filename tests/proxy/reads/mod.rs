@@ -1,4 +1,4 @@
-//! Reads: the tags that they give, what is answered from memory, parts, and representations of every kind.
+//! Reads: the tags that they give, answers from memory, parts, and representations of every kind.
 
 mod coarse_tags;
 mod cors;

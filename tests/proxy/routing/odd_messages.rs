@@ -1,4 +1,4 @@
-//! Odd messages to guarded resources and to others. The tables say what becomes of a message.
+//! Odd messages to guarded resources and to others. The tables show the fate of a message.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! A `last-writer-wins` route: what comes in goes out (DESIGN, section 3, rule 9).
+//! A `last-writer-wins` route: requests and answers pass unchanged (DESIGN, section 3, rule 9).
 
 use tokio::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Everything has a limit (DESIGN, section 3, rule 13), and what is beyond it is refused untouched.
+//! Everything has a limit (DESIGN, section 3, rule 13), and a request beyond it is refused untouched.
 
 use tokio::time::{Duration, Instant};
 

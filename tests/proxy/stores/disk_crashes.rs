@@ -1,4 +1,4 @@
-//! Leases on disk, and a process that is killed at any moment: what clients were told holds afterwards.
+//! Leases on disk, and a process that is killed at any moment: the answers that clients got stay true.
 
 use std::{
     fmt::Write,

@@ -1,4 +1,4 @@
-//! A watch at one proxy tells what comes through another one.
+//! A watch at one proxy reports changes that come through another one.
 
 use super::shared_store::{addrs, pair};
 use crate::support::{

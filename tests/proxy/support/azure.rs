@@ -1,4 +1,4 @@
-//! Requests in the azure dialect, and what must be true of each answer.
+//! Requests in the azure dialect, and the rules for each answer.
 
 use std::net::SocketAddr;
 

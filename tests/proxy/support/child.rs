@@ -1,4 +1,4 @@
-//! A server as a child process, with what it says on standard error kept in a file.
+//! A server as a child process, with its standard error kept in a file.
 
 use std::{
     fs::{self, File},

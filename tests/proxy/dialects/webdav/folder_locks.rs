@@ -1,4 +1,4 @@
-//! LOCK and UNLOCK of folders, and what such locks keep others from.
+//! LOCK and UNLOCK of folders, and the requests that such locks keep off.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! LOCK and UNLOCK, and what a lock keeps others from.
+//! LOCK and UNLOCK, and the requests that a lock keeps off.
 
 use super::{Share, assert_condition, lock, lock_info, token, unlock};
 use crate::support::{
