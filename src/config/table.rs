@@ -299,7 +299,7 @@ mod tests {
             key("cylinders", "The number of cylinders.", Some(("1", "16")), true),
             key("valves", "The number of valves.", Some(("2", "64")), false),
             key("max_start_time", "How long it may take to start.", Some(("10ms", "1m")), false),
-            key("diesel", "Whether it is a diesel.", None, false),
+            key("diesel", "True if it is a diesel.", None, false),
         ];
         assert_eq!(listed, expected);
 
