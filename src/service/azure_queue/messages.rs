@@ -12,8 +12,9 @@ use super::{
 use crate::{
     core::tags::entity_tag::EntityTag,
     dialect::azure_queue::{
-        MessageStanding, Moment, PopReceipt, QueueMessage, ShownMessage, is_message_id, message_id, message_not_found,
-        no_random_numbers, pop_receipt_mismatch, receipt_fields, shown_messages, too_many_changes, unreadable,
+        MessageStanding, Moment, PopReceipt, Queue, QueueMessage, ShownMessage, is_message_id, message_id,
+        message_not_found, no_random_numbers, pop_receipt_mismatch, receipt_fields, shown_messages, too_many_changes,
+        unreadable,
     },
     entropy::{number_of_answer, random_bytes},
     guard::Halt,
@@ -134,6 +135,30 @@ impl QueueDocuments<'_> {
                 DocumentSent::Done(..) => return Ok(OperationDone::with_status(StatusCode::NO_CONTENT)),
                 DocumentSent::Absent => return Err(message_not_found().into()),
                 DocumentSent::Stale => {}
+            }
+        }
+        Err(too_many_changes().into())
+    }
+
+    /// Removes a message, even if a client has it, unless it is one of another queue.
+    pub(super) async fn remove_message(&mut self, path: &str, queue: &Queue) -> Result<(), Halt> {
+        let mut document = self.open(&Method::DELETE, path)?;
+        let mut seen = self.seen_message(&document).await?.map(|seen| (seen.tag, Some(seen.message)));
+        for _ in 0..ATTEMPTS {
+            let (tag, message) = match seen.take() {
+                Some(seen) => seen,
+                None => {
+                    let document = self.open(&Method::GET, path)?;
+                    let Some((tag, content)) = self.read(&document).await? else { return Ok(()) };
+                    (tag, QueueMessage::from_document(&content))
+                }
+            };
+            if message.is_some_and(|message| message.queue != queue.id) {
+                return Ok(());
+            }
+            let removed = self.remove(&mut document, DocumentCondition::State(&tag)).await?;
+            if !matches!(removed, DocumentSent::Stale) {
+                return Ok(());
             }
         }
         Err(too_many_changes().into())

@@ -67,11 +67,11 @@ impl QueueDocuments<'_> {
         let mut document = self.open(&Method::DELETE, &self.path_of_queue(name))?;
         for _ in 0..ATTEMPTS {
             // Some servers tell no absence when they are asked to delete.
-            let (tag, _) = self.read_queue(name).await?;
+            let (tag, queue) = self.read_queue(name).await?;
             match self.remove(&mut document, DocumentCondition::State(&tag)).await? {
                 DocumentSent::Done(..) => {
                     // They are invisible already.
-                    let _ = self.remove_messages(name).await;
+                    let _ = self.remove_messages(name, &queue).await;
                     return Ok(OperationDone::with_status(StatusCode::NO_CONTENT));
                 }
                 DocumentSent::Absent => return Err(queue_not_found().into()),
@@ -97,16 +97,17 @@ impl QueueDocuments<'_> {
 
     /// Clear Messages.
     pub(super) async fn clear(&mut self, name: &str) -> Result<OperationDone, Halt> {
-        self.queue(name).await?;
-        if self.remove_messages(name).await? {
+        let queue = self.queue(name).await?;
+        if self.remove_messages(name, &queue).await? {
             Ok(OperationDone::with_status(StatusCode::NO_CONTENT))
         } else {
             Err(too_much_to_clear().into())
         }
     }
 
-    /// Removes the messages of a queue. `false` if the time is over before all are removed.
-    async fn remove_messages(&mut self, name: &str) -> Result<bool, Halt> {
+    /// Removes the messages of a queue, and none of a later queue with this name. `false` if the time is over before all are
+    /// removed.
+    async fn remove_messages(&mut self, name: &str, queue: &Queue) -> Result<bool, Halt> {
         let (collection, end) = (self.messages(name)?, Instant::now() + CLEARING_MAX);
         let mut start = None;
         for _ in 0..PAGES_MAX {
@@ -115,8 +116,7 @@ impl QueueDocuments<'_> {
                 if Instant::now() > end {
                     return Ok(false);
                 }
-                let mut document = self.open(&Method::DELETE, &self.path_of_message(name, id))?;
-                self.remove(&mut document, DocumentCondition::None).await?;
+                self.remove_message(&self.path_of_message(name, id), queue).await?;
             }
             start = page.next;
             if start.is_none() {

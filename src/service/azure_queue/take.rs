@@ -8,6 +8,7 @@ use super::{
     OperationDone, QueueDocuments,
     documents::OpenedDocument,
     messages::{READS_MAX, fresh_receipt},
+    queues::is_named,
     sent::{DocumentCondition, DocumentSent},
 };
 use crate::{
@@ -151,6 +152,15 @@ impl QueueDocuments<'_> {
         }
     }
 
+    /// True if the queue with this name is that of a message by now.
+    async fn is_of_current_queue(&mut self, name: &str, message: &QueueMessage) -> Result<bool, Halt> {
+        match self.queue(name).await {
+            Ok(current) => Ok(current.id == message.queue),
+            Err(Halt::Refused(refusal)) if is_named(&refusal, "QueueNotFound") => Ok(false),
+            Err(halt) => Err(halt),
+        }
+    }
+
     /// Reads a message, and takes it if no client has it.
     async fn take_message(
         &mut self,
@@ -164,6 +174,10 @@ impl QueueDocuments<'_> {
         match message.standing(now) {
             MessageStanding::Visible if is_of_queue => {}
             MessageStanding::Hidden(_) if is_of_queue => return Ok(MessageLook::Passed),
+            // The queue may have been made anew since it was read.
+            _ if !is_of_queue && self.is_of_current_queue(wanted.name, &message).await? => {
+                return Ok(MessageLook::Passed);
+            }
             _ => {
                 let mut document = self.open(&Method::DELETE, path)?;
                 self.remove(&mut document, DocumentCondition::State(&current.tag)).await?;

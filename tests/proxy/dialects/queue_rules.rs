@@ -267,6 +267,48 @@ async fn a_message_of_a_queue_before_is_in_no_later_queue() {
     until("it is removed", || backend.content(&format!("/jobs/{id}")).is_none()).await;
 }
 
+/// A client that puts a message into a new queue does not lose it to one that still deletes the queue before, or to a worker
+/// that has begun with that.
+#[tokio::test]
+async fn a_message_of_a_later_queue_stays() {
+    for (method, target, status) in [("DELETE", "/jobs", 204), ("GET", "/jobs/messages", 200)] {
+        let (backend, proxy) = jobs().await;
+        let addr = proxy.addr();
+        let index = backend.hold("GET", INDEX);
+        let begun = tokio::spawn(async move { send(addr, method, target, &[], "").await });
+        let index = index.arrived().await;
+        if method == "GET" {
+            backend.put(INDEX, "[]");
+            assert_eq!(send(addr, "DELETE", "/jobs", &[], "").await.status, 204);
+        }
+        create(addr, "jobs").await;
+        let id = put_shown(&backend, addr, "one").await;
+        let shown = backend.content(INDEX).expect("the index");
+        index.answer(Answer::status(200).body(shown)).await;
+        let ended = begun.await.expect("no panic");
+        assert_eq!(ended.status, status, "{ended:?}");
+        let taken = take(addr, "jobs", (1, 30)).await;
+        assert_eq!(taken.iter().map(|taken| taken.id.as_str()).collect::<Vec<_>>(), [id.as_str()], "{method} {target}");
+    }
+}
+
+/// What is left of a queue is removed, also what cannot be read.
+#[tokio::test]
+async fn a_cleared_queue_has_no_messages() {
+    let (backend, proxy) = jobs().await;
+    let addr = proxy.addr();
+    let id = put_shown(&backend, addr, "one").await;
+    let strange = "01900000-0000-7000-8000-000000000000";
+    backend.put(&format!("/jobs/{strange}"), "no message");
+    let listed = [strange, &id].map(|id| format!(r#"{{"name":"{id}","type":"file"}}"#));
+    backend.put(INDEX, format!("[{}]", listed.join(",")));
+    assert_eq!(take(addr, "jobs", (1, 600)).await.len(), 1);
+    assert_eq!(send(addr, "DELETE", "/jobs/messages", &[], "").await.status, 204);
+    for id in [strange, &id] {
+        assert_eq!(backend.content(&format!("/jobs/{id}")), None, "{id}");
+    }
+}
+
 /// Rule 15: while a proxy gives no message to any client, no worker learns that there is none.
 #[tokio::test]
 async fn a_proxy_that_has_just_begun_tells_no_worker_that_the_queue_is_empty() {
