@@ -50,7 +50,8 @@ fn map_request(request: &mut RequestHeader, route: &Route) -> pingora::Result<()
     let cannot = || Error::explain(ErrorType::InvalidHTTPHeader, "a target without the prefix of its route");
     let target = route.mapping.to_upstream(request.raw_path()).ok_or_else(cannot)?;
     request.set_raw_path(&target)?;
-    let Some(destination) = request.headers.get("destination").and_then(|value| value.to_str().ok()) else {
+    let Some(destination) = request.headers.get("destination").and_then(|value| str::from_utf8(value.as_bytes()).ok())
+    else {
         return Ok(());
     };
     if let Some((beginning, _, path)) = split_authority(destination)

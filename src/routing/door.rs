@@ -183,7 +183,7 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     }
     if route.is_protected()
         && route.enforced().is_none()
-        && let Err(refusal) = destination::leads_to_nothing_guarded(table, head)
+        && let Err(refusal) = destination::leads_to_nothing_guarded(table, route, head)
     {
         return refuse(Some(route_index), refusal);
     }

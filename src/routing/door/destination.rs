@@ -67,21 +67,29 @@ pub(super) fn of_request(
     Ok(Box::new(GuardedDestination { request, target: target.into() }))
 }
 
-/// Refuses a request on a route that enforces nothing if its `Destination` leads to a guarded resource in some reading:
-/// the host in it may count or not.
-pub(super) fn leads_to_nothing_guarded(table: &RoutingTable, head: &Head<'_>) -> Result<(), Refusal> {
+/// Refuses a request on a route that enforces nothing unless its `Destination` leads to another such resource. The upstream
+/// reads the path there in its own way, so one that takes no route could be any of its resources.
+pub(super) fn leads_to_nothing_guarded(table: &RoutingTable, source: &Route, head: &Head<'_>) -> Result<(), Refusal> {
     for value in head.headers.get_all(&DESTINATION) {
-        let reference = String::from_utf8_lossy(value.as_bytes());
-        let (_, authority, path) = split_authority(reference.trim()).unwrap_or(("", None, &reference));
+        let reference = str::from_utf8(value.as_bytes()).map_err(|_error| elsewhere())?;
+        let (_, authority, path) = split_authority(reference.trim()).ok_or_else(elsewhere)?;
         let path = path.split(['?', '#']).next().unwrap_or_default();
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        let normal = normalize(format!("{slash}{path}").as_bytes(), KeptInNames::ALL).map_err(ambiguous)?;
-        let is_guarded = |host: &str| {
-            let place = table.find(host, &normal).map(|found| table.place(found.index));
-            matches!(place, Some(TablePlace::Resource(_, route)) if route.enforced().is_some())
-        };
-        if is_guarded(head.host) || authority.is_some_and(is_guarded) {
+        let path = if path.is_empty() && authority.is_some() { "/" } else { path };
+        let normal = normalize(path.as_bytes(), KeptInNames::ALL).map_err(ambiguous)?;
+        // The host in it may count or not.
+        let other = authority.and_then(|host| table.find(host, &normal)).map(|found| table.place(found.index));
+        let found = table.find(head.host, &normal).ok_or_else(elsewhere)?;
+        let TablePlace::Resource(_, route) = table.place(found.index) else { return Err(elsewhere()) };
+        let is_guarded = |place| matches!(place, TablePlace::Resource(_, route) if route.enforced().is_some());
+        let is_reached_alike = route.upstream.identity == source.upstream.identity && route.mapping == source.mapping;
+        if route.enforced().is_some() || !is_reached_alike || other.is_some_and(is_guarded) {
             return Err(elsewhere());
+        }
+        let spelled = table.find_raw(head.host, path.as_bytes()).filter(|&index| index != found.index);
+        check_readings(path.as_bytes(), route, spelled, table.routes())?;
+        check_decoded(table, head.host, path.as_bytes(), (found.index, route))?;
+        if !route.mapping.agrees(path.as_bytes(), &normal) {
+            return Err(not_below(route));
         }
     }
     Ok(())

@@ -20,8 +20,8 @@ use crate::{
 
 /// Routes of one upstream, but for `/other/{id}`: `/docs/{id}` and `/items/{id}` are guarded, `/alias/{id}` has the keys of
 /// `/docs/{id}`, `/judge/{id}` takes method overrides, `/api/docs/{id}` leads to `/docs/{id}` of the upstream, `/watch/{id}`
-/// only watches, `/open/{*rest}` is not guarded, `/blobs/{id}` has a dialect of its own, and bodies name what a write to
-/// `/list` changes.
+/// only watches, `/open/{*rest}` is not guarded, nor are `/mapped/{id}` with a prefix and `/beside/{id}` of another upstream,
+/// `/blobs/{id}` has a dialect of its own, and bodies name what a write to `/list` changes.
 fn routes() -> Vec<Arc<Route>> {
     let server: SocketAddr = "127.0.0.1:9".parse().expect("an address");
     let guarded = |path: &str, guard| Route { beside_guarded: true, ..route(path, Some(guard), &[server]) };
@@ -29,7 +29,10 @@ fn routes() -> Vec<Arc<Route>> {
     let normal = |path: &str| normalize(path.as_bytes(), KeptInNames::ALL).expect("a path");
     let mut other = guarded("/other/{id}", guard());
     other.upstream = Arc::new(Upstream { identity: "other".to_owned(), ..Upstream::clone(&other.upstream) });
+    let open = |path: &str| Route { beside_guarded: true, ..route(path, None, &[server]) };
+    let beside = Route { upstream: Arc::clone(&other.upstream), ..open("/beside/{id}") };
     let mapping = PathMapping::new(&normal("/api"), &normal("/"));
+    let mapped = PathMapping::new(&normal("/mapped"), &normal("/"));
     let list = guarded("/list", guard());
     let writes_to = WritesTo::parse("/docs/{json./id}", &list.path).expect("a template");
     config(vec![
@@ -39,7 +42,9 @@ fn routes() -> Vec<Arc<Route>> {
         guarded("/judge/{id}", GuardRules { method_override: MethodOverride::Judge, ..guard() }),
         Route { mapping, ..guarded("/api/docs/{id}", guard()) },
         guarded("/watch/{id}", GuardRules { observe: true, ..guard() }),
-        Route { beside_guarded: true, ..route("/open/{*rest}", None, &[server]) },
+        open("/open/{*rest}"),
+        Route { mapping: mapped, ..open("/mapped/{id}") },
+        beside,
         guarded("/blobs/{id}", GuardRules { quirks: quirks_of("azure"), ..guard() }),
         Route { writes_to: Some(writes_to), ..list },
         other,
@@ -55,7 +60,10 @@ fn door(method: &str, target: &str, fields: &[&str]) -> Door {
     let mut headers = HeaderMap::new();
     for field in fields {
         let (name, value) = field.split_once(": ").expect("a field");
-        headers.append(name.parse::<HeaderName>().expect("a name"), HeaderValue::from_str(value).expect("a value"));
+        headers.append(
+            name.parse::<HeaderName>().expect("a name"),
+            HeaderValue::from_bytes(value.as_bytes()).expect("a value"),
+        );
     }
     let method = Method::from_bytes(method.as_bytes()).expect("a method");
     let (version, host, client) = (Version::HTTP_11, "example.com", ClientAddress::Local);
@@ -105,6 +113,18 @@ fn a_copy_and_a_move_lead_to_what_is_guarded_for_the_same_upstream() {
         ("/open/1", "/docs/1", Err(Code::DestinationElsewhere)),
         ("/open/1", "http://other.com/docs/1", Err(Code::DestinationElsewhere)),
         ("/open/1", "/docs/%2f", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/docs%2f1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/open/..%2fdocs%2f1", Err(Code::AmbiguousTarget)),
+        ("/open/1", "/open;x/../docs/1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/docs;x/1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/open/2;x", Err(Code::AmbiguousTarget)),
+        ("/open/1", "/open/../docs/1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "docs/1", Err(Code::AmbiguousTarget)),
+        ("/open/1", "//docs/1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/nowhere", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/beside/1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/mapped/1", Err(Code::DestinationElsewhere)),
+        ("/open/1", "/.leases/docs/1", Err(Code::DestinationElsewhere)),
         ("/watch/1", "/docs/1", Err(Code::DestinationElsewhere)),
     ] {
         for method in ["COPY", "MOVE"] {
@@ -135,7 +155,7 @@ fn a_destination_is_written() {
 /// An open route accepts a destination that leads to nothing guarded.
 #[test]
 fn an_open_route_passes_what_leads_to_no_guarded_resource() {
-    for destination in ["/open/2", "/nowhere", "http://other.com/open/2"] {
+    for destination in ["/open/2", "/docs/../open/2", "/open/a%2fb", "/open/gr\u{fc}n", "http://other.com/open/2"] {
         let door = door("COPY", "/open/1", &[&format!("destination: {destination}")]);
         assert!(matches!(door, Door::Pass { .. }), "{destination}: {door:?}");
     }
