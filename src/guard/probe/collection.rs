@@ -4,14 +4,14 @@
 //!
 //! *Why is OPTIONS asked first?* Each server knows it, and it changes nothing. A server without `WebDAV` may take
 //! PROPFIND for anything. That there is no `WebDAV` is remembered for a time, so that a plain API gets one question.
+//!
+//! *Why is it remembered for one folder alone?* A server can have an application beside its `WebDAV`, and one route can
+//! lead to both.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant as Moment},
-};
+use std::time::Duration;
 
 use http::{HeaderValue, Method, header};
-use parking_lot::Mutex;
+use moka::sync::Cache;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -21,15 +21,19 @@ use super::{
 };
 use crate::{
     body::{Body, MemoryUse},
-    config::Route,
     core::{
-        http::readings::collection::{
-            TYPE_OF_RESOURCE, denies_webdav, is_collection, leads_to_slash, may_be_folder, named_folder, speaks_webdav,
+        http::{
+            readings::collection::{
+                TYPE_OF_RESOURCE, denies_webdav, is_collection, leads_to_slash, may_be_folder, named_folder,
+                speaks_webdav,
+            },
+            request_target::split_query,
         },
         lease::Usage,
         policy::Collections,
         records::trees::{TreeRoot, is_below},
         refusal::{Code, Refusal},
+        tags::parts_hash::PartsHasher,
     },
     guard::{Halt, refusals, request::Request},
     upstream::{BufferedBody, Exchange, Failure, read_whole},
@@ -52,22 +56,36 @@ pub(crate) enum TypeSeen {
     Collection,
 }
 
-/// The routes whose backends did not speak `WebDAV`, and when.
-#[derive(Debug, Default)]
-pub(crate) struct PlainBackends(Mutex<HashMap<(String, String), Moment>>);
+/// The number of folders that are remembered. Each takes about 100 bytes.
+const FOLDERS_MAX: u64 = 10_000;
 
-impl PlainBackends {
-    fn contain(&self, route: &Route) -> bool {
-        self.0.lock().get(&name(route)).is_some_and(|since| since.elapsed() < REMEMBERED)
+/// The folders in which backends did not speak `WebDAV`.
+pub(crate) struct PlainFolders(Cache<[u8; 32], ()>);
+
+impl PlainFolders {
+    /// Starts without any.
+    pub(crate) fn new() -> Self {
+        Self(Cache::builder().max_capacity(FOLDERS_MAX).time_to_live(REMEMBERED).build())
     }
 
-    fn note(&self, route: &Route) {
-        self.0.lock().insert(name(route), Moment::now());
+    fn contain(&self, request: &Request) -> bool {
+        self.0.contains_key(&folder_of(request))
+    }
+
+    fn note(&self, request: &Request) {
+        self.0.insert(folder_of(request), ());
     }
 }
 
-fn name(route: &Route) -> (String, String) {
-    (route.name.clone(), route.upstream.identity.clone())
+/// The name of the folder that the target of a request is in.
+fn folder_of(request: &Request) -> [u8; 32] {
+    let (path, _) = split_query(request.head.raw_path());
+    let is_slash = |octet: &u8| *octet == b'/';
+    let end = path.iter().rposition(|octet| !is_slash(octet)).unwrap_or_default();
+    let folder = path.iter().take(end).rposition(is_slash).and_then(|end| path.get(..end)).unwrap_or_default();
+    let route = request.route();
+    let mut hasher = PartsHasher::default();
+    hasher.add(route.name.as_bytes()).add(route.upstream.identity.as_bytes()).add(folder).hash()
 }
 
 impl Probes {
@@ -120,7 +138,7 @@ impl Probes {
     }
 
     async fn is_webdav(&self, request: &Request, end: Instant) -> Result<bool, Halt> {
-        if self.plain.contain(request.route()) {
+        if self.plain.contain(request) {
             return Ok(false);
         }
         let exchange = self.put(request, Method::OPTIONS, (None, &Body::empty()), end).await?;
@@ -129,7 +147,7 @@ impl Probes {
             _ if speaks => {}
             401 | 407 | 429 => return Err(self.upstreams_own(request, exchange).await),
             500 | 502..=599 => return Err(unknown(&answered(status)).into()),
-            _ if denies_webdav(status, &exchange.head().headers) => self.plain.note(request.route()),
+            _ if denies_webdav(status, &exchange.head().headers) => self.plain.note(request),
             _ => {}
         }
         exchange.discard().await;

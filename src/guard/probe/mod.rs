@@ -39,7 +39,7 @@ use crate::{
 };
 use authorization::lends_bound_credentials;
 use body_tag::Keep;
-use collection::PlainBackends;
+use collection::PlainFolders;
 use head::probe_head;
 use kept_bodies::KeptBodies;
 use unreadable::{answered, bound_credentials, timed_out, too_large, unreadable};
@@ -73,7 +73,7 @@ pub(crate) struct Probes {
     pub(crate) origins: Arc<Origins>,
     budget: Arc<BodyBudget>,
     own: ArcSwap<OwnCredentials>,
-    plain: PlainBackends,
+    plain: PlainFolders,
     kept_bodies: KeptBodies,
 }
 
@@ -139,7 +139,7 @@ impl Probed {
 impl Probes {
     /// Builds probes that go through `exchanger` and hold bodies within `budget`.
     pub(crate) fn new(knowledge: Arc<Knowledge>, exchanger: Arc<dyn Transport>, budget: Arc<BodyBudget>) -> Self {
-        let (origins, own, plain) = (Arc::new(Origins::new()), ArcSwap::default(), PlainBackends::default());
+        let (origins, own, plain) = (Arc::new(Origins::new()), ArcSwap::default(), PlainFolders::new());
         let kept_bodies = KeptBodies::new();
         Self { knowledge, exchanger, origins, budget, own, plain, kept_bodies }
     }

@@ -74,6 +74,17 @@ async fn a_backend_without_webdav_is_asked_once() {
     assert_eq!((backend.count("OPTIONS", "*"), backend.count("PROPFIND", "*")), (1, 0));
 }
 
+/// Rule 18: an application beside the folders of a server says nothing of them.
+#[tokio::test]
+async fn one_resource_without_webdav_hides_no_collection() {
+    let backend = webdav().await;
+    backend.put("/app/1", "one");
+    backend.always("OPTIONS", "/app/1", |_| Answer::status(200).header("Allow", "GET, DELETE"));
+    let proxy = Proxy::to(backend.addr()).route(FREE).start().await;
+    assert_eq!(send(proxy.addr(), "DELETE", "/app/1", &[], "").await.status, 204);
+    send(proxy.addr(), "DELETE", FOLDER, &[], "").await.refused(501, "not-supported");
+}
+
 /// Frameworks redirect to a slash too. What they show there is no page.
 #[tokio::test]
 async fn an_api_whose_resources_end_with_a_slash_keeps_working() {
