@@ -89,7 +89,7 @@ use probe::Probes;
 use progress::GenerationProgress;
 use read::Reads;
 use watcher::WatchRooms;
-use write::{Writes, method_in_form::may_name_method};
+use write::{Writes, method_in_body::is_method_in_body};
 
 /// The treatment of a request by the guard.
 #[derive(Clone, Copy)]
@@ -231,7 +231,7 @@ impl Guard {
 
     /// True if the content of a request may name its resource or its method.
     pub(crate) fn is_named_by_content(client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
-        guarded.writes_to().is_some() && client.has_content() || may_name_method(client, guarded)
+        guarded.writes_to().is_some() && client.has_content() || is_method_in_body(client, guarded)
     }
 
     /// Receives the content of a request of this kind. Returns the request as the content names it.
@@ -243,7 +243,7 @@ impl Guard {
         if guarded.writes_to().is_some() && client.has_content() {
             return self.writes.name_by_body(client, guarded).await;
         }
-        self.writes.name_method_by_form(client, guarded, rules_of(guarded)?).await
+        self.writes.name_method_by_body(client, guarded, rules_of(guarded)?).await
     }
 
     /// Adds to an answer what does not depend on how the request was judged.

@@ -35,7 +35,7 @@ pub(crate) mod idempotency;
 mod judge;
 mod members;
 mod membership;
-pub(crate) mod method_in_form;
+pub(crate) mod method_in_body;
 pub(crate) mod named_by_body;
 pub(crate) mod new_state;
 mod parts;

@@ -17,11 +17,14 @@ use http::Method;
 use pingora::http::RequestHeader;
 use serde_json::de::IoRead;
 
-use super::Writes;
+use super::{
+    Writes,
+    method_in_body::{method_in, named_in_body},
+};
 use crate::{
     body::{Body, Client},
     core::{
-        http::readings::{body_name::name_from_json, declared_json::is_declared_json},
+        http::readings::{body_method::NamedMethod, body_name::name_from_json, declared_json::is_declared_json},
         refusal::{Code, Refusal},
         route::WritesTo,
         tags::json::JsonPointer,
@@ -43,6 +46,10 @@ impl Writes {
             return Err(not_json().into());
         }
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
+        // A body names a resource or a method, but no backend takes both from it.
+        if guarded.methods.may_be(&[Method::POST]) && method_in(&head.headers, &body).await? != NamedMethod::None {
+            return Err(named_in_body().into());
+        }
         let mut named = guarded.clone();
         if let Some(template) = guarded.writes_to()
             && let Some(values) = names_in(&body, template).await?

@@ -135,6 +135,41 @@ async fn a_method_in_a_form_leads_around_no_lease() {
     assert_eq!(backend.count("POST", DOC), 0);
 }
 
+/// Rule 18: Laravel, Phoenix and Parse Server take it from JSON, and ASP.NET from a parameter with the name of the field.
+#[tokio::test]
+async fn a_method_in_json_or_in_another_parameter_leads_around_no_lease() {
+    const JSON: (&str, &str) = ("Content-Type", "application/json");
+    let (backend, proxy, grant) = leased("lease.guards = [\"delete\"]\nmethod_override = \"judge\"").await;
+    let addr = proxy.addr();
+    let text = ("Content-Type", "text/plain");
+    for fields in [&[JSON][..], &[text], &[]] {
+        let body = r#"{"a": {"b": "}"}, "_method": "delete"}"#;
+        send(addr, "POST", DOC, fields, body).await.refused(412, "lease-id-missing");
+    }
+    send(addr, "POST", DOC, &[JSON], r#"{"_method": ["DELETE"]}"#).await.refused(400, "method-override");
+    let target = format!("{DOC}?X-HTTP-Method-Override=DELETE");
+    send(addr, "POST", &target, &[], "").await.refused(412, "lease-id-missing");
+    assert_eq!(backend.count("POST", "*"), 0);
+    let held = [JSON, ("Lease-Id", &*grant.id)];
+    assert_eq!(send(addr, "POST", DOC, &held, r#"{"_method": "DELETE"}"#).await.status, 204, "the holder's");
+    assert_eq!(send(addr, "POST", DOC, &[JSON], r#"{"a": "_method"}"#).await.status, 204);
+
+    let (backend, proxy, _) = leased("").await;
+    let addr = proxy.addr();
+    for (fields, body) in [
+        (&[JSON][..], "{\"_method\":\"PUT\"}"),
+        (&[("Content-Type", "application/x-www-form-urlencoded; charset=utf-16")], "a=1"),
+        (&[("Content-Type", "application/x-www-form-urlencoded"), ("Content-Encoding", "gzip")], "a=1"),
+        (
+            &[("Content-Type", "multipart/form-data; boundary=x")],
+            "--x\r\nContent-Disposition: form-data;\r\n name=\"_method\"\r\n\r\nDELETE\r\n--x--\r\n",
+        ),
+    ] {
+        send(addr, "POST", DOC, fields, body).await.refused(400, "method-override");
+    }
+    assert_eq!(backend.count("POST", DOC), 0);
+}
+
 /// Rule 18: a field names another path to IIS, Symfony, Flask and others.
 #[tokio::test]
 async fn no_field_names_another_path() {

@@ -173,6 +173,20 @@ async fn no_method_goes_around_the_name_in_the_body() {
     assert_eq!(send(addr, "UPSERT", LIST, &[JSON, ("Lease-Id", &lease.id)], r#"{"id": "7"}"#).await.status, 201);
 }
 
+/// Rule 18: a POST whose body names its method too could do something else to the resource.
+#[tokio::test]
+async fn a_body_that_names_a_resource_names_no_method() {
+    let (backend, proxy) =
+        start("policy = \"pessimistic\"\nlease = { guards = [\"delete\"], absent = \"allow\" }").await;
+    let addr = proxy.addr();
+    acquire(addr, DOCUMENT, "30").await;
+    for body in [r#"{"id": "7", "_method": "DELETE"}"#, r#"{"\u005fmethod": 1, "id": "7"}"#] {
+        post(addr, &[], body).await.refused(400, "method-override");
+    }
+    assert_eq!(backend.count("POST", LIST), 0);
+    assert_eq!(post(addr, &[], r#"{"id": "7", "a": {"_method": "DELETE"}}"#).await.status, 201);
+}
+
 /// A write that runs beside others goes to its own target too.
 #[tokio::test]
 async fn an_append_that_names_its_resource_goes_where_it_was_sent() {

@@ -20,12 +20,28 @@ pub fn is_ambiguous(headers: &HeaderMap) -> bool {
 
 /// True if a backend could read this beginning of a media type, in lower case: `multipart/` or a whole type.
 pub fn may_be(headers: &HeaderMap, beginning: &str) -> bool {
-    let lines = headers.get_all(header::CONTENT_TYPE).iter();
-    let mut parts = lines.flat_map(|line| line.as_bytes().split(|octet| matches!(octet, b',' | b';')));
-    parts.any(|part| {
-        let bare: Vec<u8> = part.iter().filter(|octet| octet.is_ascii_graphic()).copied().collect();
-        bare.to_ascii_lowercase().starts_with(beginning.as_bytes())
+    parts(headers).any(|part| part.starts_with(beginning.as_bytes()))
+}
+
+/// True if a backend could read the content as JSON. Some search the whole field for that word.
+pub fn may_be_json(headers: &HeaderMap) -> bool {
+    parts(headers).any(|part| part.windows(4).any(|word| word == b"json"))
+}
+
+/// True if a backend could read a charset that begins with none of these names, in lower case.
+pub fn has_other_charset(headers: &HeaderMap, beginnings: &[&str]) -> bool {
+    let charset = |part: Vec<u8>| part.strip_prefix(b"charset").map(<[u8]>::to_vec);
+    parts(headers).filter_map(charset).any(|value| {
+        let name: Vec<u8> = value.into_iter().filter(|octet| !b"=*\"'".contains(octet)).collect();
+        !beginnings.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
     })
+}
+
+/// Returns the types and parameters of all lines, in lower case and without blanks.
+fn parts(headers: &HeaderMap) -> impl Iterator<Item = Vec<u8>> {
+    let lines = headers.get_all(header::CONTENT_TYPE).iter();
+    let parts = lines.flat_map(|line| line.as_bytes().split(|octet| matches!(octet, b',' | b';')));
+    parts.map(|part| part.iter().filter(|octet| octet.is_ascii_graphic()).map(u8::to_ascii_lowercase).collect())
 }
 
 /// The part of a value in front of its parameters.
@@ -88,6 +104,24 @@ mod tests {
             assert_eq!(may_be(&fields(&[line]), "multipart/form-data"), is_form, "{line}");
         }
         assert!(may_be(&fields(&["text/plain", "multipart/mixed"]), "multipart/"));
+    }
+
+    #[test]
+    fn a_charset_is_found_in_any_spelling() {
+        for (line, is_other) in [
+            ("text/plain", false),
+            ("text/plain; charset=utf-8", false),
+            ("text/plain; Charset = \"UTF-8\"", false),
+            ("text/plain;charset*=utf-8", false),
+            ("text/plain; charset=utf-16", true),
+            ("text/plain; charset=", true),
+            ("text/plain; charset=utf-8; CHARSET='IBM037'", true),
+        ] {
+            assert_eq!(has_other_charset(&fields(&[line]), &["utf-8"]), is_other, "{line}");
+        }
+        for (line, may_be) in [("Application/JSON", true), ("text/x; a=\"json\"", true), ("text/plain", false)] {
+            assert_eq!(may_be_json(&fields(&[line])), may_be, "{line}");
+        }
     }
 
     proptest! {

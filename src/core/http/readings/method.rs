@@ -22,8 +22,10 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// The query parameters in which frameworks look for a method that a form could not use. The second is Salesforce's.
-const PARAMETERS: [&str; 2] = ["_method", "_HttpMethod"];
+/// The parameters of a query or form in which frameworks look for a method that a form could not use. The second is
+/// Salesforce's, and ASP.NET takes the name of the field.
+const PARAMETERS: [&str; 5] =
+    ["_method", "_HttpMethod", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"];
 
 /// The field in which `OData` names the method that a POST stands for, and the methods that it may name.
 const WRAPPING_FIELD: &str = "x-http-method";

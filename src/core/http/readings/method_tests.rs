@@ -110,8 +110,8 @@ proptest! {
     /// Rule 18: every carrier of a method counts, in every spelling of its name.
     #[test]
     fn no_carrier_hides_a_method(
-        carrier in 0..5_usize,
-        encoded in prop::collection::vec(any::<bool>(), 12),
+        carrier in 0..METHOD_FIELDS.len() + PARAMETERS.len(),
+        encoded in prop::collection::vec(any::<bool>(), 22),
         named in prop::sample::select(&KNOWN[..]),
     ) {
         let mut headers = HeaderMap::new();
