@@ -20,11 +20,13 @@ use crate::{
     core::{
         http::readings::{
             body_name::name_from_json,
-            declared_json::is_declared_json,
+            content_type,
+            declared_json::{is_declared_json, is_declared_json_patch},
             query,
             version::{malformed, stated_condition, version_of, versions_in_query},
         },
         policy::{Compare, GuardRules},
+        refusal::{Code, Refusal},
         tags::{entity_tag::EntityTag, json::JsonPointer, precondition::well_written, version_source::VersionSource},
     },
     guard::{Answer, Halt, ReceivedClient, name_resource, refusals, rules_of},
@@ -45,7 +47,8 @@ fn has_tagged_bodies(guarded: &GuardedRequest, rules: &GuardRules) -> bool {
 }
 
 fn may_name_version(guarded: &GuardedRequest, rules: &GuardRules) -> bool {
-    !rules.version_sources.is_empty() && !guarded.is_lease() && guarded.methods.usages.changes()
+    let is_write = guarded.methods.usages.changes() || guarded.destination.is_some();
+    !rules.version_sources.is_empty() && !guarded.is_lease() && is_write
 }
 
 impl Service<'_> {
@@ -70,7 +73,7 @@ impl Service<'_> {
                 versions.extend(take_from_query(&mut head, &mut guarded, name)?);
             }
             let mut members = rules.version_sources.iter().filter_map(VersionSource::member).peekable();
-            if members.peek().is_some() && has_content && is_declared_json(&head.headers) {
+            if members.peek().is_some() && has_content && may_have_version(&head.headers)? {
                 let received = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
                 for pointer in members {
                     versions.extend(version_in(&received, pointer).await?);
@@ -130,6 +133,20 @@ fn take_from_query(
     }
     head.set_raw_path(&target)?;
     Ok(versions)
+}
+
+/// True if content with these fields can name a version. What some server reads as JSON must be readable to all: a client
+/// whose version is not found could take its write for a checked one.
+fn may_have_version(headers: &HeaderMap) -> Result<bool, Refusal> {
+    if is_declared_json(headers) {
+        return Ok(!is_declared_json_patch(headers));
+    }
+    if !content_type::may_be_json(headers) {
+        return Ok(false);
+    }
+    let detail = "the body may name the version that the write is based on: send JSON in UTF-8, as application/json or \
+                  another type application/…+json, with no other charset than utf-8 and without Content-Encoding";
+    Err(Refusal::new(Code::UnsupportedMediaType, detail))
 }
 
 /// Returns the version that a member of a JSON body names.

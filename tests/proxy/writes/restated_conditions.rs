@@ -75,6 +75,44 @@ async fn a_revision_in_the_body_is_a_precondition() {
     assert_eq!(backend.content("/doc").as_deref(), Some(body), "the body arrives as it was sent");
 }
 
+/// Rule 18: a version that some server finds is not passed over in silence.
+#[tokio::test]
+async fn a_body_that_only_some_servers_read_as_json_is_refused() {
+    let backend = Backend::start().await;
+    backend.put("/doc", r#"{"_rev": "2-b"}"#);
+    let route = "etag = \"json:/_rev\"\nrequire = \"never\"\nprecondition = [\"json:/_rev\"]";
+    let proxy = Proxy::to(backend.addr()).route(route).start().await;
+    let stale = r#"{"_rev": "1-a"}"#;
+    for fields in [
+        &[("Content-Type", "application/json; charset=utf8")][..],
+        &[("Content-Type", "application/json; charset=utf-16")],
+        &[("Content-Type", "text/json")],
+        &[("Content-Type", "application/x-json")],
+        &[JSON, ("Content-Encoding", "gzip")],
+    ] {
+        for method in ["PUT", "POST", "PATCH"] {
+            let refused = send(proxy.addr(), method, "/doc", fields, stale).await;
+            assert_eq!(refused.status, 415, "{method} {fields:?}: {refused:?}");
+        }
+    }
+    assert_eq!(backend.requests().iter().filter(|request| request.method != "GET").count(), 0);
+    assert_eq!(put(proxy.addr(), "/doc", &[("Content-Type", "text/plain")], stale).await.status, 204);
+}
+
+/// A list of operations (RFC 6902) has no member of the resource.
+#[tokio::test]
+async fn operations_on_a_document_name_no_version() {
+    let (backend, proxy) = revisions().await;
+    let addr = proxy.addr();
+    get(addr, "/doc").await;
+    let operations = ("Content-Type", "application/json-patch+json");
+    let body = r#"[{"op": "replace", "path": "/text", "value": "two"}]"#;
+    send(addr, "PATCH", "/doc", &[operations], body).await.refused(428, "precondition-required");
+    send(addr, "PATCH", "/doc", &[operations, ("If-Match", "\"1-a\"")], body).await.refused(412, "precondition-failed");
+    send(addr, "PATCH", "/doc", &[operations, ("If-Match", "\"2-b\"")], body).await;
+    assert_eq!(backend.count("PATCH", "/doc"), 1);
+}
+
 #[tokio::test]
 async fn a_revision_in_the_query_is_one_too() {
     let (backend, proxy) = revisions().await;
@@ -87,6 +125,18 @@ async fn a_revision_in_the_query_is_one_too() {
     backend.put("/doc?batch=1", r#"{"_rev": "2-b"}"#);
     send(addr, "DELETE", "/doc?batch=1&rev=2-b", &[], "").await;
     assert_eq!(backend.count("DELETE", "/doc?batch=1&rev=2-b"), 1, "the target arrives as it was sent");
+}
+
+/// A COPY only reads its source, but writes another resource by what it has read.
+#[tokio::test]
+async fn the_source_of_a_copy_has_the_revision_that_the_copy_names() {
+    let (backend, proxy) = revisions().await;
+    let to = ("Destination", "/copy");
+    let copied = send(proxy.addr(), "COPY", "/doc?rev=1-a", &[to, ("Overwrite", "F")], "").await;
+    copied.refused(412, "precondition-failed");
+    assert_eq!(backend.count("COPY", "*"), 0);
+    send(proxy.addr(), "COPY", "/doc?rev=2-b", &[to, ("Overwrite", "F")], "").await;
+    assert_eq!(backend.count("COPY", "/doc?rev=2-b"), 1);
 }
 
 /// Rule 14: the form is read for its method first, and for nothing else.

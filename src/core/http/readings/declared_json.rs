@@ -9,6 +9,8 @@
 
 use http::{HeaderMap, header};
 
+use super::content_type;
+
 /// Words of the types that servers read as forms, at any place in the field.
 const WORDS_OF_FORMS: [&str; 2] = ["form", "multipart"];
 
@@ -17,6 +19,12 @@ pub fn is_declared_json(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
     !headers.contains_key(header::CONTENT_ENCODING) && line.to_str().is_ok_and(is_json)
+}
+
+/// True if a request declares its body as a list of operations on the resource (RFC 6902), so that no member of it is one of
+/// the resource.
+pub fn is_declared_json_patch(headers: &HeaderMap) -> bool {
+    content_type::may_be(headers, "application/json-patch+json") && is_declared_json(headers)
 }
 
 /// True if a media type is one of JSON (RFC 6839 section 3.1), with parameters that change nothing.
