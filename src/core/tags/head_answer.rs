@@ -22,7 +22,7 @@ use super::{
     validators::Representation,
 };
 use crate::core::{
-    policy::{GuardRules, ReadConsistency, Require, TagSource},
+    policy::{GuardRules, ProbeAuth, ReadConsistency, Require, TagSource},
     verdict::{Verdict, judge_write},
 };
 
@@ -49,9 +49,13 @@ pub fn first_method(aim: Aim, guard: &GuardRules, conditions: &Preconditions) ->
                 && conditions.if_unmodified_since.is_none()
         }
     };
-    // The proxy keeps the answer to a GET for the reads beside the write.
-    let keeps_state = aim == Aim::Verdict && guard.reads == ReadConsistency::Last;
-    if may_suffice && !keeps_state && !guard.etag.needs_body() { Method::HEAD } else { Method::GET }
+    if may_suffice && !keeps_state(aim, guard) && !guard.etag.needs_body() { Method::HEAD } else { Method::GET }
+}
+
+/// True if the proxy keeps the answer to a probe for the reads beside the write. They get what the backend shows to their
+/// own client, so a probe with other credentials is of no use to them.
+pub fn keeps_state(aim: Aim, guard: &GuardRules) -> bool {
+    aim == Aim::Verdict && guard.reads == ReadConsistency::Last && guard.probe_auth == ProbeAuth::Client
 }
 
 /// True if an answer to HEAD with this status, which shows this representation, decides for the client of a request.

@@ -16,17 +16,24 @@ use std::{
     sync::Arc,
 };
 
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 
-use super::{responses::is_shareable, selection::Selection};
+use super::{
+    responses::{is_shareable, selecting_fields},
+    selection::Selection,
+};
 use crate::{
     core::{
-        policy::{ReadConsistency, TagSource},
+        http::credentials::CREDENTIAL_FIELDS,
+        policy::{GuardRules, TagSource},
         records::record::{Availability, Mark, Snapshot, VariantName},
         resource::ResourceKey,
-        tags::{head_answer::Aim, validators::Validators},
+        tags::{
+            head_answer::{Aim, keeps_state},
+            validators::Validators,
+        },
     },
     guard::request::Request,
     upstream::{BodyPrefix, SharedBody},
@@ -110,11 +117,18 @@ impl Drop for KeptState {
 
 /// True if the answer to a probe with this aim, with this status and these fields, is kept for the reads beside the write.
 pub(crate) fn is_kept(request: &Request, aim: Aim, status: StatusCode, fields: &HeaderMap) -> bool {
-    request.rules().reads == ReadConsistency::Last
-        && aim == Aim::Verdict
+    keeps_state(aim, request.rules())
         && status == StatusCode::OK
         && !request.rules().keeps_descriptions()
         // The tag of a version names the selecting fields of its reader.
         && (request.rules().etag != TagSource::Version || !fields.contains_key(header::VARY))
         && is_shareable(fields)
+        && is_selected_by_identity(request.rules(), fields)
+}
+
+/// True if an answer depends on no credentials but those that are part of the identity of its client.
+fn is_selected_by_identity(rules: &GuardRules, fields: &HeaderMap) -> bool {
+    let is_known = |name: &HeaderName| !CREDENTIAL_FIELDS.contains(name) || rules.identifies(name);
+    selecting_fields(&HeaderMap::new(), fields)
+        .is_some_and(|selecting| selecting.iter().all(|(name, _)| is_known(name)))
 }

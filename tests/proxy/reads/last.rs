@@ -130,6 +130,22 @@ async fn a_state_with_a_cookie_is_not_shown_again() {
     assert_waits(&scene).await;
 }
 
+/// What the backend shows to other credentials, or by a part of them that is no part of the identity, is not what it shows
+/// to the client of a read.
+#[tokio::test]
+async fn a_state_that_depends_on_more_than_the_identity_is_waited_for() {
+    for (lines, vary) in [
+        ("probe_auth = \"none\"", ""),
+        ("identity_cookies = [\"session\"]", "accept, Cookie"),
+        ("identity_headers = [\"x-user\"]", "Authorization"),
+        ("", "*"),
+    ] {
+        let scene = Scene::start(CONTENT, |setup| setup.route(lines)).await;
+        scene.backend.once("GET", DOC, Answer::status(200).header("vary", vary).body("one"));
+        assert_waits(&scene).await;
+    }
+}
+
 /// Rule 3: what a write in doubt has left is not known, so no earlier state is shown as the last one.
 #[tokio::test]
 async fn a_read_beside_a_doubt_waits_for_its_end() {
