@@ -38,7 +38,7 @@ fn of_backend(backend: &Backend) -> String {
             "objects",
             "/{*rest}",
             "path_params = \"keep\"\netag = \"upstream\"\ndialect = \"s3\"\nrequire = \"never\"\nappend_methods = []\n\
-             probe_auth = \"sigv4\"\nprobe_region = \"us-east-1\"\n",
+             probe_auth = \"sigv4\"\nprobe_region = \"us-east-1\"\nlease.auth = \"none\"\n",
         ),
     };
     format!("{upstream}{routes}")

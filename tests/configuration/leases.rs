@@ -19,6 +19,20 @@ fn lease_rules(text: &str) -> LeaseRules {
     rules.unwrap_or_else(|| panic!("the first route has no leases in\n{text}"))
 }
 
+/// A backend that sees the credentials of the proxy says nothing of the client that wants a lease.
+#[test]
+fn leases_for_every_client_are_written_out() {
+    for probing in ["probe_auth = \"sigv4\"", "probe_auth = \"field\"\nprobe_field_file = \"/nowhere\""] {
+        let is_told = |lines: &str| {
+            let found = problems(&leased(&format!("{probing}\n{lines}")));
+            found.iter().any(|problem| problem.contains("lease.auth = \"probe\" and probe_auth"))
+        };
+        assert!(is_told(""), "{probing}");
+        assert!(!is_told("lease.auth = \"none\""), "{probing}");
+    }
+    assert!(problems(&leased("probe_auth = \"none\"")).is_empty());
+}
+
 fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }

@@ -3,7 +3,7 @@
 use super::{check::Check, keys::RouteLayers, secrets::warn_if_open};
 use crate::{
     config::{Word, written::Written},
-    core::policy::{GuardRules, ProbeAuth, Require, TagSource},
+    core::policy::{GuardRules, LeaseAuth, ProbeAuth, Require, TagSource},
 };
 
 /// Reports a field of probes without its file, or a file without its use.
@@ -25,6 +25,17 @@ pub(super) fn own_field_has_its_file(check: &mut Check<'_>, keys: RouteLayers<'_
     if let Some(file) = file {
         warn_if_open(check, "probe_field_file", file);
     }
+}
+
+/// Reports leases that every client could take, on a route that does not say so.
+pub(super) fn leases_ask_for_their_clients(check: &mut Check<'_>, keys: RouteLayers<'_>, guard: &GuardRules) {
+    let asks = guard.lease.as_ref().is_some_and(|rules| rules.auth == LeaseAuth::Probe);
+    check.refuse(
+        keys.get(|raw| &raw.probe_auth),
+        asks && matches!(guard.probe_auth, ProbeAuth::SigV4 | ProbeAuth::Field),
+        format!("lease.auth = \"probe\" and probe_auth = {:?} do not go together", guard.probe_auth.word()),
+        "write lease.auth = \"none\": the backend sees the proxy's own credentials, so every client may take a lease",
+    );
 }
 
 /// Reports settings under which the proxy would have to change requests that S3 clients have signed.

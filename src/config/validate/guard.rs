@@ -2,7 +2,7 @@
 
 use super::{
     check::Check,
-    clients::{own_field_has_its_file, signed_requests_stay_as_they_are},
+    clients::{leases_ask_for_their_clients, own_field_has_its_file, signed_requests_stay_as_they_are},
     keys::RouteLayers,
     metadata, states, tags, watch,
 };
@@ -34,6 +34,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     metadata::suits_route(check, keys, &guard);
     states::suit_dialect(check, keys, &guard);
     own_field_has_its_file(check, keys, &guard);
+    leases_ask_for_their_clients(check, keys, &guard);
     watch::refuse_unaskable(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     guard
