@@ -10,20 +10,12 @@ use super::route::TouchTemplate;
 use super::tags::json::JsonPointer;
 use super::tags::version_source::VersionSource;
 
-mod after_write;
-mod leases;
 mod method_class;
-mod method_override;
-mod probes;
-mod states;
 mod trees;
+mod words;
 
-pub use after_write::{OnWrite, TagAfterWrite};
-pub use leases::{AbsentLease, LeaseAuth, LeaseGuards};
 pub use method_class::MethodClass;
-pub use method_override::MethodOverride;
-pub use probes::ProbeAuth;
-pub use states::StoreMethod;
+pub use words::{AbsentLease, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, ProbeAuth, StoreMethod, TagAfterWrite};
 
 /// The policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
