@@ -1,6 +1,6 @@
 //! The parts of answers, which a grammar makes from the outcome of a call.
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 /// A response that the proxy makes.
 #[derive(Debug)]
@@ -11,6 +11,23 @@ pub struct Response {
     pub fields: HeaderMap,
     /// The body, if there is one.
     pub body: Option<String>,
+}
+
+impl Response {
+    /// A response without content, which no cache keeps.
+    pub fn empty(status: StatusCode) -> Self {
+        let fields = HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]);
+        Self { status, fields, body: None }
+    }
+
+    /// A response with a document of this type, which no cache keeps.
+    pub fn document(status: StatusCode, content_type: &'static str, document: String) -> Self {
+        let fields = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ]);
+        Self { status, fields, body: Some(document) }
+    }
 }
 
 /// A document that describes a resource.

@@ -2,6 +2,7 @@
 
 use quick_xml::{
     NsReader, XmlVersion,
+    escape::{partial_escape, resolve_xml_entity},
     events::{BytesStart, Event, attributes::Attribute},
     name::{Namespace, ResolveResult},
 };
@@ -85,15 +86,7 @@ pub(super) fn content_of(event: &Event<'_>) -> Option<String> {
             if reference.is_char_ref() {
                 return reference.resolve_char_ref().ok().flatten().filter(|c| is_character(*c)).map(String::from);
             }
-            let text = match reference.xml10_content().as_ref() {
-                "lt" => "<",
-                "gt" => ">",
-                "amp" => "&",
-                "apos" => "'",
-                "quot" => "\"",
-                _ => return None,
-            };
-            Some(text.to_owned())
+            resolve_xml_entity(&reference.xml10_content()).map(str::to_owned)
         }
         _ => Some(String::new()),
     }
@@ -101,15 +94,6 @@ pub(super) fn content_of(event: &Event<'_>) -> Option<String> {
 
 /// Escapes a text for the content of an element, or for an attribute between double quotes.
 pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars().filter(|character| is_character(*character)) {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    let text: String = text.chars().filter(|character| is_character(*character)).collect();
+    partial_escape(text).replace('"', "&quot;")
 }

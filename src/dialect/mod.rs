@@ -10,34 +10,31 @@
 //! *Why is a grammar native by default?* S3 differs from plain HTTP in only a few places, and so does any other storage
 //! service with its own conditional requests.
 
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::core::{
-    lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
-    objects::folders::Listing,
+    lease::{Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
     policy::{Dialect, GuardRules, LeaseRules},
     quirks::Quirks,
     records::record::Snapshot,
     refusal::{Code, Refusal},
-    tags::{checksum::Checksum, precondition::Preconditions},
+    tags::checksum::Checksum,
 };
 
 mod answers;
-pub mod at_destination;
 pub mod azure;
 pub mod azure_queue;
 pub mod azure_table;
 pub mod blocks;
+mod call;
 pub mod copies;
 pub mod description;
+mod endless_locks;
 pub mod git_lfs;
 pub mod index;
 pub mod lists;
 mod markup;
 pub mod native;
-mod part_checksum;
 pub mod s3;
 pub mod settings;
 pub mod terraform;
@@ -47,12 +44,11 @@ pub mod webdav;
 pub mod xml;
 
 pub use answers::{CallOutcome, ErrorDocument, Response, ShownDocument};
-pub use part_checksum::PartChecksum;
+pub use call::{AtDestination, Call, ForwardedHead, Incoming, Intent, LeaseOnRead, LeaseOperation, PartChecksum};
 
-use at_destination::AtDestination;
-use blocks::{BlockGrammar, SentContent};
+use blocks::BlockGrammar;
 use copies::CopyGrammar;
-use description::{DescriptionGrammar, DescriptionUse};
+use description::DescriptionGrammar;
 use lists::ListGrammar;
 use settings::{Defaults, Demands, DialectFacts};
 
@@ -92,101 +88,6 @@ impl Dialect {
         &self.grammar().facts().quirks
     }
 }
-
-/// The part of a request that a grammar reads.
-#[derive(Clone, Copy, Debug)]
-pub struct Incoming<'a> {
-    /// The method that the request is judged by.
-    pub method: &'a Method,
-    /// The other methods that a backend could read.
-    pub other_methods: &'a [Method],
-    /// The target as received: path and query.
-    pub target: &'a [u8],
-    /// The fields as received.
-    pub headers: &'a HeaderMap,
-}
-
-/// The purpose of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intent {
-    /// Reading the resource.
-    Read,
-    /// Replacing, changing or removing the resource.
-    Write,
-    /// Appending to the resource, beside other writes.
-    Append,
-    /// Uploading a block, which changes nothing until a list joins it with others.
-    StageBlock,
-    /// Reading the blocks that wait for their list.
-    ReadBlocks,
-    /// Listing the resources in a collection.
-    List,
-    /// Removing the resource with all resources in it.
-    RemoveTree,
-    /// Using or showing the lease of the resource.
-    Lease,
-    /// Asking what pages of other origins may do (a CORS preflight).
-    Preflight,
-}
-
-/// A request that a grammar has read.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The purpose of the request.
-    pub intent: Intent,
-    /// The name of the operation, if the dialect is a list of operations.
-    pub operation: Option<&'static str>,
-    /// The id of the lease that the request names.
-    pub lease_id: Option<LeaseId>,
-    /// True if a route that demands a lease demands it of this request too. A lease that is held counts in any case.
-    pub needs_lease: bool,
-    /// The preconditions of the request.
-    pub conditions: Preconditions,
-    /// The part of it for its destination, if it is a COPY or MOVE.
-    pub destination: AtDestination,
-    /// The checksums that its body should have.
-    pub checksums: Vec<Checksum>,
-    /// The meaning of its body.
-    pub content: SentContent,
-    /// The resources that a list shows.
-    pub listing: Option<Listing>,
-    /// The use that it makes of the description of its resource.
-    pub description: DescriptionUse,
-    /// The head for the upstream, if it differs from the head received.
-    pub forwarded: Option<ForwardedHead>,
-    /// True if the proxy cuts the part that the client wants out of a whole response.
-    pub cuts_parts: bool,
-    /// The checksum of that part which the client wants with it.
-    pub part_checksum: Option<PartChecksum>,
-}
-
-/// The head of a request to the upstream.
-#[derive(Clone, Debug)]
-pub struct ForwardedHead {
-    /// The method.
-    pub method: Method,
-    /// The target: path and query.
-    pub target: Vec<u8>,
-    /// All fields.
-    pub fields: HeaderMap,
-}
-
-/// An operation on the lease of a resource.
-#[derive(Clone, Debug)]
-pub enum LeaseOperation {
-    /// Changes the lease.
-    Step {
-        /// The change.
-        action: Action,
-        /// How long the client is willing to wait if another client holds the lease.
-        wait: Option<Duration>,
-    },
-    /// Shows the lease.
-    Show,
-}
-
-/// A lease for a read to acquire, and how long the client is willing to wait for it.
-pub type LeaseOnRead = (Acquire, Option<Duration>);
 
 /// The grammar of a dialect. Methods that a grammar does not define work as in [`native`].
 pub trait Grammar: Sync {

@@ -13,10 +13,7 @@ use crate::{
         refusal::Refusal,
         tags::precondition::Preconditions,
     },
-    dialect::{
-        Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, at_destination::AtDestination,
-        blocks::SentContent, description::DescriptionUse, native,
-    },
+    dialect::{Call, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, native},
 };
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
@@ -38,21 +35,8 @@ impl Grammar for Toy {
     fn read(&self, request: Incoming<'_>, _rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {
         let takes = Method::from_bytes(b"TAKE").is_ok_and(|take| *request.method == take);
         let presented = request.headers.get(TOY_LEASE).and_then(|value| LeaseId::parse(value.as_bytes()).ok());
-        Ok(Call {
-            intent: if takes { Intent::Write } else { Intent::Read },
-            operation: None,
-            lease_id: presented,
-            needs_lease: true,
-            conditions: Preconditions::default(),
-            destination: AtDestination::default(),
-            checksums: Vec::new(),
-            content: SentContent::default(),
-            listing: None,
-            description: DescriptionUse::None,
-            forwarded: None,
-            cuts_parts: false,
-            part_checksum: None,
-        })
+        let intent = if takes { Intent::Write } else { Intent::Read };
+        Ok(Call::plain(intent, presented, Preconditions::default()))
     }
 
     fn lease_field(&self) -> &'static str {

@@ -1,6 +1,8 @@
 //! XML documents, the form of the errors and lists that storage services send and their clients expect.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
+
+use quick_xml::escape::partial_escape;
 
 use super::markup;
 
@@ -36,9 +38,8 @@ impl Writer {
 
     /// Writes an element that contains only this text, each character of which a reader gets back (XML 1.0 section 2.11).
     pub fn exact(&mut self, name: &str, text: &str) {
-        let text = markup::escaped(text).replace('\r', "&#13;");
         // Writing to a string cannot fail.
-        let _ = write!(self.0, "<{name}>{text}</{name}>");
+        let _ = write!(self.0, "<{name}>{}</{name}>", markup::escaped(text));
     }
 
     /// Writes an element that contains what `content` writes.
@@ -66,19 +67,9 @@ pub fn error(elements: &[(&str, &str)]) -> String {
 
 /// Escapes a text as the content of an element (XML 1.0 section 2.4). Characters that no XML document may contain are
 /// left out.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '\t' | '\r' => escaped.push(' '),
-            control if control.is_control() && control != '\n' => {}
-            other => escaped.push(other),
-        }
-    }
-    escaped
+fn escaped(text: &str) -> Cow<'static, str> {
+    let text = text.replace(['\t', '\r'], " ");
+    partial_escape(text.replace(|character: char| character.is_control() && character != '\n', ""))
 }
 
 #[cfg(test)]

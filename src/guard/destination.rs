@@ -27,7 +27,7 @@ use crate::{
         policy::{GuardRules, TagSource},
         refusal::{Code, Refusal},
     },
-    dialect::at_destination::AtDestination,
+    dialect::AtDestination,
     drain::{Gate, Pass},
     routing::GuardedDestination,
     upstream::fields::FieldsOfHead as _,

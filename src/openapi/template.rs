@@ -6,9 +6,9 @@
 //! or `v{version}` becomes one name, which takes more than the template. A guard that takes more is safe, and one that takes
 //! less loses updates.
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use crate::core::route::PathPattern;
+use crate::core::{http::request_target::RESERVED, route::PathPattern};
 
 /// The characters that are encoded in literal text that stays readable.
 const READABLE: &AsciiSet = &CONTROLS
@@ -26,9 +26,6 @@ const READABLE: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
-
-/// The characters that are encoded in literal text because they would have another meaning.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The pattern of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +101,7 @@ fn literal(before: &str, part: &str) -> String {
     let readable = utf8_percent_encode(part, READABLE).to_string();
     // A percent sign that begins no encoding is text, and a dollar at the end is the sign of another router.
     let is_pattern = !part.ends_with('$') && PathPattern::parse(&format!("{before}{readable}")).is_ok();
-    if is_pattern { readable } else { utf8_percent_encode(part, PLAIN).to_string() }
+    if is_pattern { readable } else { utf8_percent_encode(part, RESERVED).to_string() }
 }
 
 /// A name that the pattern does not have yet.

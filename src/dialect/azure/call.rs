@@ -26,9 +26,7 @@ use crate::{
             precondition::{Preconditions, TagCondition},
         },
     },
-    dialect::{
-        Call, ForwardedHead, Incoming, at_destination::AtDestination, blocks::SentContent, description::DescriptionUse,
-    },
+    dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, description::DescriptionUse},
 };
 
 /// The settings of a route that decide which operations it serves.
@@ -82,13 +80,9 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
     let (checksums, content) = content(operation, &query, headers)?;
     let method = sent(operation, method);
     let fields = forwarded_fields(operation, &method, &conditions, headers);
+    let lease_id = lease_id(operation, headers)?;
     Ok(Call {
-        intent: operation.intent(),
         operation: Some(operation.name()),
-        lease_id: lease_id(operation, headers)?,
-        needs_lease: true,
-        conditions,
-        destination: AtDestination::default(),
         checksums,
         content,
         listing: match operation {
@@ -106,6 +100,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
             AzureOperation::ReadBlob => checksums::of_part(headers)?,
             _ => None,
         },
+        ..Call::plain(operation.intent(), lease_id, conditions)
     })
 }
 

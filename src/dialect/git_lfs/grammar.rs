@@ -4,12 +4,14 @@ use super::{LfsCall, LfsOperation, error, refusals};
 use crate::{
     core::{
         lease::Denied,
-        policy::{AbsentLease, GuardRules},
+        policy::GuardRules,
         quirks::{Quirks, ServiceKind},
         refusal::Refusal,
         tags::checksum::Checksum,
     },
-    dialect::{Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, native},
+    dialect::{
+        Call, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, endless_locks::ENDLESS_LOCKS, native,
+    },
 };
 
 const NO_DURATION: &str = "its clients name no duration, and hold a lock until they give it up";
@@ -19,21 +21,12 @@ const BY_PRINCIPAL: &str = "the credentials alone tell the locks of a client fro
 static FACTS: DialectFacts = DialectFacts {
     quirks: Quirks {
         query_names_target: false,
-        leases_have_paths: false,
         is_closed_list: true,
         service: ServiceKind::GitLfs,
-        ..native::FACTS.quirks
+        ..ENDLESS_LOCKS.quirks
     },
-    defaults: Defaults {
-        client_break: true,
-        infinite: true,
-        bind: true,
-        absent: AbsentLease::Allow,
-        append_methods: &[],
-        ..native::FACTS.defaults
-    },
+    defaults: ENDLESS_LOCKS.defaults,
     demands: Demands {
-        leases: true,
         idle_keys: &["safe_methods", "append_methods", "websocket"],
         idle_lease_keys: &[
             ("prefix", "a path is locked by POST of the locks of its repository"),
@@ -49,10 +42,7 @@ static FACTS: DialectFacts = DialectFacts {
             ("required", "clients ask for locks before they push, and write objects without any"),
             ("absent", "the server keeps nothing at the paths of locks"),
         ],
-        acquires_on_read: false,
-        deletes_can_wait: false,
-        has_endless_locks: true,
-        ..native::FACTS.demands
+        ..ENDLESS_LOCKS.demands
     },
 };
 

@@ -1,16 +1,14 @@
 //! The lock of a path, as its lease keeps it and clients see it.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde::{Deserialize, Serialize};
 
 use crate::core::{
     digits::hexadecimal_text,
+    http::request_target::RESERVED_IN_PATH,
     lease::{LeaseNote, TooLongNote},
     resource::{KeyDigest, ResourceKey},
 };
-
-/// The characters that a path in a URL has to encode.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// The bytes of a resource's hash in the name of its lock. The others are random.
 const HASHED: usize = 8;
@@ -46,7 +44,7 @@ impl LockPath {
 
     /// Returns the target that names the resource which is leased.
     pub fn target_in(&self, repository: &str) -> String {
-        format!("{repository}/locks/{}", utf8_percent_encode(&self.0, ENCODED))
+        format!("{repository}/locks/{}", utf8_percent_encode(&self.0, RESERVED_IN_PATH))
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
         tags::precondition::{Preconditions, TagCondition},
     },
     dialect::{
-        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, at_destination::AtDestination,
-        blocks::SentContent, description::DescriptionUse, settings::LeaseTimes,
+        AtDestination, Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent,
+        settings::LeaseTimes,
     },
 };
 
@@ -98,25 +98,11 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         // The door has refused all other classes.
         _ => Intent::Write,
     };
-    Ok(Call {
-        intent,
-        operation: None,
-        lease_id,
-        needs_lease: true,
-        conditions,
-        destination: if class == MethodClass::TwoResources {
-            at_destination(request.headers)?
-        } else {
-            AtDestination::default()
-        },
-        checksums: Vec::new(),
-        content: SentContent::default(),
-        listing: None,
-        description: DescriptionUse::None,
-        forwarded: None,
-        cuts_parts: false,
-        part_checksum: None,
-    })
+    let mut call = Call::plain(intent, lease_id, conditions);
+    if class == MethodClass::TwoResources {
+        call.destination = at_destination(request.headers)?;
+    }
+    Ok(call)
 }
 
 /// Reads the part of a COPY or MOVE that concerns its destination.

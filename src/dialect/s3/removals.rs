@@ -8,14 +8,14 @@
 use std::collections::HashMap;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use quick_xml::events::{BytesStart, Event};
 
 use crate::{
     core::{
         http::{
             readings::{query, query_names::is_only_read_as},
-            request_target::split_query,
+            request_target::{RESERVED_IN_PATH, split_query},
         },
         policy::TagSource,
         records::steps::Outcome,
@@ -36,9 +36,6 @@ pub const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The namespace of S3's documents, which their writers may leave out.
 const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
-
-/// The octets of a name that a target spells out, as the SDKs do.
-const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// One object of a list, as its request names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -169,7 +166,7 @@ impl Removal {
     pub fn target(&self, list: &[u8]) -> Vec<u8> {
         let (bucket, query) = split_query(list);
         let bucket = bucket.strip_suffix(b"/").unwrap_or(bucket);
-        let name = percent_encode(self.key.as_bytes(), NAME).to_string();
+        let name = percent_encode(self.key.as_bytes(), RESERVED_IN_PATH).to_string();
         let mut target = [bucket, b"/", name.as_bytes()].concat();
         let mut parameters: Vec<&[u8]> = query.into_iter().flat_map(query::parameters).filter(signs).collect();
         let version = self
@@ -204,11 +201,7 @@ pub fn none_removed(objects: &[(&Removal, NotRemoved)]) -> Response {
             error.text("Message", message);
         });
     }
-    let fields = HeaderMap::from_iter([
-        (header::CONTENT_TYPE, HeaderValue::from_static(xml::CONTENT_TYPE)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ]);
-    Response { status: StatusCode::OK, fields, body: Some(document.end("DeleteResult")) }
+    Response::document(StatusCode::OK, xml::CONTENT_TYPE, document.end("DeleteResult"))
 }
 
 /// Returns what became of each object of a list, by the answer of the server: its status and, if it is whole, its body.

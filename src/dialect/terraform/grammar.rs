@@ -9,29 +9,23 @@ use super::{
 use crate::{
     core::{
         lease::{Denied, UseDenied},
-        policy::{AbsentLease, GuardRules, StoreMethod},
+        policy::{GuardRules, StoreMethod},
         quirks::{Quirks, ServiceKind},
         refusal::Refusal,
     },
-    dialect::{Call, Defaults, Demands, DialectFacts, ErrorDocument, ForwardedHead, Grammar, Incoming, Intent, native},
+    dialect::{
+        Call, Defaults, Demands, DialectFacts, ErrorDocument, ForwardedHead, Grammar, Incoming, Intent,
+        endless_locks::ENDLESS_LOCKS, native,
+    },
 };
 
 const NO_DURATION: &str = "its clients name no duration, and hold a lock until they give it up";
 const NO_WAIT: &str = "its clients repeat a request for a lock (-lock-timeout), and never wait in line";
 
 static FACTS: DialectFacts = DialectFacts {
-    quirks: Quirks { leases_have_paths: false, service: ServiceKind::Terraform, ..native::FACTS.quirks },
-    defaults: Defaults {
-        client_break: true,
-        infinite: true,
-        bind: true,
-        absent: AbsentLease::Allow,
-        append_methods: &[],
-        store_method: StoreMethod::Put,
-        ..native::FACTS.defaults
-    },
+    quirks: Quirks { service: ServiceKind::Terraform, ..ENDLESS_LOCKS.quirks },
+    defaults: Defaults { store_method: StoreMethod::Put, ..ENDLESS_LOCKS.defaults },
     demands: Demands {
-        leases: true,
         idle_lease_keys: &[
             ("prefix", "a state is locked by LOCK on its own URL"),
             ("default", NO_DURATION),
@@ -43,10 +37,7 @@ static FACTS: DialectFacts = DialectFacts {
             ("max_waiters", NO_WAIT),
             ("linger", "no stream holds a lock"),
         ],
-        acquires_on_read: false,
-        deletes_can_wait: false,
-        has_endless_locks: true,
-        ..native::FACTS.demands
+        ..ENDLESS_LOCKS.demands
     },
 };
 

@@ -1,13 +1,13 @@
 //! Lists of the files in a collection, made from the indexes that the upstream shows of its folders.
 
 use http::{Method, StatusCode, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use pingora::http::RequestHeader;
 
 use crate::{
     body::MemoryUse,
     core::{
-        http::request_target::{join_query, split_query},
+        http::request_target::{RESERVED_IN_PATH, join_query, split_query},
         objects::folders::{FOLDERS_MAX, IndexEntry, Listing, Page, Walk, WalkStep, read_index, without_documents},
         refusal::{Code, Refusal},
         tags::validators::tells_absence,
@@ -19,9 +19,6 @@ use crate::{
 
 /// The largest index of a folder, in bytes: about 100,000 files. It is held in memory until it is read.
 const INDEX_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// The characters of a name that a path spells as they are (RFC 3986 section 2.3), and the slash.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 impl Service<'_> {
     /// Returns a page of the files in the collection that a request names. Other clients may change files meanwhile, so
@@ -92,7 +89,7 @@ fn index_head(request: &Request, folder: &str) -> Result<Box<RequestHeader>, Hal
 /// Returns the target of a file or a folder in the collection with this path.
 pub(crate) fn target_in(collection: &[u8], name: &str, query: Option<&[u8]>) -> Vec<u8> {
     let collection = collection.strip_suffix(b"/").unwrap_or(collection);
-    let name: String = utf8_percent_encode(name, ENCODED).collect();
+    let name: String = utf8_percent_encode(name, RESERVED_IN_PATH).collect();
     join_query(&[collection, b"/", name.as_bytes()].concat(), query)
 }
 

@@ -142,12 +142,14 @@ impl NormalPath {
     }
 }
 
+/// Everything but the unreserved characters (RFC 3986 section 2.3).
+pub const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The same without the slashes between the names of a path.
+pub const RESERVED_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
+
 /// Everything but `pchar` without the percent sign (RFC 3986 section 3.3).
-pub(in crate::core) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
+pub(in crate::core) const ENCODED: &AsciiSet = &RESERVED
     .remove(b'!')
     .remove(b'$')
     .remove(b'&')
