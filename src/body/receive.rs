@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     box_future::box_future,
+    config::Server,
     core::{
         http::expectation::expects_continue,
         objects::blocks::{Extent, UploadLimits},
@@ -42,6 +43,19 @@ pub struct BodyLimits {
 }
 
 impl BodyLimits {
+    /// Returns the limits that the configuration names.
+    pub fn of(server: &Server) -> Self {
+        Self {
+            memory_bytes: server.max_body_memory_bytes,
+            max_bytes: server.max_body_size_bytes,
+            timeout: server.body_timeout,
+            spool_dir: server.spool_dir.clone(),
+            max_uploads: server.max_staged_uploads,
+            max_blocks: server.max_staged_blocks,
+            block_ttl: server.staged_block_ttl,
+        }
+    }
+
     /// Returns the limits of an upload in blocks, which becomes one body.
     pub(super) const fn of_upload(&self) -> UploadLimits {
         UploadLimits { max_blocks: self.max_blocks, max_bytes: self.max_bytes }

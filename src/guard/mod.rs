@@ -13,7 +13,7 @@ use pingora::{ErrorType, http::RequestHeader};
 use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
-    config::{self, Config},
+    config::Config,
     core::{policy::GuardRules, refusal::Refusal, time::StoreTime},
     dialect::Call,
     drain::{Gates, new_gates},
@@ -146,7 +146,7 @@ impl Guard {
     ) -> Self {
         let (server, records) = (&config.server, Records::new(store, config.store.timeout));
         let budget = Arc::new(BodyBudget::new(server.max_body_memory_total_bytes, server.max_spool_size_bytes));
-        let bodies = Bodies::new(body_limits(server), Arc::clone(&budget));
+        let bodies = Bodies::new(BodyLimits::of(server), Arc::clone(&budget));
         follow_trees(&records, config);
         let knowledge = Arc::new(Knowledge::new(records.clone()));
         let claims = Arc::new(Claims::new(records, owner, server.max_claim_waiters, held_until));
@@ -175,7 +175,7 @@ impl Guard {
     #[must_use]
     pub fn renewed(&self, config: &Config, table: Arc<RoutingTable>, gates: Gates) -> Self {
         follow_trees(&self.knowledge.records, config);
-        let bodies = self.writes.bodies.with_limits(body_limits(&config.server));
+        let bodies = self.writes.bodies.with_limits(BodyLimits::of(&config.server));
         Self {
             knowledge: Arc::clone(&self.knowledge),
             claims: Arc::clone(&self.claims),
@@ -341,18 +341,6 @@ pub(crate) fn rules_of(guarded: &GuardedRequest) -> pingora::Result<&Arc<GuardRu
 fn follow_trees(records: &Records, config: &Config) {
     let with_trees = config.routes.iter().filter(|route| route.has_trees);
     records.follow_trees(with_trees.map(|route| route.upstream.identity.as_str()));
-}
-
-fn body_limits(server: &config::Server) -> BodyLimits {
-    BodyLimits {
-        memory_bytes: server.max_body_memory_bytes,
-        max_bytes: server.max_body_size_bytes,
-        timeout: server.body_timeout,
-        spool_dir: server.spool_dir.clone(),
-        max_uploads: server.max_staged_uploads,
-        max_blocks: server.max_staged_blocks,
-        block_ttl: server.staged_block_ttl,
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Purpose, balance::Slot, idle::Destination};
+use super::{Purpose, balance::places::Slot, idle::Destination};
 use crate::config::Upstream;
 
 /// The server of an exchange, and what it may take of it.

@@ -9,8 +9,9 @@
 //! *Why may it wait while it holds marks?* The deadline of its marks comes after the wait
 //! ([`below`](crate::guard::claim::below)).
 //!
-//! *Whose leases count?* Each that is held below a tree that changes. Its holder must name all of them. The removal of a
-//! container is judged by the lease of the container alone, as in Azure. It ends those of the blobs, which are gone.
+//! *Whose leases count?* Each that is held below a tree that changes. Its holder must name all of them. If the
+//! dialect removes a collection by one operation, the lease of the collection alone counts. The removal ends those of its
+//! members, which are gone.
 
 use tokio::time::Instant;
 

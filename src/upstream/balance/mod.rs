@@ -209,7 +209,7 @@ impl UpstreamServers {
 
 mod check;
 mod order;
-mod places;
+pub(super) mod places;
 mod server;
 
 #[cfg(test)]
