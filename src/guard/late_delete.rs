@@ -18,7 +18,7 @@ use super::{
     request::{Request, incoming},
 };
 use crate::{
-    body::{Body, Client},
+    body::Client,
     core::{
         policy::{GuardRules, Idempotency, Require},
         records::{
@@ -135,7 +135,7 @@ impl Guard {
         let rules = rules.ok_or_else(leads_elsewhere)?;
         let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, false)?;
         let rules = GuardRules { require: Require::Never, idempotency: Idempotency::Off, ..GuardRules::clone(rules) };
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let mut client = ReceivedClient::without_content(client, head);
         let mut late = self.request(&mut client, &guarded, &Arc::new(rules), call)?;
         late.sender.is_late_delete = true;
         self.writes.write(&mut client, &late, None).await

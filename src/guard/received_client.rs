@@ -17,6 +17,13 @@ pub(crate) struct ReceivedClient<'a> {
     pub(crate) body: Option<Body>,
 }
 
+impl<'a> ReceivedClient<'a> {
+    /// A client that sends only this head.
+    pub(crate) fn without_content(client: &'a mut dyn Client, head: RequestHeader) -> Self {
+        Self { client, head, has_content: false, body: Some(Body::empty()) }
+    }
+}
+
 impl Client for ReceivedClient<'_> {
     fn head(&self) -> &RequestHeader {
         &self.head

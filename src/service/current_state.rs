@@ -11,9 +11,9 @@
 use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::Service;
+use super::{Service, own_request::call_of};
 use crate::{
-    body::{Body, Client},
+    body::Client,
     core::{
         http::{
             preferences::{PREFER, wants_representation},
@@ -23,7 +23,7 @@ use crate::{
         records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
     },
-    guard::{Answer, Halt, ReceivedClient, Verb, incoming, remove_conditions, rules_of},
+    guard::{Answer, Halt, ReceivedClient, Verb, remove_conditions},
     routing::{GuardedRequest, door::Door},
     upstream::fields::FieldsOfHead as _,
 };
@@ -52,9 +52,8 @@ impl Service<'_> {
         let Door::Guarded(read) = self.guard.door(&Method::GET, &head, guarded.client) else {
             return Err(refusal.into());
         };
-        let rules = rules_of(&read)?;
-        let call = rules.dialect.grammar().read(incoming(&head, &read), rules, read.is_lease())?;
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let (rules, call) = call_of(&head, &read)?;
+        let mut client = ReceivedClient::without_content(client, head);
         let request = self.guard.request(&mut client, &read, rules, call)?;
         match self.guard.serve(&mut client, &request, Verb::Read).await {
             Ok(Answer::Relayed(relayed)) if relayed.head.status == StatusCode::OK => {

@@ -8,11 +8,11 @@ use http::Method;
 use pingora::http::RequestHeader;
 
 use crate::{
-    body::Client,
+    body::{Client, ReceiveError},
     box_future::box_future,
     core::{quirks::ServiceKind, refusal::Refusal},
     dialect::Intent,
-    guard::{Answer, Guard, Halt, Verb, incoming, rules_of},
+    guard::{Answer, Guard, Halt, Verb, refusals, rules_of},
     routing::{Facet, GuardedRequest},
 };
 
@@ -23,9 +23,9 @@ mod events;
 mod git_lfs;
 mod head_alone;
 mod held_lease;
-mod made_head;
 mod next_member;
 mod operation;
+mod own_request;
 mod restated;
 mod s3;
 mod tag_member;
@@ -36,6 +36,7 @@ mod watch;
 mod webdav;
 
 use next_member::takes_member;
+use own_request::call_of;
 
 /// The operations of services, over one guard.
 pub(crate) struct Service<'a> {
@@ -102,8 +103,7 @@ impl Service<'_> {
     }
 
     async fn answer_as_stated(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
-        let rules = rules_of(guarded)?;
-        let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, guarded.is_lease())?;
+        let (rules, call) = call_of(client.head(), guarded)?;
         match rules.quirks.service {
             ServiceKind::Plain => {
                 let verb = verb(call.intent, guarded.is_lease());
@@ -125,6 +125,19 @@ impl Service<'_> {
             #[cfg(test)]
             ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,
         }
+    }
+
+    /// Receives a body of at most this length.
+    async fn receive_short(
+        &self,
+        client: &mut dyn Client,
+        bytes_max: usize,
+        too_large: impl FnOnce() -> Refusal + Send,
+    ) -> Result<Vec<u8>, Halt> {
+        self.guard.bodies().receive_short(client, bytes_max).await.map_err(|error| match error {
+            ReceiveError::TooLarge => too_large().into(),
+            error => refusals::of_body(error),
+        })
     }
 }
 

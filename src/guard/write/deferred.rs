@@ -1,6 +1,6 @@
 //! A DELETE that waits until no other client holds the lease of its target (`lease.delete_pending`).
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
 use super::{Writes, admit::Deferral, touches::client_target};
 use crate::{
@@ -99,6 +99,5 @@ fn cannot_wait(why: &'static str) -> Refusal {
 
 /// The answer to a DELETE that waits.
 fn accepted() -> Answer {
-    let fields = HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]);
-    Answer::local(Response { status: StatusCode::ACCEPTED, fields, body: None })
+    Answer::local(Response::empty(StatusCode::ACCEPTED))
 }

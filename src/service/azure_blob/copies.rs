@@ -30,9 +30,9 @@ use crate::{
         Call, Intent,
         copies::{CopyGrammar, CopySource},
     },
-    guard::{Answer, Halt, Relayed, Request, WriteContent, WrittenContent, incoming, overtaken, refusals, rules_of},
+    guard::{Answer, Halt, Relayed, Request, WriteContent, WrittenContent, incoming, overtaken, refusals},
     routing::{GuardedRequest, door::Door},
-    service::Service,
+    service::{Service, own_request::call_of},
     upstream::fields::FieldsOfHead as _,
 };
 
@@ -82,11 +82,10 @@ impl<'a> Copied<'a> {
         let Door::Guarded(guarded) = guard.door(&head.method, &head, target.client) else {
             return Err(copies.not_here(UNGUARDED).into());
         };
-        let rules = rules_of(&guarded)?;
         if guarded.route.upstream != target.route.upstream {
             return Err(copies.not_here(ELSEWHERE).into());
         }
-        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease())?;
+        let (rules, call) = call_of(&head, &guarded)?;
         if call.intent != Intent::Read || !call.cuts_parts {
             return Err(copies.not_here(NO_BLOB).into());
         }

@@ -11,7 +11,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::folders::target_in;
 use crate::{
-    body::{Body, Client},
+    body::Client,
     core::{
         http::request_target::split_query,
         objects::folders::{Item, Listing, Page},
@@ -87,7 +87,7 @@ impl Service<'_> {
         let Ok(call) = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease()) else {
             return Ok(Read::Hidden);
         };
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let mut client = ReceivedClient::without_content(client, head);
         // Boxed, because a list is an operation too.
         let answer = Box::pin(self.answer_operation(&mut client, &guarded, rules, call)).await;
         match answer {

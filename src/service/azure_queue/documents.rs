@@ -10,7 +10,6 @@ use crate::{
     core::{
         http::request_target::{AmbiguousTarget, KeptInNames, NormalPath, normalize},
         members::index_form::IndexForm,
-        quirks::ServiceKind,
         refusal::{Code, Refusal},
         route::MembersFolder,
         tags::entity_tag::EntityTag,
@@ -20,7 +19,7 @@ use crate::{
         native,
     },
     guard::{Halt, ReceivedClient, Request, incoming, refusals, rules_of},
-    routing::{GuardedRequest, door::Door},
+    routing::GuardedRequest,
     service::{Service, next_member::Collection},
 };
 
@@ -83,22 +82,12 @@ impl<'a> QueueDocuments<'a> {
     /// Opens a document for requests with this method.
     pub(super) fn open(&mut self, method: &Method, path: &str) -> Result<OpenedDocument, Halt> {
         let head = head_of(self.client.head(), (method, path), rules_of(self.guarded)?)?;
-        let guard = self.service.guard;
-        let guarded = match guard.door(method, &head, self.guarded.client) {
-            Door::Guarded(guarded) => guarded,
-            Door::Refuse { refusal, .. } => return Err(refusal.into()),
-            _ => return Err(elsewhere().into()),
-        };
+        let guarded = self.service.guarded_here(&head, self.guarded, elsewhere)?;
         let rules = rules_of(&guarded)?;
-        let is_here =
-            rules.quirks.service == ServiceKind::AzureQueue && guarded.route.upstream == self.guarded.route.upstream;
-        if !is_here {
-            return Err(elsewhere().into());
-        }
         let call = native::call(incoming(&head, &guarded), rules, false)?;
         let has_content = *method == Method::PUT;
         let mut client = ReceivedClient { client: &mut *self.client, head, has_content, body: None };
-        let request = guard.request(&mut client, &guarded, rules, call)?;
+        let request = self.service.guard.request(&mut client, &guarded, rules, call)?;
         Ok(OpenedDocument { head: client.head, request })
     }
 

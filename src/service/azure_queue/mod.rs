@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::{Service, verb};
 use crate::{
-    body::{Client, ReceiveError},
+    body::Client,
     dialect::{
         Call, Intent, Response, ShownDocument,
         azure::{AzureError, common_failure},
@@ -30,7 +30,7 @@ use crate::{
         },
     },
     entropy::number_of_answer,
-    guard::{Answer, Halt, Relayed, incoming, refusals, rules_of},
+    guard::{Answer, Halt, Relayed, incoming, rules_of},
     routing::GuardedRequest,
 };
 use documents::QueueDocuments;
@@ -114,10 +114,7 @@ impl Service<'_> {
 
     /// Receives the text of a message.
     async fn message(&self, client: &mut dyn Client) -> Result<Option<String>, Halt> {
-        let body = self.guard.bodies().receive_short(client, BODY_BYTES_MAX).await.map_err(|error| match error {
-            ReceiveError::TooLarge => body_too_large().into(),
-            error => refusals::of_body(error),
-        })?;
+        let body = self.receive_short(client, BODY_BYTES_MAX, body_too_large).await?;
         Ok(read_message(&body)?)
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     },
     dialect::azure_queue::unreadable,
     guard::{Answer, Halt, Relayed, Request, Verb, refusals},
-    service::{Service, made_head::made_head},
+    service::{Service, own_request::made_head},
     upstream::{BufferedBody, read_whole},
 };
 

@@ -8,14 +8,14 @@
 //! *Who may lock?* Each client that the backend lets read below the repository. The proxy asks with the client's
 //! credentials.
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::StatusCode;
 
 use super::{Service, verb};
 use crate::{
-    body::{Client, ReceiveError},
+    body::Client,
     dialect::{
         Call, Intent, Response,
-        git_lfs::{LfsCall, LfsOperation, MEDIA_TYPE, too_large},
+        git_lfs::{LfsCall, LfsOperation, MEDIA_TYPE},
     },
     guard::{Answer, Halt, incoming, refusals, rules_of},
     routing::GuardedRequest,
@@ -53,21 +53,9 @@ impl Service<'_> {
             LfsOperation::ReadObject | LfsOperation::WriteObject(_) => Err(refusals::of_field().into()),
         }
     }
-
-    /// Receives the document of a request.
-    async fn lfs_document(&self, client: &mut dyn Client, bytes_max: usize) -> Result<Vec<u8>, Halt> {
-        self.guard.bodies().receive_short(client, bytes_max).await.map_err(|error| match error {
-            ReceiveError::TooLarge => too_large().into(),
-            error => refusals::of_body(error),
-        })
-    }
 }
 
 /// The answer with a document.
 fn told(status: StatusCode, document: String) -> Answer {
-    let fields = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    Answer::local(Response { status, fields: HeaderMap::from_iter(fields), body: Some(document) })
+    Answer::local(Response::document(status, MEDIA_TYPE, document))
 }

@@ -3,12 +3,15 @@
 use http::Method;
 
 use crate::{
-    body::{Body, Client},
-    core::{quirks::ServiceKind, resource::ResourceKey},
-    dialect::{git_lfs::elsewhere, native},
+    body::Client,
+    core::resource::ResourceKey,
+    dialect::{
+        git_lfs::{elsewhere, too_large},
+        native,
+    },
     guard::{Halt, ReceivedClient, Request, incoming, rules_of},
-    routing::{GuardedRequest, door::Door},
-    service::{Service, made_head::made_head},
+    routing::GuardedRequest,
+    service::{Service, own_request::made_head},
 };
 
 /// A repository, as one client uses it.
@@ -32,28 +35,17 @@ impl<'a> Repository<'a> {
 
     /// Receives the document of the client's request.
     pub(super) async fn document(&mut self, bytes_max: usize) -> Result<Vec<u8>, Halt> {
-        self.service.lfs_document(self.client, bytes_max).await
+        self.service.receive_short(self.client, bytes_max, too_large).await
     }
 
     /// Returns a request for what has this path, with the client that it stands for.
     pub(super) fn request(&mut self, method: &Method, path: &str) -> Result<(ReceivedClient<'_>, Request), Halt> {
-        let guard = self.service.guard;
         let head = made_head(self.client.head(), (method, path), rules_of(self.guarded)?)?;
-        let guarded = match guard.door(method, &head, self.guarded.client) {
-            Door::Guarded(guarded) => guarded,
-            Door::Refuse { refusal, .. } => return Err(refusal.into()),
-            _ => return Err(elsewhere().into()),
-        };
+        let guarded = self.service.guarded_here(&head, self.guarded, elsewhere)?;
         let rules = rules_of(&guarded)?;
-        let is_here =
-            rules.quirks.service == ServiceKind::GitLfs && guarded.route.upstream == self.guarded.route.upstream;
-        if !is_here {
-            return Err(elsewhere().into());
-        }
         let call = native::call(incoming(&head, &guarded), rules, false)?;
-        let mut client =
-            ReceivedClient { client: &mut *self.client, head, has_content: false, body: Some(Body::empty()) };
-        let request = guard.request(&mut client, &guarded, rules, call)?;
+        let mut client = ReceivedClient::without_content(self.client, head);
+        let request = self.service.guard.request(&mut client, &guarded, rules, call)?;
         Ok((client, request))
     }
 

@@ -7,7 +7,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{Collection, Looked, Service, Taken};
 use crate::{
-    body::{Body, Client},
+    body::Client,
     core::{
         cause::Reason,
         http::request_target::{join_query, split_query},
@@ -16,8 +16,9 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::native::{LEASE_DURATION, LEASE_ID},
-    guard::{Answer, Guard, Halt, PlaceInLine, ReceivedClient, Relayed, Verb, fresh_id, incoming, refusals, rules_of},
-    routing::{GuardedRequest, door::Door},
+    guard::{Answer, Halt, PlaceInLine, ReceivedClient, Relayed, Verb, fresh_id, refusals, rules_of},
+    routing::GuardedRequest,
+    service::own_request::call_of,
 };
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -38,7 +39,7 @@ impl Service<'_> {
     ) -> Result<WaitLimits, Halt> {
         let any = collection.members.file_of("x");
         let (head, _) = head_of_member(client.head(), collection, &any)?.ok_or_else(not_leased)?;
-        let member = member_at(self.guard, &head, guarded)?;
+        let member = self.member_at(&head, guarded)?;
         let rules = rules_of(&member)?;
         let lease = rules.lease.as_ref().filter(|lease| lease.acquire_on_read).ok_or_else(not_leased)?;
         rules.dialect.grammar().lease_on_read(&head.headers, lease, fresh_id)?;
@@ -57,10 +58,9 @@ impl Service<'_> {
             return Ok(Looked::Passed);
         };
         // The door refuses some names on some routes. No client can take a member with such a name.
-        let Ok(member) = member_at(self.guard, &head, guarded) else { return Ok(Looked::Passed) };
-        let rules = rules_of(&member)?;
-        let call = rules.dialect.grammar().read(incoming(&head, &member), rules, false)?;
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let Ok(member) = self.member_at(&head, guarded) else { return Ok(Looked::Passed) };
+        let (rules, call) = call_of(&head, &member)?;
+        let mut client = ReceivedClient::without_content(client, head);
         let request = self.guard.request(&mut client, &member, rules, call)?;
         let snapshot = self.guard.record_without_dead_marks(&request).await;
         let snapshot = snapshot.map_err(|error| refusals::of_store(&error))?;
@@ -80,6 +80,12 @@ impl Service<'_> {
             Err(Halt::Refused(refusal)) if is_in_use(&refusal) => Ok(Looked::Held(refusal.retry_after)),
             Err(halt) => Err(halt),
         }
+    }
+
+    /// Sends the read of a member through the door.
+    fn member_at(&self, head: &RequestHeader, collection: &GuardedRequest) -> Result<GuardedRequest, Refusal> {
+        let member = self.guarded(head, collection, not_leased)?;
+        if member.is_lease() { Err(not_leased()) } else { Ok(member) }
     }
 }
 
@@ -127,15 +133,6 @@ fn head_of_member(
     head.remove_header(&PREFER);
     head.remove_header(&header::RANGE);
     Ok(Some((head, path.as_str().to_owned())))
-}
-
-/// Sends the read of a member through the door.
-fn member_at(guard: &Guard, head: &RequestHeader, collection: &GuardedRequest) -> Result<GuardedRequest, Refusal> {
-    match guard.door(&Method::GET, head, collection.client) {
-        Door::Guarded(member) if !member.is_lease() => Ok(member),
-        Door::Refuse { refusal, .. } => Err(refusal),
-        _ => Err(not_leased()),
-    }
 }
 
 /// True if a refusal says that another client uses the member at this moment. While this proxy gives no member to any

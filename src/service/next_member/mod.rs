@@ -11,11 +11,11 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 use tokio::time::{Instant, timeout_at};
 
-use super::Service;
+use super::{Service, own_request::call_of};
 use crate::{
     body::Client,
     core::{
@@ -25,9 +25,9 @@ use crate::{
     },
     dialect::{
         Response,
-        native::{LEASE_DURATION, wait},
+        native::{LEASE_DURATION, applied_wait, wait},
     },
-    guard::{Answer, Halt, PlaceInLine, Relayed, incoming, rules_of, while_client_waits},
+    guard::{Answer, Halt, PlaceInLine, Relayed, while_client_waits},
     routing::GuardedRequest,
     telemetry::stream_info,
 };
@@ -40,8 +40,6 @@ mod look;
 /// The number of members that may fail before their client gets the failure. A member that always fails must not keep
 /// the others from all clients. A backend that fails for all members must not get a request for each.
 const FAILURES_MAX: usize = 8;
-
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// True if a request takes a member of the collection that it names.
 pub(super) fn takes_member(head: &RequestHeader, guarded: &GuardedRequest) -> bool {
@@ -92,7 +90,8 @@ impl Service<'_> {
         if let Ok(Answer::Relayed(relayed)) = &mut answer {
             relayed.head.insert_header(header::CONTENT_LOCATION, path)?;
             if waited {
-                relayed.head.insert_header(PREFERENCE_APPLIED, "wait")?;
+                let (name, value) = applied_wait();
+                relayed.head.insert_header(name, value)?;
             }
         }
         Ok(answer)
@@ -104,8 +103,7 @@ impl Service<'_> {
         client: &mut dyn Client,
         guarded: &GuardedRequest,
     ) -> Result<Result<(Taken, bool), Answer>, Halt> {
-        let rules = rules_of(guarded)?;
-        let call = rules.dialect.grammar().read(incoming(client.head(), guarded), rules, false)?;
+        let (rules, call) = call_of(client.head(), guarded)?;
         if !call.conditions.is_empty() || call.lease_id.is_some() {
             return Err(of_no_member().into());
         }
@@ -180,11 +178,11 @@ fn pass_over(place: &PlaceInLine, looked: &Looked) {
 
 /// The answer if there was no member for the client.
 fn nothing(waited: bool) -> Answer {
-    let mut fields: HeaderMap = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))].into_iter().collect();
+    let mut nothing = Response::empty(StatusCode::NO_CONTENT);
     if waited {
-        fields.insert(PREFERENCE_APPLIED, HeaderValue::from_static("wait"));
+        nothing.fields.extend([applied_wait()]);
     }
-    Answer::local(Response { status: StatusCode::NO_CONTENT, fields, body: None })
+    Answer::local(nothing)
 }
 
 /// The refusal of a request that says something of a member before it is known which one it is.

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use http::Method;
 use pingora::http::RequestHeader;
 
-use super::{Service, verb};
+use super::{Service, own_request::call_of, verb};
 use crate::{
-    body::{Body, Client},
+    body::Client,
     core::policy::GuardRules,
     dialect::{
         Call,
@@ -25,7 +25,7 @@ use crate::{
         copies::CopySource,
         s3::{is_of_source, not_judged},
     },
-    guard::{Answer, Halt, ReceivedClient, incoming, rules_of},
+    guard::{Answer, Halt, ReceivedClient},
     routing::{GuardedRequest, door::Door},
     upstream::fields::FieldsOfHead as _,
 };
@@ -65,9 +65,8 @@ impl Service<'_> {
             _ if source.fields.is_empty() => return Ok(()),
             _ => return Err(not_judged().into()),
         };
-        let rules = rules_of(&guarded)?;
-        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease())?;
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let (rules, call) = call_of(&head, &guarded)?;
+        let mut client = ReceivedClient::without_content(client, head);
         let request = self.guard.request(&mut client, &guarded, rules, call)?;
         self.guard.may_be_read(&mut client, &request).await
     }

@@ -16,12 +16,11 @@ use std::sync::Arc;
 use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::super::Service;
+use super::{Service, call_of};
 use crate::{
     body::{Body, Client, ReceiveError},
     core::{
         policy::GuardRules,
-        quirks::ServiceKind,
         records::steps::Outcome,
         refusal::{Code, Refusal},
     },
@@ -29,8 +28,8 @@ use crate::{
         Call, Intent,
         s3::{LIST_BYTES_MAX, NotRemoved, Removal, RemovalList, bucket_of, error_of, none_removed, outcomes},
     },
-    guard::{Answer, Halt, ReceivedClient, Request, WrittenMembers, incoming, refusals, rules_of},
-    routing::{GuardedRequest, door::Door},
+    guard::{Answer, Halt, ReceivedClient, Request, WrittenMembers, refusals},
+    routing::GuardedRequest,
     upstream::fields::FieldsOfHead as _,
 };
 
@@ -125,20 +124,12 @@ impl Service<'_> {
         removal: &Removal,
     ) -> Result<Request, Halt> {
         let head = head_of_removal(client.head(), removal)?;
-        let guarded = match self.guard.door(&head.method, &head, list.client) {
-            Door::Guarded(guarded) => guarded,
-            Door::Refuse { refusal, .. } => return Err(refusal.into()),
-            Door::Pass { .. } | Door::Observed { .. } | Door::Handshake(_) => return Err(not_here().into()),
-        };
-        let rules = rules_of(&guarded)?;
-        if rules.quirks.service != ServiceKind::S3 || guarded.route.upstream != list.route.upstream {
-            return Err(not_here().into());
-        }
-        let call = rules.dialect.grammar().read(incoming(&head, &guarded), rules, guarded.is_lease())?;
+        let guarded = self.guarded_here(&head, list, not_here)?;
+        let (rules, call) = call_of(&head, &guarded)?;
         if call.intent != Intent::Write || !rules.also_changes.is_empty() {
             return Err(not_in_list().into());
         }
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let mut client = ReceivedClient::without_content(client, head);
         let removal = self.guard.request(&mut client, &guarded, rules, call)?;
         let name = removal.head.raw_path().strip_prefix(bucket).and_then(|name| name.strip_prefix(b"/"));
         if name.is_some() { Ok(removal) } else { Err(not_here().into()) }

@@ -1,9 +1,9 @@
 //! The operations on locks.
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::StatusCode;
 
 use crate::{
-    body::{Client, ReceiveError},
+    body::Client,
     core::{
         lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode, NOTE_BYTES_MAX},
         refusal::{Code, Refusal},
@@ -12,7 +12,7 @@ use crate::{
         LeaseOperation, Response,
         terraform::{LockInfo, MalformedLockInfo, NotReleased, after_release, malformed_lock_info, not_broken},
     },
-    guard::{Answer, Halt, Request, refusals},
+    guard::{Answer, Halt, Request},
     service::Service,
 };
 
@@ -93,10 +93,7 @@ impl Service<'_> {
 
     /// Receives the body that describes a lock.
     async fn description(&self, client: &mut dyn Client) -> Result<Vec<u8>, Halt> {
-        self.guard.bodies().receive_short(client, NOTE_BYTES_MAX).await.map_err(|error| match error {
-            ReceiveError::TooLarge => malformed_lock_info(MalformedLockInfo::TooLong).into(),
-            error => refusals::of_body(error),
-        })
+        self.receive_short(client, NOTE_BYTES_MAX, || malformed_lock_info(MalformedLockInfo::TooLong)).await
     }
 }
 
@@ -107,6 +104,5 @@ fn names_lease(refusal: &Refusal) -> bool {
 
 /// The answer to an operation that succeeded: clients accept 200 alone.
 fn done() -> Answer {
-    let fields: HeaderMap = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))].into_iter().collect();
-    Answer::local(Response { status: StatusCode::OK, fields, body: None })
+    Answer::local(Response::empty(StatusCode::OK))
 }

@@ -1,11 +1,11 @@
 //! LOCK and UNLOCK (RFC 4918 sections 9.10 and 9.11).
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode};
 use pingora::http::RequestHeader;
 
 use super::{DavRequest, Service, content_of, creation, path_of, remove_lock_fields};
 use crate::{
-    body::{Body, Client},
+    body::Client,
     core::{
         cause::Reason,
         lease::{Acquire, Action, Done, LeaseId},
@@ -22,7 +22,7 @@ use crate::{
         },
     },
     guard::{Answer, Halt, Operated, ReceivedClient, TypeSeen, Verb, fresh_id, incoming, refusals, rules_of},
-    routing::door::Door,
+    routing::GuardedRequest,
 };
 
 impl Service<'_> {
@@ -102,13 +102,9 @@ impl Service<'_> {
     /// Creates the resource of a lock, unless it exists. Returns whether it did.
     async fn create(&self, client: &mut dyn Client, dav: &DavRequest<'_>, id: LeaseId) -> Result<bool, Halt> {
         let head: RequestHeader = creation(&dav.received)?;
-        let found = match self.guard.door(&head.method, &head, dav.guarded.client) {
-            Door::Guarded(found) if found.key == dav.guarded.key => found,
-            Door::Refuse { refusal, .. } => return Err(refusal.into()),
-            _ => return Err(refusals::of_field().into()),
-        };
+        let found = self.guarded_at(&dav.guarded.key, &head, dav)?;
         let call = dav.rules.dialect.grammar().read(incoming(&head, &found), dav.rules, false)?;
-        let mut client = ReceivedClient { client, head, has_content: false, body: Some(Body::empty()) };
+        let mut client = ReceivedClient::without_content(client, head);
         let mut request = self.guard.request(&mut client, &found, dav.rules, call)?;
         request.sender.lease_id = Some(id);
         request.sender.lease_ids = dav.fields.submitted();
@@ -184,17 +180,24 @@ impl Service<'_> {
         let mut head = dav.received.clone();
         head.set_raw_path(path.as_bytes())?;
         remove_lock_fields(&mut head);
-        let found = match self.guard.door(&head.method, &head, dav.guarded.client) {
-            Door::Guarded(found) if found.key == *root => found,
-            Door::Refuse { refusal, .. } => return Err(refusal.into()),
-            _ => return Err(refusals::of_field().into()),
-        };
+        let found = self.guarded_at(root, &head, dav)?;
         let rules = rules_of(&found)?;
         let call = rules.dialect.grammar().read(incoming(&head, &found), rules, false)?;
-        let mut client = ReceivedClient { client, head: head.clone(), has_content: false, body: Some(Body::empty()) };
+        let mut client = ReceivedClient::without_content(client, head.clone());
         dav.request = self.guard.request(&mut client, &found, rules, call)?;
         dav.received = head;
         Ok(())
+    }
+
+    /// Sends a request for the resource with this key through the door.
+    fn guarded_at(
+        &self,
+        key: &ResourceKey,
+        head: &RequestHeader,
+        dav: &DavRequest<'_>,
+    ) -> Result<GuardedRequest, Refusal> {
+        let found = self.guarded(head, dav.guarded, refusals::of_field)?;
+        if found.key == *key { Ok(found) } else { Err(refusals::of_field()) }
     }
 
     /// Gives a lock up.
@@ -211,8 +214,7 @@ impl Service<'_> {
             }
         };
         self.operate_lock(client, &mut dav, (id, Action::Release { id })).await?;
-        let fields = HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]);
-        Ok(Answer::local(Response { status: StatusCode::NO_CONTENT, fields, body: None }))
+        Ok(Answer::local(Response::empty(StatusCode::NO_CONTENT)))
     }
 }
 
@@ -238,10 +240,7 @@ fn told(dav: &DavRequest<'_>, (snapshot, id): (&Snapshot, LeaseId), status: Stat
 }
 
 fn document(status: StatusCode, body: String) -> Response {
-    let mut fields = HeaderMap::new();
-    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml; charset=\"utf-8\""));
-    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Response { status, fields, body: Some(body) }
+    Response::document(status, "application/xml; charset=\"utf-8\"", body)
 }
 
 fn of_lock_info(fault: LockInfoFault) -> Refusal {
