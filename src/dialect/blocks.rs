@@ -13,6 +13,8 @@ pub enum SentContent {
     /// The content that its method defines, such as the new representation of the resource.
     #[default]
     Representation,
+    /// The whole new representation. The answer has its MD5, by which the client sees what has arrived.
+    Whole,
     /// A block of an upload.
     Block(BlockId),
     /// The list that joins the blocks of an upload to the new representation.

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::Random;
-use crate::core::refusal::Refusal;
+use crate::core::{refusal::Refusal, tags::checksum::Checksum};
 
 /// The source of a copy, as its request names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct CopySource {
     pub url: String,
     /// The fields of its read that stand for fields of the copy: conditions, and a lease.
     pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// The MD5 that its content should have. The answer to the copy has it too.
+    pub md5: Option<Checksum>,
 }
 
 /// The part of a grammar for copies. A copy is a read of its source, and then a write of its target.

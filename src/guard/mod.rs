@@ -78,7 +78,7 @@ pub(crate) use watch_places::WatchPlaces;
 pub(crate) use watcher::Watcher;
 pub(crate) use write::several::WrittenMembers;
 pub(crate) use write::touches::host;
-pub(crate) use write::{WriteContent, WrittenContent, checksums::check as check_checksums};
+pub(crate) use write::{WriteContent, WrittenContent, checksums};
 
 use claim::Claims;
 use cors::Cors;

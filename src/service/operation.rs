@@ -1,6 +1,6 @@
 //! Requests in a dialect that is a closed list of operations. Each answer is rewritten in the terms of the dialect.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -14,14 +14,18 @@ use super::{
 use crate::{
     body::Client,
     core::{
-        objects::description::CONTENT_MD5, policy::GuardRules, records::idempotency::REPLAYED,
-        tags::validators::Modified,
+        objects::description::CONTENT_MD5,
+        policy::GuardRules,
+        records::idempotency::REPLAYED,
+        tags::{checksum::Checksum, validators::Modified},
     },
     dialect::{
         Call, CallOutcome, ErrorDocument, Intent, ShownDocument, blocks::SentContent, description::DescriptionUse,
     },
     entropy::number_of_answer,
-    guard::{Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, remove_validators},
+    guard::{
+        Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, refusals, remove_validators,
+    },
     routing::GuardedRequest,
     upstream::{BodyPrefix, fields::FieldsOfHead as _},
 };
@@ -35,9 +39,14 @@ impl Service<'_> {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> Result<Answer, Halt> {
-        let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
+        let mut fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.guard.request(client, guarded, rules, call.clone())?;
-        let answer = self.carry_out(client, (guarded, rules), &request, &call).await;
+        let told_md5 = OnceLock::new();
+        let answer = self.carry_out(client, (guarded, rules), (&request, &call), &told_md5).await;
+        if let Some(md5) = told_md5.get().filter(|_| is_applied(&answer)) {
+            let md5 = HeaderValue::try_from(md5.to_base64()).map_err(|_error| refusals::of_field())?;
+            fields.push((HeaderName::from_static(CONTENT_MD5), md5));
+        }
         if is_applied(&answer) && call.intent == Intent::Write && !request.content.description.is_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
             self.end_upload(&request);
@@ -62,8 +71,8 @@ impl Service<'_> {
         &self,
         client: &mut dyn Client,
         (guarded, rules): (&GuardedRequest, &Arc<GuardRules>),
-        request: &Request,
-        call: &Call,
+        (request, call): (&Request, &Call),
+        told_md5: &OnceLock<Checksum>,
     ) -> Result<Answer, Halt> {
         match call.intent {
             Intent::StageBlock => {
@@ -72,11 +81,11 @@ impl Service<'_> {
                 self.guard.finish_delete_after(client, request, false, answer).await
             }
             Intent::Write if let SentContent::CopyOf(source) = &call.content => {
-                let copied = Copied::of(self, client, (guarded, rules), source);
+                let copied = Copied::of(self, client, (guarded, rules), (source, told_md5));
                 self.guard.serve(client, request, Verb::Write(Some(&copied))).await
             }
             Intent::Write => {
-                let blocks = JoinedBlocks { service: self, content: &call.content };
+                let blocks = JoinedBlocks { service: self, content: &call.content, told_md5 };
                 self.guard.serve(client, request, Verb::Write(Some(&blocks))).await
             }
             intent => self.guard.serve(client, request, verb(intent, guarded.is_lease())).await,
@@ -148,7 +157,7 @@ impl Service<'_> {
             }
             rest => rest,
         };
-        let begun = match outcome {
+        let (begun, of_outcome) = match outcome {
             CallOutcome::NotModified => {
                 let head = not_modified_head(not_modified_fields(&head.headers));
                 return tell_not_modified(request, fields, head);
@@ -156,19 +165,19 @@ impl Service<'_> {
             CallOutcome::Failed(error) => {
                 let describes_content =
                     request.method != Method::HEAD || request.rules().quirks.head_errors_have_content;
-                write_error(&mut head, &error, describes_content)?
+                (write_error(&mut head, &error, describes_content)?, Vec::new())
             }
             CallOutcome::Done { status, relays_body, fields } => {
                 head.set_status(status)?;
-                insert(&mut head, &fields)?;
-                match document {
+                let begun = match document {
                     Some(document) => write_document(&mut head, document)?,
                     None if relays_body => begun,
                     None => {
                         replace_content(&mut head, None)?;
                         BodyPrefix::default()
                     }
-                }
+                };
+                (begun, fields)
             }
         };
         if matches!(call.intent, Intent::Read | Intent::ReadBlocks) && head.status.is_success() {
@@ -185,6 +194,7 @@ impl Service<'_> {
             head.insert_header(header::LAST_MODIFIED, modified.told().to_string())?;
         }
         insert(&mut head, fields)?;
+        insert(&mut head, &of_outcome)?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
     }
 }

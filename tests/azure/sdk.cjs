@@ -2,7 +2,7 @@
 "use strict";
 
 const { strictEqual } = require("node:assert");
-const { randomUUID } = require("node:crypto");
+const { createHash, randomUUID } = require("node:crypto");
 const { Readable } = require("node:stream");
 const { AnonymousCredential, BlobServiceClient, StorageSharedKeyCredential } = require("@azure/storage-blob");
 const { check, refused } = require("./checks.cjs");
@@ -13,9 +13,12 @@ const service = new BlobServiceClient(url, credential, { retryOptions: { maxTrie
 const container = service.getContainerClient("documents");
 const blob = container.getBlockBlobClient("folder/from javascript.txt");
 
+const md5 = (text) => createHash("md5").update(text).digest();
+
 async function upload(body, options, to = blob) {
   const answer = await to.upload(body, body.length, options);
   strictEqual(typeof answer.etag, "string");
+  strictEqual(Buffer.from(answer.contentMD5).equals(md5(body)), true);
   return answer.etag;
 }
 
@@ -34,6 +37,10 @@ async function copies() {
   const made = await (await target.beginCopyFromURL(source.url)).pollUntilDone();
   check("a copy is made", [made.copyStatus, (await target.downloadToBuffer()).toString()], ["success", "copied"]);
   await target.syncCopyFromURL(source.url, { sourceConditions: { ifMatch: etag } });
+  const checked = await target.syncCopyFromURL(source.url, { sourceContentMD5: md5("copied") });
+  check("a copy of what the client knows", Buffer.from(checked.contentMD5), md5("copied"));
+  const damaged = () => target.syncCopyFromURL(source.url, { sourceContentMD5: md5("other") });
+  await refused("a copy of anything else", 400, "Md5Mismatch", damaged);
   const stale = () => target.syncCopyFromURL(source.url, { sourceConditions: { ifMatch: '"stale"' } });
   await refused("a copy of a source that has changed", 412, "SourceConditionNotMet", stale);
   const moved = () => target.syncCopyFromURL(source.url, { conditions: { ifMatch: '"stale"' } });

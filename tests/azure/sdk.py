@@ -1,5 +1,6 @@
 """All that the SDK does with blobs in front of a plain server. Usage: sdk.py URL"""
 
+import hashlib
 import time
 import uuid
 
@@ -25,7 +26,9 @@ def unchanged(tag):
 # Contents.
 container.create_container()
 refused("to read what is not there", 404, "BlobNotFound", blob.download_blob, kind=ResourceNotFoundError)
-first = blob.upload_blob(b"0123456789")["etag"]
+uploaded = blob.upload_blob(b"0123456789")
+first = uploaded["etag"]
+check("the MD5 of the upload", bytes(uploaded["content_md5"]), hashlib.md5(b"0123456789").digest())
 refused("to create what is there", 409, "BlobAlreadyExists", blob.upload_blob, b"other", kind=ResourceExistsError)
 properties = blob.get_blob_properties()
 check("the tag of the upload is that of the properties", first, properties.etag)

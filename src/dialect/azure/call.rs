@@ -176,7 +176,7 @@ fn content(
             // Its own MD5 takes precedence over that of the body (Put Blob of Azure's documentation).
             let is_checked = |checksum: &Checksum| of_blob.is_empty() || !matches!(checksum, Checksum::Md5(_));
             let of_body: Vec<_> = of_body.into_iter().filter(is_checked).collect();
-            Ok(([of_body, of_blob].concat(), SentContent::Representation))
+            Ok(([of_body, of_blob].concat(), SentContent::Whole))
         }
         AzureOperation::CopyBlob => Ok((Vec::new(), SentContent::CopyOf(copy::source(headers)?))),
         AzureOperation::PutBlock => Ok((checksums::of_body(headers)?, SentContent::Block(blocks::id(query)?))),

@@ -27,7 +27,7 @@ const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 ///
 /// A value is no checksum, or MD5 and CRC64 come together.
 pub(super) fn of_body(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
-    let mut checksums = md5(headers, &CONTENT_MD5)?;
+    let mut checksums: Vec<_> = md5(headers, &CONTENT_MD5)?.into_iter().collect();
     if let Some(value) = single(headers, &CONTENT_CRC64)? {
         let bytes = octets(value.as_bytes()).ok_or_else(|| bad_field(CONTENT_CRC64.as_str(), "64 bits in Base64"))?;
         if headers.contains_key(&CONTENT_MD5) {
@@ -45,7 +45,7 @@ pub(super) fn of_body(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
 ///
 /// The value is no checksum.
 pub(super) fn of_blob(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
-    md5(headers, &BLOB_MD5)
+    Ok(md5(headers, &BLOB_MD5)?.into_iter().collect())
 }
 
 /// Returns the checksum that a read wants with a part of a blob.
@@ -76,13 +76,18 @@ fn is_true(headers: &HeaderMap, name: &HeaderName) -> Result<bool, Refusal> {
     }
 }
 
-fn md5(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<Checksum>, Refusal> {
-    let Some(value) = single(headers, name)? else { return Ok(Vec::new()) };
+/// Returns the MD5 in a field.
+///
+/// # Errors
+///
+/// The value is no MD5.
+pub(super) fn md5(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Checksum>, Refusal> {
+    let Some(value) = single(headers, name)? else { return Ok(None) };
     let bytes = octets(value.as_bytes()).ok_or_else(|| {
         let detail = format!("The value of {name} is not an MD5 hash of 128 bits in Base64.");
         Refusal::new(Code::MalformedRequest, detail).called(400, "InvalidMd5")
     })?;
-    Ok(vec![Checksum::Md5(bytes)])
+    Ok(Some(Checksum::Md5(bytes)))
 }
 
 fn octets<const N: usize>(text: &[u8]) -> Option<[u8; N]> {

@@ -12,7 +12,7 @@ use http::{
 use uuid::Builder;
 
 use super::{
-    BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, BLOCK_BLOB, CLIENT_REQUEST_ID, DATE, LEASE_ID, VERSION,
+    BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, BLOCK_BLOB, CLIENT_REQUEST_ID, DATE, LEASE_ID, VERSION, checksums,
     fields::{single, standing_for},
     metadata,
     refusals::{bad_field, missing_field},
@@ -31,6 +31,8 @@ use crate::{
 /// The field with the URL of the source. An upload without it has content of its own.
 pub(super) const COPY_SOURCE: HeaderName = HeaderName::from_static("x-ms-copy-source");
 const REQUIRES_SYNC: HeaderName = HeaderName::from_static("x-ms-requires-sync");
+/// The MD5 that the content of the source should have.
+const SOURCE_MD5: HeaderName = HeaderName::from_static("x-ms-source-content-md5");
 const COPY_ID: HeaderName = HeaderName::from_static("x-ms-copy-id");
 const COPY_STATUS: HeaderName = HeaderName::from_static("x-ms-copy-status");
 
@@ -52,7 +54,7 @@ pub(super) struct AzureCopies;
 
 /// True if a copy has this Azure field.
 pub(super) fn knows(name: &HeaderName) -> bool {
-    [COPY_SOURCE, REQUIRES_SYNC].contains(name) || OF_SOURCE.iter().any(|(known, _)| known == name)
+    [COPY_SOURCE, REQUIRES_SYNC, SOURCE_MD5].contains(name) || OF_SOURCE.iter().any(|(known, _)| known == name)
 }
 
 /// Reads the source of a copy.
@@ -76,7 +78,7 @@ pub(super) fn source(headers: &HeaderMap) -> Result<CopySource, Refusal> {
             fields.push((standing_for.clone(), value.clone()));
         }
     }
-    Ok(CopySource { url, fields })
+    Ok(CopySource { url, fields, md5: checksums::md5(headers, &SOURCE_MD5)? })
 }
 
 /// The refusal to end a copy.
@@ -149,6 +151,7 @@ impl CopyGrammar for AzureCopies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::tags::checksum::Checksum;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         fields.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
@@ -167,15 +170,18 @@ mod tests {
             ("x-ms-lease-id", "2"),
             ("if-match", "\"b\""),
             ("x-ms-requires-sync", "true"),
+            ("x-ms-source-content-md5", "kAFQmDzST7DWlj99KOF/cg=="),
         ]);
-        let CopySource { url, fields } = source(&copy).unwrap();
+        let CopySource { url, fields, md5 } = source(&copy).unwrap();
         let value = HeaderValue::from_static;
         assert_eq!(url, "http://h/c/a");
         assert_eq!(fields, [(IF_MATCH, value("\"a\"")), (LEASE_ID, value("1"))]);
+        assert_eq!(md5, Some(Checksum::Md5(0x9001_5098_3cd2_4fb0_d696_3f7d_28e1_7f72_u128.to_be_bytes())));
         for field in [
             ("content-length", "1"),
             ("transfer-encoding", "chunked"),
             ("x-ms-requires-sync", "1"),
+            ("x-ms-source-content-md5", "abc"),
             ("x-ms-copy-source", "/c/a"),
         ] {
             let mut copy = copy.clone();
@@ -198,6 +204,7 @@ mod tests {
             ("x-ms-copy-source", false, false),
             ("x-ms-source-if-match", false, false),
             ("x-ms-source-lease-id", false, false),
+            ("x-ms-source-content-md5", false, false),
             ("x-ms-requires-sync", false, false),
             ("content-length", false, false),
             ("content-type", false, false),

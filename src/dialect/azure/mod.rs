@@ -67,7 +67,8 @@ const DELETE_SNAPSHOTS: HeaderName = HeaderName::from_static("x-ms-delete-snapsh
 const DELETE_TYPE_PERMANENT: HeaderName = HeaderName::from_static("x-ms-delete-type-permanent");
 const RANGE: HeaderName = HeaderName::from_static("x-ms-range");
 const DATE: HeaderName = HeaderName::from_static("x-ms-date");
-const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+/// The field with the version of the interface.
+pub const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 /// The field with the id that a client gives its request.
 pub const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");

@@ -1,12 +1,12 @@
 //! Errors as Table Storage sends them: a JSON document, from which the SDKs choose their exception.
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
 use super::TableOperation;
 use crate::dialect::{
     CallOutcome, ErrorDocument,
-    azure::{ERROR_CODE, common_failure},
+    azure::{ERROR_CODE, VERSION, common_failure},
 };
 
 /// An error with its name and its message, in the one member that the SDKs look for.
@@ -55,14 +55,20 @@ pub(super) fn outcome(operation: TableOperation, status: StatusCode, fields: &He
             }
             _ => (StatusCode::NO_CONTENT, false),
         };
-        return CallOutcome::Done { status, relays_body, fields: Vec::new() };
+        return CallOutcome::Done { status, relays_body, fields: versions(fields) };
     }
     if is_own_error(fields) {
-        return CallOutcome::Done { status, relays_body: true, fields: Vec::new() };
+        return CallOutcome::Done { status, relays_body: true, fields: versions(fields) };
     }
     let (status, code) = failure(operation, status.as_u16());
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     CallOutcome::Failed(document(status, code, message(code)))
+}
+
+/// The version by which the service has carried the operation out, if it tells one. Its client has asked for a version, and
+/// may get another.
+fn versions(fields: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    fields.get(VERSION).map(|version| (VERSION, version.clone())).into_iter().collect()
 }
 
 /// True if a failure has the form that the SDKs read: the service knows best what it means.
@@ -162,6 +168,22 @@ mod tests {
         for media_type in ["application/json", "application/problem+json;odata=no", "text/html", "text/odata=x"] {
             assert_eq!(with(header::CONTENT_TYPE, media_type), "400 InvalidInput", "{media_type}");
         }
+    }
+
+    #[test]
+    fn the_version_of_an_answer_is_that_which_the_service_tells() {
+        let of = |status: u16, told: &[(HeaderName, &'static str)]| {
+            let told = told.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+            let status = StatusCode::from_u16(status).unwrap();
+            match outcome(TableOperation::InsertEntity, status, &told) {
+                CallOutcome::Done { fields, .. } => fields,
+                CallOutcome::NotModified | CallOutcome::Failed(_) => panic!("the answer of the service passes"),
+            }
+        };
+        let versions = [(VERSION, HeaderValue::from_static("2026-04-06"))];
+        assert_eq!(of(201, &[(VERSION, "2026-04-06")]), versions);
+        assert_eq!(of(400, &[(VERSION, "2026-04-06"), (ERROR_CODE, "PropertiesNeedValue")]), versions);
+        assert_eq!(of(204, &[]), [], "that of the request remains");
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl TableOperation {
                 "Table ACLs and properties of the service are not served here: the backend decides who may read and write.",
             ));
         }
-        // Some clients end the collection of tables with a slash, with which its key is the same.
-        let path = path.strip_suffix(b"/").filter(|path| path.ends_with(b"/Tables")).unwrap_or(path);
+        // Some clients end paths with a slash, with which a key is the same.
+        let path = path.strip_suffix(b"/").unwrap_or(path);
         let segment = path.rsplit(|&octet| octet == b'/').next().unwrap_or_default();
         let resource = Resource::of(&percent_decode(segment).decode_utf8_lossy())?;
         match (resource, method.as_str()) {
@@ -207,9 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_ends_with_a_slash() {
-        for (method, target) in [("POST", "/people/"), ("PUT", "/people(PartitionKey='a',RowKey='1')/")] {
-            assert_eq!(read(method, target), Err("InvalidUri"), "{target}");
+    fn one_slash_may_end_a_path() {
+        for (method, target, operation) in [
+            ("POST", "/people/", "Insert Entity"),
+            ("PUT", "/people(PartitionKey='a',RowKey='1')/?sv=1", "Update Entity"),
+            ("DELETE", "/Tables('people')/", "Delete Table"),
+        ] {
+            assert_eq!(read(method, target), Ok(operation), "{target}");
+        }
+        for target in ["/", "/people//", "/people(PartitionKey='a',RowKey='1')//"] {
+            assert_eq!(read("PUT", target), Err("InvalidUri"), "{target}");
         }
     }
 

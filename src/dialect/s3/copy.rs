@@ -48,7 +48,7 @@ pub(super) fn source(headers: &HeaderMap, etag: &TagSource) -> Result<Option<Cop
     if *etag == TagSource::Delegate {
         fields.clear();
     }
-    Ok(Some(CopySource { url: [slash, path].concat(), fields }))
+    Ok(Some(CopySource { url: [slash, path].concat(), fields, md5: None }))
 }
 
 /// True if the read of the source has this field of the copy.
@@ -83,7 +83,7 @@ mod tests {
         let named = ("x-amz-copy-source", "bucket/a%20b?versionId=1");
         let condition = ("x-amz-copy-source-if-match", "\"a\"");
         let read_by = |etag| read(&[named, condition], etag).unwrap().unwrap();
-        let CopySource { url, fields } = read_by(&TagSource::Upstream);
+        let CopySource { url, fields, .. } = read_by(&TagSource::Upstream);
         assert_eq!(url, "/bucket/a%20b?versionId=1");
         assert_eq!(fields, [(IF_MATCH, HeaderValue::from_static("\"a\""))]);
         assert_eq!(read_by(&TagSource::Delegate).fields, []);

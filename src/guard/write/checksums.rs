@@ -1,8 +1,8 @@
-//! The check of a body by the checksums that its request names, before anything is claimed or sent.
+//! The checksums of a body. It is checked by those that its request names, before anything is claimed or sent.
 
 use crate::{
     body::Body,
-    core::tags::checksum::{Checksum, RunningChecksum},
+    core::tags::checksum::{Checksum, ChecksumKind, RunningChecksum},
     guard::{Halt, refusals, request::Request},
 };
 
@@ -20,4 +20,11 @@ pub(crate) async fn check(request: &Request, checksums: &[Checksum], body: &Body
         Some((expected, _)) => Err(request.grammar().checksum_mismatch(*expected).into()),
         None => Ok(()),
     }
+}
+
+/// Returns the checksum of this kind of a body.
+pub(crate) async fn of(body: &Body, kind: ChecksumKind) -> Result<Checksum, Halt> {
+    let mut running = kind.begin();
+    body.each_chunk(|chunk| running.add(chunk)).await.map_err(|error| refusals::of_spool(&error))?;
+    Ok(running.end())
 }

@@ -15,6 +15,8 @@
 //!
 //! [`upload_room`]: crate::core::shares::upload_room
 
+use std::sync::OnceLock;
+
 use crate::{
     body::{Body, BoxFuture, Client, MemoryUse, ReceiveError, Share, StageError, UploadName, UploadOf, UploadOwner},
     core::{
@@ -23,13 +25,13 @@ use crate::{
         records::{record::Revision, upload_turn::take_turn},
         refusal::{Code, Refusal},
         resource::ResourceKey,
-        tags::checksum::ChecksumKind,
+        tags::checksum::{Checksum, ChecksumKind},
     },
     dialect::{
         ShownDocument,
         blocks::{BlockGrammar, SentContent},
     },
-    guard::{Answer, Halt, Request, WriteContent, WrittenContent, check_checksums, refusals},
+    guard::{Answer, Halt, Request, WriteContent, WrittenContent, checksums, refusals},
     service::Service,
 };
 
@@ -49,13 +51,12 @@ impl Service<'_> {
         let asks_upstream = name.owner.address.is_some() || self.guard.bodies().turn_of(&name).is_none();
         self.guard.must_permit(request, asks_upstream).await?;
         let block = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
-        check_checksums(request, &request.content.checksums, &block).await?;
-        let mut crc64 = ChecksumKind::Crc64.begin();
-        block.each_chunk(|chunk| crc64.add(chunk)).await.map_err(|error| refusals::of_spool(&error))?;
+        checksums::check(request, &request.content.checksums, &block).await?;
+        let crc64 = checksums::of(&block, ChecksumKind::Crc64).await?;
         let turn = self.take_turn(&name).await?;
         let upload = UploadOf { name, address: request.sender.address, turn };
         self.guard.bodies().stage(upload, id.clone(), &block).await.map_err(|error| refused(grammar, error))?;
-        Ok(Answer::local(grammar.kept(crc64.end())))
+        Ok(Answer::local(grammar.kept(crc64)))
     }
 
     /// Returns the blocks in a list that was received, or the content that was received instead of a list.
@@ -67,7 +68,7 @@ impl Service<'_> {
         let name = upload_of(request);
         let turn = self.last_turn(&name).await?;
         let body = self.guard.bodies().join((&name, turn), &list).await.map_err(|error| refused(grammar, error))?;
-        check_checksums(request, checksums, &body).await?;
+        checksums::check(request, checksums, &body).await?;
         Ok(body)
     }
 
@@ -136,11 +137,32 @@ impl Service<'_> {
 pub(crate) struct JoinedBlocks<'a> {
     pub(crate) service: &'a Service<'a>,
     pub(crate) content: &'a SentContent,
+    /// The MD5 that the answer has, once it is known.
+    pub(crate) told_md5: &'a OnceLock<Checksum>,
+}
+
+impl JoinedBlocks<'_> {
+    /// Notes the MD5 of a whole that its request has brought. One that the client named has been checked.
+    async fn note_md5(&self, request: &Request, received: &Body) -> Result<(), Halt> {
+        if !matches!(self.content, SentContent::Whole) {
+            return Ok(());
+        }
+        let is_md5 = |checksum: &&Checksum| matches!(checksum, Checksum::Md5(_));
+        let md5 = match request.content.checksums.iter().find(is_md5) {
+            Some(checked) => *checked,
+            None => checksums::of(received, ChecksumKind::Md5).await?,
+        };
+        self.told_md5.get_or_init(|| md5);
+        Ok(())
+    }
 }
 
 impl WrittenContent for JoinedBlocks<'_> {
     fn written<'a>(&'a self, request: &'a Request, received: Body) -> BoxFuture<'a, Result<WriteContent, Halt>> {
-        Box::pin(async { Ok(self.service.joined(request, self.content, received).await?.into()) })
+        Box::pin(async {
+            self.note_md5(request, &received).await?;
+            Ok(self.service.joined(request, self.content, received).await?.into())
+        })
     }
 }
 

@@ -11,7 +11,7 @@
 //! *What of a copy of a blob to itself?* It sets metadata, and would bring back the content that it has read. So its write
 //! has the tag of that content as its condition.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{Method, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -24,13 +24,13 @@ use crate::{
         http::request_target::{same_origin_target, split_authority},
         policy::GuardRules,
         refusal::{Code, Refusal},
-        tags::{precondition::TagCondition, validators::Validators},
+        tags::{checksum::Checksum, precondition::TagCondition, validators::Validators},
     },
     dialect::{
         Call, Intent,
         copies::{CopyGrammar, CopySource},
     },
-    guard::{Answer, Halt, Relayed, Request, WriteContent, WrittenContent, incoming, overtaken, refusals},
+    guard::{Answer, Halt, Relayed, Request, WriteContent, WrittenContent, checksums, incoming, overtaken, refusals},
     routing::{GuardedRequest, door::Door},
     service::{Service, own_request::call_of},
     upstream::fields::FieldsOfHead as _,
@@ -41,6 +41,8 @@ pub(crate) struct Copied<'a> {
     service: &'a Service<'a>,
     target: (&'a GuardedRequest, &'a Arc<GuardRules>),
     source: &'a CopySource,
+    /// The MD5 that the answer has, once the source was seen to have it.
+    told_md5: &'a OnceLock<Checksum>,
     /// The copy itself.
     copy: HeadAlone,
 }
@@ -69,9 +71,9 @@ impl<'a> Copied<'a> {
         service: &'a Service<'a>,
         client: &mut dyn Client,
         target: (&'a GuardedRequest, &'a Arc<GuardRules>),
-        source: &'a CopySource,
+        (source, told_md5): (&'a CopySource, &'a OnceLock<Checksum>),
     ) -> Self {
-        Self { service, target, source, copy: HeadAlone::of(client) }
+        Self { service, target, source, told_md5, copy: HeadAlone::of(client) }
     }
 
     /// Reads the source: the content of one state, with what describes it.
@@ -91,6 +93,10 @@ impl<'a> Copied<'a> {
         }
         let request = guard.request(&mut client, &guarded, rules, call)?;
         let (head, content) = self.read_whole(copies, &mut client, &request).await?;
+        if let Some(md5) = self.source.md5 {
+            checksums::check(&request, &[md5], &content).await?;
+            self.told_md5.get_or_init(|| md5);
+        }
         Ok(ReadSource { is_target: guarded.key == target.key, head, content })
     }
 

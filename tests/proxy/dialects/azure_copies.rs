@@ -104,6 +104,22 @@ async fn both_sides_have_their_conditions() {
     assert_copied(&scene.copy(&[("x-ms-source-if-match", source), ("If-Match", target)]).await);
 }
 
+/// The MD5 of what was read from the source. That of anything else is none of a copy, and nothing is written then.
+#[tokio::test]
+async fn a_copy_has_the_md5_that_it_names() {
+    let scene = Scene::start("").await;
+    let field = |md5| ("x-ms-source-content-md5", md5);
+    let (of_one, of_nothing) = ("+XxdKZQb+xsv2rCHSQargg==", "1B2M2Y8AsgTpgAmY7PhCfg==");
+    let puts = scene.backend.count("PUT", TARGET);
+    assert_error(&scene.copy(&[field(of_nothing)]).await, 400, "Md5Mismatch");
+    assert_error(&scene.copy(&[field("abc")]).await, 400, "InvalidMd5");
+    assert_eq!(scene.backend.count("PUT", TARGET), puts, "nothing was sent");
+    let copied = scene.copy(&[field(of_one)]).await;
+    assert_copied(&copied);
+    assert_eq!(copied.headers.all("content-md5"), [of_one], "{copied:?}");
+    assert_eq!(scene.copy(&[]).await.headers.all("content-md5"), [""; 0], "only a client that names one is told");
+}
+
 /// Rule 10: a lease of either side counts, and each has a field of its own.
 #[tokio::test]
 async fn both_sides_have_their_leases() {

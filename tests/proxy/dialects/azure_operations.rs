@@ -111,7 +111,8 @@ async fn an_upload_has_the_checksums_that_it_names() {
         ("x-ms-blob-content-md5", md5, "Md5Mismatch"),
         ("x-ms-content-crc64", crc64, "Crc64Mismatch"),
     ] {
-        assert_eq!(put_blob(addr, "/blob", &[(name, value)], "abc").await.status, 201, "{name}");
+        let put = put_blob(addr, "/blob", &[(name, value)], "abc").await;
+        assert_eq!((put.status, put.headers.all("content-md5")), (201, vec![md5]), "{name}: the answer has the MD5");
         let puts = backend.count("PUT", "/blob");
         assert_error(&put_blob(addr, "/blob", &[(name, value)], "abd").await, 400, mismatch);
         assert_eq!(backend.count("PUT", "/blob"), puts, "{name}");
@@ -122,6 +123,26 @@ async fn an_upload_has_the_checksums_that_it_names() {
     for (of_body, of_blob, status) in [(of_nothing, md5, 201), (md5, of_nothing, 400)] {
         let fields = [("Content-MD5", of_body), ("x-ms-blob-content-md5", of_blob)];
         assert_eq!(put_blob(addr, "/blob", &fields, "abc").await.status, status, "that of the blob takes precedence");
+    }
+}
+
+/// The client compares it with its own: what has arrived may be something else, whatever the request names.
+#[tokio::test]
+async fn the_answer_to_an_upload_has_the_md5_of_what_has_arrived() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    let addr = proxy.addr();
+    for (body, md5) in [("abc", "kAFQmDzST7DWlj99KOF/cg=="), ("", "1B2M2Y8AsgTpgAmY7PhCfg==")] {
+        let put = put_blob(addr, "/blob", &[], body).await;
+        assert_eq!((put.status, put.headers.all("content-md5")), (201, vec![md5]), "{put:?}");
+    }
+    let refused = put_blob(addr, "/blob", &[("If-Match", "\"other\"")], "abc").await;
+    assert_error(&refused, 412, "ConditionNotMet");
+    let lost = Backend::start().await;
+    lost.serve(|_request| Answer::status(507));
+    let failed = put_blob(blobs(&lost).start().await.addr(), "/blob", &[], "abc").await;
+    for untold in [refused, failed] {
+        assert_eq!(untold.headers.all("content-md5"), [""; 0], "nothing was stored: {untold:?}");
     }
 }
 

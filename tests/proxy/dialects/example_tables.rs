@@ -141,11 +141,12 @@ async fn an_error_of_the_service_passes_as_it_is() {
     let is_own = |request: &Request| request.target.contains("own");
     backend.serve(move |request| {
         let media_type = if is_own(request) { "application/json;odata=nometadata" } else { "text/plain" };
-        Answer::status(400).header("Content-Type", media_type).body(own)
+        Answer::status(400).header("Content-Type", media_type).header("x-ms-version", "2026-04-06").body(own)
     });
     let proxy = start_in_front_of(backend.addr(), "azure-table.toml").await;
     let inserted = send(proxy.addr(), "POST", "/own", &[], "{}").await;
     assert_eq!((inserted.status, inserted.text()), (400, own), "{inserted:?}");
+    assert_eq!(inserted.headers.all("x-ms-version"), ["2026-04-06"], "that of the service: {inserted:?}");
     assert_error(&send(proxy.addr(), "POST", "/other", &[], "{}").await, 400, "InvalidInput");
 }
 
@@ -172,6 +173,12 @@ async fn an_entity_is_written_under_one_name() {
     let (tag, encoded) = (get(addr, ENTITY).await.etag(), ENTITY.replace('\'', "%27"));
     assert_done(&put_if_match(addr, &encoded, &tag, "{}").await);
     assert_error(&put_if_match(addr, ENTITY, &tag, "{}").await, 412, "UpdateConditionNotSatisfied");
+
+    // So may a slash end it, as some clients send it.
+    let (tag, ended) = (get(addr, ENTITY).await.etag(), format!("{ENTITY}/"));
+    assert_error(&put_if_match(addr, &ended, "W/\"other\"", "{}").await, 412, "UpdateConditionNotSatisfied");
+    assert_done(&put_if_match(addr, ENTITY, &tag, "{}").await);
+    assert_error(&put_if_match(addr, &ended, &tag, "{}").await, 412, "UpdateConditionNotSatisfied");
 }
 
 /// One lease for all entities of a table, as with a designated blob.

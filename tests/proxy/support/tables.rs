@@ -67,7 +67,7 @@ fn error(status: u16, code: &str) -> Answer {
 
 fn decoded_path(request: &Request) -> String {
     let path = request.target.split('?').next().unwrap_or_default();
-    percent_decode_str(path).decode_utf8().expect("UTF-8").into_owned()
+    percent_decode_str(path.trim_end_matches('/')).decode_utf8().expect("UTF-8").into_owned()
 }
 
 fn tag(write: u64) -> String {
