@@ -3,9 +3,9 @@
 use std::fs;
 
 use crate::{
-    dialects::azure_sdk::{passes, python},
+    dialects::azure_sdk::{node, passes, python},
     operations::example_files::start_in_front_of,
-    support::{documents, nginx::Nginx},
+    support::{documents, nginx::Nginx, proxy::Proxy},
 };
 
 #[tokio::test]
@@ -15,10 +15,11 @@ async fn the_sdk_for_documents_works_in_front_of_a_store_without_checks() {
     passes(python(), "cosmos.py", proxy.addr()).await;
 }
 
-/// The directives are those that the file names.
-#[tokio::test]
-async fn the_sdk_for_documents_works_in_front_of_a_plain_file_server() {
+/// A plain file server with the directives that the file names, and a proxy in front of it.
+async fn start_files() -> (Nginx, Proxy) {
     let directives = "etag off; if_modified_since off; default_type application/json; rewrite ^(/.+)/$ $1 last;
+    error_page 404 @missing;
+    location @missing { return 404 '{\"code\":\"NotFound\",\"message\":\"no such document\"}'; }
     location = / { return 200 '{\"id\":\"local\",\"writableLocations\":[],\"readableLocations\":[]}'; }
     location = /dbs/shop { return 200 '{\"id\":\"shop\",\"_rid\":\"AAAAAA==\"}'; }
     location = /dbs/shop/colls/orders {
@@ -26,7 +27,25 @@ async fn the_sdk_for_documents_works_in_front_of_a_plain_file_server() {
     }";
     let nginx = Nginx::with(directives).await;
     let proxy = start_in_front_of(nginx.addr(), "cosmos-files.toml").await;
-    passes(python(), "cosmos_files.py", proxy.addr()).await;
+    (nginx, proxy)
+}
+
+/// The tag is in what clients read, and not in what is stored.
+fn stores_no_tag(nginx: &Nginx) {
     let stored = fs::read_to_string(nginx.root().join("dbs/shop/colls/orders/docs/count")).expect("a document");
     assert!(!stored.contains("_etag"), "{stored}");
+}
+
+#[tokio::test]
+async fn the_sdk_for_documents_works_in_front_of_a_plain_file_server() {
+    let (nginx, proxy) = start_files().await;
+    passes(python(), "cosmos_files.py", proxy.addr()).await;
+    stores_no_tag(&nginx);
+}
+
+#[tokio::test]
+async fn so_does_the_sdk_for_javascript() {
+    let (nginx, proxy) = start_files().await;
+    passes(node(), "cosmos_files.cjs", proxy.addr()).await;
+    stores_no_tag(&nginx);
 }
