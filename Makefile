@@ -194,7 +194,7 @@ setup-clients:
 	@.ci/clients packages
 
 setup-test: setup-browser setup-engines setup-gateways setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone litmus=litmus cadaver=cadaver git=git git-lfs=git-lfs mount.davfs=davfs2 gio=libglib2.0-bin dbus-run-session=dbus-daemon systemd-analyze=systemd groff=groff-base lighttpd=lighttpd
+	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus rclone=rclone litmus=litmus cadaver=cadaver git=git git-lfs=git-lfs mount.davfs=davfs2 gio=libglib2.0-bin dbus-run-session=dbus-daemon systemd-analyze=systemd ip=iproute2 groff=groff-base lighttpd=lighttpd
 	@[ -e /usr/lib/lighttpd/mod_webdav.so ] || .ci/install lighttpd-webdav=lighttpd-mod-webdav
 	@[ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ] || .ci/install nginx-dav-ext=libnginx-mod-http-dav-ext
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \

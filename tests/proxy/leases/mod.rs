@@ -15,3 +15,4 @@ mod shared_keys;
 mod shared_leases;
 mod streams;
 mod untold_grants;
+mod vanished;

@@ -21,15 +21,14 @@ use crate::{
 const WRITERS: usize = 32;
 const ROUNDS: usize = 20;
 
-/// Two proxies on one etcd.
+/// Two proxies on one store.
 struct Pair {
     _engine: Engine,
     proxies: [Proxy; 2],
 }
 
 impl Pair {
-    async fn before(server: SocketAddr) -> Self {
-        let engine = Engine::Etcd(Etcd::start().await);
+    async fn before(server: SocketAddr, engine: Engine) -> Self {
         let proxies = pair(&engine, Proxy::to(server).route(ROUTE)).await;
         Self { _engine: engine, proxies }
     }
@@ -64,13 +63,16 @@ impl RoundRobin {
 /// A lock that one proxy has granted is refreshed, heeded and given up at the other.
 #[tokio::test]
 async fn litmus_locks_are_those_of_one_server() {
-    let server = Wsgidav::start().await;
-    let pair = Pair::before(server.addr()).await;
-    let front = RoundRobin::before(addrs(&pair.proxies)).await;
-    litmus::assert_fails_at(front.addr, "locks", 41, &[]).await;
-    for proxy in &pair.proxies {
-        for method in ["LOCK", "UNLOCK", "PUT"] {
-            proxy.logged(&["ifmatch::access", &format!("method=\"{method}\"")]).await;
+    for engine in Engine::all().await {
+        println!("{}", engine.name());
+        let server = Wsgidav::start().await;
+        let pair = Pair::before(server.addr(), engine).await;
+        let front = RoundRobin::before(addrs(&pair.proxies)).await;
+        litmus::assert_fails_at(front.addr, "locks", 41, &[]).await;
+        for proxy in &pair.proxies {
+            for method in ["LOCK", "UNLOCK", "PUT"] {
+                proxy.logged(&["ifmatch::access", &format!("method=\"{method}\"")]).await;
+            }
         }
     }
 }
@@ -130,7 +132,7 @@ async fn add(addr: SocketAddr, target: &str, writer: usize, seen: Response) -> b
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_copies_locks_and_tags_through_two_proxies_no_update_is_lost() {
     let server = Nginx::with_etags().await;
-    let pair = Pair::before(server.addr()).await;
+    let pair = Pair::before(server.addr(), Engine::Etcd(Etcd::start().await)).await;
     let addrs = addrs(&pair.proxies);
     for round in 0..ROUNDS {
         let target = format!("/document-{round}");
