@@ -10,8 +10,9 @@ use crate::{
     body::{Body, Client},
     core::{
         http::readings::{
-            body_method::{NamedMethod, may_name_method, named_method},
+            body_method::{may_name_method, named_method},
             method::MethodReadings,
+            named_method::NamedMethod,
         },
         policy::{GuardRules, MethodClass, MethodOverride},
         refusal::{Code, Refusal},

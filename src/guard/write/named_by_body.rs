@@ -24,7 +24,7 @@ use super::{
 use crate::{
     body::{Body, Client},
     core::{
-        http::readings::{body_method::NamedMethod, body_name::name_from_json, declared_json::is_declared_json},
+        http::readings::{body_name::name_from_json, declared_json::is_declared_json, named_method::NamedMethod},
         refusal::{Code, Refusal},
         route::WritesTo,
         tags::json::JsonPointer,

@@ -9,9 +9,9 @@
 //! *Why is a form refused that is compressed, or in another charset than ASCII extends to?* Servers that decode it find
 //! names that its octets do not spell. No browser sends one.
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, header};
 
-use super::{content_type, form::FormSearch, json_method::JsonSearch};
+use super::{content_type, form::FormSearch, json_method::JsonSearch, named_method::NamedMethod};
 
 /// The types of forms.
 const FORMS: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/"];
@@ -19,37 +19,6 @@ const FORMS: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/"];
 /// The beginnings of the names of charsets in which each octet of ASCII stands for itself.
 const ASCII_CHARSETS: [&str; 11] =
     ["utf-8", "utf8", "us-ascii", "iso-8859-", "latin", "windows-125", "koi8-", "euc-", "gb", "big5", "shift_jis"];
-
-/// What a body says of the method.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum NamedMethod {
-    /// Nothing.
-    #[default]
-    None,
-    /// It names this method.
-    One(Method),
-    /// It names several, or none that can be read.
-    Unclear,
-}
-
-impl NamedMethod {
-    /// Adds what a body also says. Readers take a method in any letter case.
-    pub(super) fn add(&mut self, token: &[u8]) {
-        let token = token.trim_ascii().to_ascii_uppercase();
-        let named = Method::from_bytes(&token).map_or(Self::Unclear, Self::One);
-        self.join(named);
-    }
-
-    /// Joins what two readers find in one body.
-    pub(super) fn join(&mut self, other: Self) {
-        *self = match (std::mem::take(self), other) {
-            (own, Self::None) => own,
-            (Self::None, other) => other,
-            (own, other) if own == other => own,
-            _ => Self::Unclear,
-        };
-    }
-}
 
 /// True if content with these fields could name a method.
 pub fn may_name_method(headers: &HeaderMap) -> bool {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 use proptest::prelude::*;
 
 use super::*;

@@ -41,7 +41,10 @@ pub fn has_other_charset(headers: &HeaderMap, beginnings: &[&str]) -> bool {
 fn parts(headers: &HeaderMap) -> impl Iterator<Item = Vec<u8>> {
     let lines = headers.get_all(header::CONTENT_TYPE).iter();
     let parts = lines.flat_map(|line| line.as_bytes().split(|octet| matches!(octet, b',' | b';')));
-    parts.map(|part| part.iter().filter(|octet| octet.is_ascii_graphic()).map(u8::to_ascii_lowercase).collect())
+    parts.map(|part| {
+        let bare: Vec<u8> = part.iter().filter(|octet| octet.is_ascii_graphic()).copied().collect();
+        bare.to_ascii_lowercase()
+    })
 }
 
 /// The part of a value in front of its parameters.

@@ -8,7 +8,7 @@
 use memchr::memmem;
 use percent_encoding::percent_decode;
 
-use super::{body_method::NamedMethod, method::is_parameter, query_names::form_decode};
+use super::{method::is_parameter, named_method::NamedMethod, query_names::form_decode};
 
 /// The number of bytes of a name and of a value that are kept. A longer one names no method.
 const KEPT_BYTES: usize = 256;

@@ -7,7 +7,7 @@
 //!
 //! *Why are zero octets skipped?* A body in UTF-16 or UTF-32 has the octets of ASCII between them.
 
-use super::{body_method::NamedMethod, folding::simple_fold};
+use super::{folding::simple_fold, named_method::NamedMethod};
 
 /// The number of bytes of a string that are kept. A longer one names nothing.
 const KEPT_BYTES: usize = 256;

@@ -14,6 +14,7 @@ mod form;
 pub mod json_field;
 mod json_method;
 pub mod method;
+pub mod named_method;
 pub mod query;
 pub mod query_names;
 pub mod version;
