@@ -32,7 +32,10 @@ use tokio::{
 
 use crate::{
     core::{
-        records::record::{Record, Revision, Snapshot},
+        records::{
+            record::{Record, Revision, Snapshot},
+            trees::TreeRoot,
+        },
         resource::ResourceKey,
         time::StoreTime,
     },
@@ -131,6 +134,10 @@ impl Store for Breaker {
         self.inner.scan(after, limit).await
     }
 
+    async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
+        self.inner.pinned_below(roots, limit).await
+    }
+
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.inner.changed(key, seen).await;
     }
@@ -223,6 +230,10 @@ mod tests {
 
         async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
             self.inner.scan(after, limit).await
+        }
+
+        async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
+            self.answer(self.inner.pinned_below(roots, limit)).await
         }
 
         async fn changed(&self, key: &ResourceKey, seen: Revision) {
@@ -320,5 +331,15 @@ mod tests {
         assert!(breaker.read(&key()).await.is_err());
         store.fail(None);
         assert!(breaker.read(&key()).await.is_ok());
+    }
+
+    /// An engine looks at the keys below a collection alone. A search through pages would read all records of the store.
+    #[tokio::test]
+    async fn a_search_below_a_collection_is_the_engines_own() {
+        let store = Failing::new();
+        let breaker = Breaker::new(Arc::<Failing>::clone(&store), LIMIT);
+        let root = TreeRoot { key: "docs:/tree".into(), is_read: false };
+        assert_eq!(breaker.pinned_below(&[root], 10).await, Ok(Vec::new()));
+        assert_eq!(store.asked(), 1);
     }
 }
