@@ -20,7 +20,6 @@ use super::{Counts, Incarnation, OpenError, Scanned, Store, StoreError, Swapped}
 use crate::{
     core::{
         records::{
-            owed::Owed,
             record::{Record, Revision, Snapshot},
             trees::TreeRoot,
         },
@@ -131,10 +130,6 @@ impl Store for LateStore {
         self.store()?.raise_floors().await
     }
 
-    async fn owe(&self, owed: Owed) -> Result<(), StoreError> {
-        self.store()?.owe(owed).await
-    }
-
     async fn close(&self) {
         if let Some(store) = self.opened.get() {
             store.close().await;
@@ -151,6 +146,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::BootClock,
+        core::records::owed::Owed,
         store::memory::{MemoryStore, Room},
     };
 
@@ -182,6 +178,8 @@ mod tests {
             settle().await;
             assert_eq!(late.read(&key).await.err(), Some(StoreError::Unavailable));
         }
+        let owed = Owed::by_writes(GRACE, GRACE);
+        assert_eq!(late.owe(owed).await, Ok(()), "such a store keeps all marks, and a reload needs no answer");
         answers.store(true, Ordering::Relaxed);
         advance(ATTEMPT_PAUSE).await;
         settle().await;
