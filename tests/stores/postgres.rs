@@ -159,6 +159,17 @@ async fn a_server_that_may_forget_is_refused() {
     assert!(fixture.store.read(&key("a")).await.is_ok());
 }
 
+/// A process that starts meanwhile serves without the store, and asks again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_read_only_for_now_is_asked_again() {
+    let fixture = Postgres::start(10).await;
+    fixture.engine.sql(&format!("ALTER ROLE {USER} SET default_transaction_read_only = on"));
+    let away = connect(fixture.engine.addr(), &fixture.settings).await.err();
+    assert!(matches!(away, Some(OpenError::Silent)), "{away:?}");
+    fixture.engine.sql(&format!("BEGIN READ WRITE; ALTER ROLE {USER} RESET default_transaction_read_only; COMMIT"));
+    assert!(connect(fixture.engine.addr(), &fixture.settings).await.is_ok());
+}
+
 /// The first process makes the tables while the others wait, which may take longer than any request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_waits_until_another_one_has_made_the_tables() {
@@ -197,6 +208,11 @@ async fn a_synchronous_standby_takes_over_with_every_change() {
     }
     fixture.engine.signal("KILL");
     assert!(store.read(&key("docs:/0")).await.is_err(), "a standby takes no writes");
+    let starting = PostgresStore::connect(&settings(standby.addr()), &fixture.settings).await.err();
+    assert!(
+        matches!(starting, Some(OpenError::Silent)),
+        "a process that starts now waits for the standby: {starting:?}"
+    );
     standby.promote();
     within("the store to answer again", async { while store.read(&key("docs:/0")).await.is_err() {} }).await;
     for (before, name) in &kept {

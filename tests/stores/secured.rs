@@ -67,6 +67,10 @@ async fn etcd_over_tls_with_a_user() {
     assert!(matches!(wrong, OpenError::Engine(_)), "{wrong:?}");
     assert!(!format!("{wrong:?}").contains("wrong\""), "{wrong:?}");
     assert!(connect(None, "root", PASSWORD).await.is_err(), "nobody vouches for its certificate");
+    // A process that starts then serves without the store, and asks again.
+    engine.signal("KILL");
+    let away = connect(Some(trusting(engine.certificate())), "root", PASSWORD).await.err().expect("it is away");
+    assert!(matches!(away, OpenError::Silent), "{away:?}");
 }
 
 #[tokio::test]

@@ -18,6 +18,9 @@ use crate::{
 /// The interval between keep-alive pings. Servers close connections that ping more often than every five seconds.
 const PING_INTERVAL: Duration = Duration::from_secs(6);
 
+/// The numbers of the states of gRPC that say so: cancelled, deadline exceeded, unavailable.
+const AWAY: [i32; 3] = [1, 4, 14];
+
 /// A client of one etcd cluster, with one or several members.
 pub(super) struct EtcdClient {
     pub(super) keys: EtcdKeys,
@@ -55,7 +58,7 @@ impl EtcdClient {
         let client = timeout(limit, Client::connect(&settings.endpoints, Some(options)))
             .await
             .map_err(|_elapsed| OpenError::Silent)?
-            .map_err(unusable)?;
+            .map_err(|error| if is_away(&error) { OpenError::Silent } else { unusable(error) })?;
         Ok(Self {
             keys: EtcdKeys::new(&settings.prefix),
             kv: client.kv_client(),
@@ -79,6 +82,15 @@ impl EtcdClient {
 
     pub(super) fn watch(&self) -> WatchClient {
         self.watch.clone()
+    }
+}
+
+/// Whether an error says that no member answers, or that none leads. A user must log in before anything else is asked.
+fn is_away(error: &etcd_client::Error) -> bool {
+    match error {
+        etcd_client::Error::IoError(_) | etcd_client::Error::TransportError(_) => true,
+        etcd_client::Error::GRpcStatus(status) => AWAY.contains(&i32::from(status.code())),
+        _ => false,
     }
 }
 

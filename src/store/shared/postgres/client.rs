@@ -16,7 +16,7 @@ use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 
 use super::{
-    session::{PostgresAccess, Session, Unfit},
+    session::{PostgresAccess, Session, Standby, Unfit},
     statements::{Ask, Prepared, StatementTexts},
 };
 use crate::{
@@ -42,13 +42,14 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// The number of the lock that the processes take in turn while they make the tables: any number will do.
 const SCHEMA_LOCK: i64 = 0x69_66_6d_61_74_63_68;
 
-/// The errors of a connection while no server is there.
-const AWAY: [ErrorKind; 7] = [
+/// The errors of a connection while no server is there, or none that takes writes.
+const AWAY: [ErrorKind; 8] = [
     ErrorKind::ConnectionRefused,
     ErrorKind::ConnectionReset,
     ErrorKind::HostUnreachable,
     ErrorKind::NetworkUnreachable,
     ErrorKind::NotFound,
+    ErrorKind::PermissionDenied,
     ErrorKind::TimedOut,
     ErrorKind::UnexpectedEof,
 ];
@@ -196,14 +197,35 @@ impl Announces for PostgresClient {
     }
 }
 
-/// Tells a server that is away or starts from one that cannot be used.
+/// Tells a server that is away, or takes no writes for now, from one that cannot be used.
 fn unfit(error: Unfit) -> OpenError {
     let is_away = |cause: &(dyn Error + 'static)| {
-        let is_starting = cause
-            .downcast_ref::<tokio_postgres::Error>()
-            .is_some_and(|error| error.code() == Some(&SqlState::CANNOT_CONNECT_NOW) || error.is_closed());
+        let told = cause.downcast_ref::<tokio_postgres::Error>();
+        let passes = told.is_some_and(|error| error.is_closed() || error.code().is_some_and(is_passing));
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        is_starting || kind.is_some_and(|kind| AWAY.contains(&kind))
+        passes || cause.is::<Standby>() || kind.is_some_and(|kind| AWAY.contains(&kind))
     };
     if causes(&*error).any(is_away) { OpenError::Silent } else { unusable(error) }
+}
+
+/// Whether an error says what time or an operator mends: a server that starts or ends, has no connection or no disk space
+/// left, or is read-only.
+fn is_passing(code: &SqlState) -> bool {
+    let is_of = |class| code.code().starts_with(class);
+    is_of("08") || is_of("53") || is_of("57") || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_time_or_an_operator_mends_is_told_from_a_wrong_configuration() {
+        for code in ["08006", "53100", "53300", "57P01", "57P03", "25006"] {
+            assert!(is_passing(&SqlState::from_code(code)), "{code}");
+        }
+        for code in ["28P01", "3D000", "42501", "25P02"] {
+            assert!(!is_passing(&SqlState::from_code(code)), "{code}");
+        }
+    }
 }

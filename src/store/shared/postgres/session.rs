@@ -48,6 +48,11 @@ pub(super) struct Session {
     driver: AbortHandle,
 }
 
+/// The server is a standby, which becomes the server that takes writes if that one is lost.
+#[derive(Debug, thiserror::Error)]
+#[error("it is a standby, which takes no writes")]
+pub(super) struct Standby;
+
 /// The reason why a connection cannot be used.
 pub(super) type Unfit = Box<dyn Error + Send + Sync>;
 
@@ -82,7 +87,7 @@ impl PostgresAccess {
         let (session, _notifications) = self.connect().await?;
         let row = session.client.query_one(DURABILITY, &[]).await?;
         if row.try_get::<_, bool>(0)? {
-            return Err("it is a standby, which takes no writes".into());
+            return Err(Standby.into());
         }
         if row.try_get::<_, &str>(1)? == "off" || row.try_get::<_, &str>(2)? == "off" {
             return Err("it acknowledges what it can still lose: synchronous_commit and fsync must not be off, set \
