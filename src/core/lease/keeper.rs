@@ -133,6 +133,12 @@ impl KeptLease {
         Some(self.changed(snapshot, Term::Held(Some(end))))
     }
 
+    /// Whether no renewal can make the lease last longer: its client may not hold it for longer.
+    pub fn is_in_last_term(&self, snapshot: &Snapshot) -> bool {
+        let last = |lease: &Lease| lease.granted.plus(self.max_hold_time);
+        self.lease(snapshot).is_none_or(|lease| lease.end().is_none_or(|end| last(lease) <= end))
+    }
+
     /// Returns the record without the client as a holder; `None` if the lease has ended, or if its client has taken it up
     /// elsewhere.
     pub fn released(&self, snapshot: &Snapshot) -> Option<Record> {

@@ -47,9 +47,11 @@ fn a_keeper_renews_for_as_long_as_its_client_may_hold_the_lease() {
     let begun = resource.snapshot.now;
     while begun.until(resource.snapshot.now) + seconds(TERM_SECONDS) < kept.max_hold_time {
         resource.pass_seconds(10);
+        assert!(!kept.is_in_last_term(&resource.snapshot));
         assert!(renew(&mut resource, &kept));
         assert_eq!(kept.look(&resource.snapshot), Held(seconds(TERM_SECONDS)));
     }
+    assert!(kept.is_in_last_term(&resource.snapshot));
     resource.pass_seconds(10);
     assert!(!renew(&mut resource, &kept), "its end is the last one already");
     assert_eq!(kept.look(&resource.snapshot), Held(seconds(TERM_SECONDS - 10)));

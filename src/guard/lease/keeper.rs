@@ -9,6 +9,9 @@
 //! *What is known without the store?* The lease lasts for the granted time, counted from before the request to the
 //! store. If the store has not answered by then, the client learns that the lease is lost.
 //!
+//! *What if the clock of the store goes back?* Then the lease ends later already than a renewal would make it end. The keeper
+//! tries again all the same, until the clock has caught up.
+//!
 //! *What if the process dies?* No process renews the lease, and it runs out.
 
 use std::{mem::discriminant, sync::Arc, time::Duration};
@@ -127,7 +130,7 @@ impl Keeping {
             lasts_until: asked,
             is_last_term: false,
         };
-        keeper.note(asked, snapshot, true);
+        keeper.note(asked, snapshot);
         tokio::spawn(keeper.keep(said));
         LeaseKeeper { state, farewell: Some(farewell), is_known }
     }
@@ -194,7 +197,7 @@ impl Keeper {
                 if updated.is_changed {
                     self.count(&updated.snapshot, "renewed");
                 }
-                self.note(asked, &updated.snapshot, updated.is_changed);
+                self.note(asked, &updated.snapshot);
             }
             Ok(Err(_no_answer)) => self.renew_at = Instant::now() + PAUSE,
             Err(_elapsed) => self.end(),
@@ -202,13 +205,13 @@ impl Keeper {
     }
 
     /// Notes what the store has answered to a question of this time.
-    fn note(&mut self, asked: Instant, snapshot: &Snapshot, is_renewed: bool) {
+    fn note(&mut self, asked: Instant, snapshot: &Snapshot) {
         let state = self.keeping.lease.look(snapshot);
         if let KeptLeaseState::Held(lasts) = state {
             let lasts = lasts.min(AHEAD_MAX);
             self.lasts_until = asked + lasts;
-            self.renew_at = asked + if is_renewed { lasts / RENEWED_AFTER } else { AHEAD_MAX };
-            self.is_last_term = !is_renewed;
+            self.is_last_term = self.keeping.lease.is_in_last_term(snapshot);
+            self.renew_at = asked + if self.is_last_term { AHEAD_MAX } else { lasts / RENEWED_AFTER };
         }
         if let KeptLeaseState::Breaking(lasts) = state {
             self.lasts_until = asked + lasts.min(AHEAD_MAX);

@@ -200,6 +200,19 @@ async fn a_store_that_fails_for_a_while_costs_no_lease() {
     assert!(is_leased(&fixture).await);
 }
 
+/// The clock of an engine is a wall clock, which an operator may put back.
+#[tokio::test(start_paused = true)]
+async fn a_lease_outlasts_a_step_of_the_clock() {
+    let fixture = start().await;
+    let (_stream, granted) = hold(&fixture, "").await;
+    fixture.store.go_back(TERM_SECONDS * 1_000);
+    for _ in 0..10 {
+        fixture.pass_seconds(TERM_SECONDS / 2).await;
+        assert!(is_leased(&fixture).await);
+    }
+    assert_eq!(fixture.send(Method::PUT, &id_of(&granted), "two").await.status, 204);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_holds_no_lease_for_longer_than_the_route_allows() {
     let fixture = start_with(LeaseRules { max_hold_time: Duration::from_secs(100), ..rules() }).await;
