@@ -4,6 +4,9 @@
 //!
 //! *Why one probe for all?* A thousand clients may watch one resource. The probe of one of them finds each change, and
 //! only its tag depends on the client. Clients that select another variant get a notice without a tag.
+//!
+//! *What if the backend does not answer?* Then no client asks it again before the next look is due. All others would wait
+//! for it one after the other.
 
 use std::{
     collections::HashMap,
@@ -38,14 +41,21 @@ pub(super) struct SharedLooks {
 
 /// The looks at one resource.
 pub(super) struct SharedLook {
-    seen: tokio::sync::Mutex<Option<Seen>>,
+    looks: tokio::sync::Mutex<Looks>,
     /// The number of changes that were found.
     pub(super) changes: ChangeCount,
 }
 
+#[derive(Default)]
+struct Looks {
+    /// The time of the last question to the backend, and the last write of this store then. The backend may have given no
+    /// answer.
+    asked: Option<(Instant, Revision)>,
+    seen: Option<Seen>,
+}
+
 /// The results of the looks since the last write of this store.
 struct Seen {
-    at: Instant,
     touched: Revision,
     by_variant: HashMap<VariantName, SeenContent>,
     /// Lives as long as the client that has looked last.
@@ -63,7 +73,7 @@ impl SharedLooks {
             by_key.retain(|_, look| look.strong_count() > 0);
         }
         let first = self.next.fetch_add(1 << 32, Ordering::Relaxed);
-        let look = Arc::new(SharedLook { seen: tokio::sync::Mutex::default(), changes: ChangeCount::from(first) });
+        let look = Arc::new(SharedLook { looks: tokio::sync::Mutex::default(), changes: ChangeCount::from(first) });
         by_key.insert(key.clone(), Arc::downgrade(&look));
         look
     }
@@ -72,8 +82,9 @@ impl SharedLooks {
 impl SharedLook {
     /// Notes what a probe for this request has shown, while the record was this one.
     pub(super) async fn note(self: &Arc<Self>, asked: (&Request, &Arc<()>), snapshot: &Snapshot, content: SeenContent) {
-        let mut seen = self.seen.lock().await;
-        self.update(&mut seen, asked, snapshot, content);
+        let mut looks = self.looks.lock().await;
+        looks.asked = Some((Instant::now(), snapshot.touched()));
+        self.update(&mut looks.seen, asked, snapshot, content);
     }
 
     /// Looks at the resource, unless that was done recently. The record was read as `snapshot`.
@@ -84,17 +95,16 @@ impl SharedLook {
         snapshot: &Snapshot,
         max_age: Duration,
     ) -> Sight {
-        let mut seen = self.seen.lock().await;
-        let is_fresh = |seen: &Seen| seen.touched == snapshot.touched() && seen.at.elapsed() < max_age;
-        if !seen.as_ref().is_some_and(is_fresh) {
-            match (probes.seen(asked.0, snapshot, Aim::Tag).await, &mut *seen) {
-                (Some(content), seen) => self.update(seen, asked, snapshot, content),
-                // The backend is not asked again at once.
-                (None, Some(seen)) => seen.at = Instant::now(),
-                (None, None) => {}
+        let (mut looks, touched) = (self.looks.lock().await, snapshot.touched());
+        let is_fresh = looks.asked.is_some_and(|(at, then)| then == touched && at.elapsed() < max_age);
+        if !is_fresh {
+            let content = probes.seen(asked.0, snapshot, Aim::Tag).await;
+            looks.asked = Some((Instant::now(), touched));
+            if let Some(content) = content {
+                self.update(&mut looks.seen, asked, snapshot, content);
             }
         }
-        let current = seen.as_ref().filter(|seen| seen.touched == snapshot.touched());
+        let current = looks.seen.as_ref().filter(|seen| seen.touched == touched);
         let content = current.and_then(|seen| seen.by_variant.get(&asked.0.variant()).cloned());
         Sight { changes: self.changes.number(), ..content.unwrap_or(SeenContent::Unknown).into() }
     }
@@ -106,7 +116,7 @@ impl SharedLook {
         snapshot: &Snapshot,
         content: SeenContent,
     ) {
-        let (at, touched, variant) = (Instant::now(), snapshot.touched(), request.variant());
+        let (touched, variant) = (snapshot.touched(), request.variant());
         let before = seen.take().filter(|seen| seen.touched == touched);
         let mut by_variant = HashMap::new();
         if let Some(before) = before {
@@ -123,6 +133,6 @@ impl SharedLook {
             }
         }
         by_variant.insert(variant, content);
-        *seen = Some(Seen { at, touched, by_variant, looker: Arc::downgrade(looker) });
+        *seen = Some(Seen { touched, by_variant, looker: Arc::downgrade(looker) });
     }
 }

@@ -15,6 +15,10 @@
 //! *Why does an observer compare leases by their fences?* No other lease of the resource has the same fence, and all
 //! clients may see it. The id is a secret.
 //!
+//! *Which of two looks is the older one?* Two records show a resource below a collection, and one look may see a newer
+//! record of the resource with an older one of the trees. If either goes back, the observer puts the look aside. The next
+//! look differs from it, so the observer hears of it.
+//!
 //! *Why is a renewal not part of the state?* Only the remaining time differs, which changes all the time. An observer
 //! gets a notice of a renewal, but need not get it if it comes back later.
 
@@ -104,6 +108,8 @@ pub struct StateObserver {
     version: Revision,
     /// The record that was looked at last.
     revision: Revision,
+    /// The last end of the write of a tree around the resource that it took into account.
+    tree_change: Revision,
     sight: Sight,
     /// How many writes have ended without a word of their proxies.
     lost_writes: usize,
@@ -114,14 +120,14 @@ impl StateObserver {
     /// An observer that sees this state first.
     pub fn new(snapshot: &Snapshot, sight: impl Into<Sight>) -> Self {
         let (leases, sight) = (leases::seen(snapshot), sight.into());
-        let (version, revision) = (snapshot.version(), snapshot.revision);
-        Self { version, revision, sight, lost_writes: lost_writes(snapshot), leases }
+        let (version, revision, tree_change) = (snapshot.version(), snapshot.revision, snapshot.record.tree_change);
+        Self { version, revision, tree_change, sight, lost_writes: lost_writes(snapshot), leases }
     }
 
     /// Looks at the resource again, and returns what changed since the last look. A look at an older record changes
     /// nothing.
     pub fn look(&mut self, snapshot: &Snapshot, sight: impl Into<Sight>) -> SeenChanges {
-        if snapshot.revision < self.revision {
+        if snapshot.revision < self.revision || snapshot.record.tree_change < self.tree_change {
             return SeenChanges::default();
         }
         let before = std::mem::replace(self, Self::new(snapshot, sight));
@@ -169,6 +175,7 @@ pub fn next_change(snapshot: &Snapshot) -> Option<Duration> {
 /// True if two looks at a record show every observer the same.
 pub fn looks_same(one: &Snapshot, other: &Snapshot) -> bool {
     one.version() == other.version()
+        && one.record.tree_change == other.record.tree_change
         && leases::seen(one) == leases::seen(other)
         && lost_writes(one) == lost_writes(other)
 }

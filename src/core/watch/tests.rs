@@ -8,7 +8,12 @@ use crate::core::{
         Action, Standing, break_leases,
         testing::{Resource, acquire, fixed, id, share},
     },
-    records::{availability::Availability, steps::Outcome, trees::TreeInTheWay},
+    records::{
+        availability::Availability,
+        record::{Record, Stamp},
+        steps::Outcome,
+        trees::TreeInTheWay,
+    },
 };
 
 fn tagged(tag: &str) -> SeenContent {
@@ -201,6 +206,34 @@ fn time_does_not_run_backwards() {
     let id = scene.id();
     assert_eq!(scene.observer.look(&before, tagged("one")), SeenChanges::default());
     assert_eq!(scene.id(), id);
+}
+
+/// The record of a resource stays as it is when a tree around it changes.
+#[test]
+fn a_look_at_an_older_record_of_trees_is_put_aside() {
+    let mut scene = Scene::new();
+    let before = scene.resource.snapshot.clone();
+    let change = Revision(before.revision.0 + 10);
+    let record = Record { version: Stamp::At(change), tree_change: change, ..before.draft() };
+    let after = Snapshot { record: record.into(), ..before.clone() };
+    assert!(scene.observer.look(&after, tagged("moved")).content);
+    let id = scene.id();
+    // A record of the resource that was read later, with one of trees that was read before.
+    let later = Snapshot { revision: Revision(before.revision.0 + 1), ..before.clone() };
+    for older in [&before, &later] {
+        assert_eq!(scene.observer.look(older, tagged("one")), SeenChanges::default());
+        assert_eq!((scene.observer.content(), scene.id()), (&tagged("moved"), id.clone()));
+        assert!(!looks_same(older, &after), "its observers look again");
+    }
+}
+
+/// A refused write of a tree changes nothing, and what was read before it counts as older.
+#[test]
+fn observers_look_again_after_a_tree_whose_write_was_refused() {
+    let scene = Scene::new();
+    let before = scene.resource.snapshot;
+    let record = Record { tree_change: Revision(before.revision.0 + 10), ..before.draft() };
+    assert!(!looks_same(&before, &Snapshot { record: record.into(), ..before.clone() }));
 }
 
 /// Others may write without a new version.

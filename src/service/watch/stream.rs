@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::StatusCode;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Watched, any_changed, fields_of_state, state_id};
+use super::{ASKED_AT_ONCE, Watched, any_changed, fields_of_state, state_id};
 use crate::{
     box_future::{BoxFuture, box_future},
     core::{
@@ -36,6 +37,7 @@ pub(super) struct EventStream {
 }
 
 /// The reason why a stream wakes up.
+#[derive(Clone, Copy)]
 enum Wake {
     End,
     Right,
@@ -95,10 +97,9 @@ impl EventStream {
             };
             let text = match wake {
                 Wake::End => self.farewell(),
-                // Boxed, so that a client that waits holds little memory.
-                Wake::Right => Box::pin(self.prove_rights()).await,
-                Wake::Change => Box::pin(self.events()).await,
                 Wake::Comment => COMMENT.to_owned(),
+                // Boxed, so that a client that waits holds little memory.
+                Wake::Right | Wake::Change => Box::pin(self.asks_backend(wake)).await,
             };
             if let Some(piece) = self.silence.broken_by(text) {
                 return Some(piece);
@@ -111,6 +112,18 @@ impl EventStream {
     fn farewell(&mut self) -> String {
         self.is_over = true;
         farewell(COMES_BACK_MAX)
+    }
+
+    /// Asks the backend, and returns the events that follow. The end of the stream does not wait for the answer.
+    async fn asks_backend(&mut self, wake: Wake) -> String {
+        let end = self.end.clone();
+        let asked = async { if matches!(wake, Wake::Right) { self.prove_rights().await } else { self.events().await } };
+        let told = tokio::select! {
+            biased;
+            () = end.wait() => None,
+            told = asked => Some(told),
+        };
+        told.unwrap_or_else(|| self.farewell())
     }
 
     /// Asks for the rights that are due. The client gets no more events of a resource whose right has ended.
@@ -147,8 +160,15 @@ impl EventStream {
     /// Returns what has changed.
     async fn events(&mut self) -> String {
         let mut told = Vec::new();
-        for (place, one) in self.watched.iter_mut().enumerate() {
-            let (snapshot, sight) = one.watcher.look().await;
+        let mut looks = Vec::with_capacity(self.watched.len());
+        for portion in self.watched.chunks_mut(ASKED_AT_ONCE) {
+            let mut looking = Vec::with_capacity(portion.len());
+            for one in portion {
+                looking.push(one.watcher.look());
+            }
+            looks.extend(join_all(looking).await);
+        }
+        for (place, (one, (snapshot, sight))) in self.watched.iter_mut().zip(looks).enumerate() {
             let changes = one.observer.look(&snapshot, sight);
             if !changes.is_empty() {
                 told.push((place, changes, snapshot));

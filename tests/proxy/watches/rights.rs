@@ -80,3 +80,18 @@ async fn a_right_that_ends_ends_the_stream() {
     assert_eq!((&denied.data["path"], &denied.data["status"]), (&DOC.into(), &403.into()));
     assert_eq!(several.next().await, None);
 }
+
+/// A backend may take long to answer when it is asked about a right.
+#[tokio::test]
+async fn a_stop_does_not_wait_for_an_answer_about_a_right() {
+    let (backend, mut proxy) = start(|setup| setup.route("identity_ttl = \"1s\"\nprobe.timeout = \"1m\"")).await;
+    let mut events = Events::open(proxy.addr(), "/.watch/doc", &[]).await;
+    events.expect("state").await;
+    let asked = backend.hold_where(|request| request.target == DOC).arrived().await;
+    events.retry = None;
+    proxy.signal("TERM");
+    assert_eq!(events.next().await, None);
+    assert!(events.retry.is_some(), "its client learns when to come back");
+    assert_eq!(proxy.exit_status().await.code(), Some(0));
+    drop(asked);
+}

@@ -1,6 +1,12 @@
 //! Streams of events.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use super::{DOC, start};
 use crate::support::{
@@ -185,4 +191,38 @@ async fn what_others_write_is_told_after_the_next_probe() {
     second.expect("changed").await;
     let deleted = second.expect("changed").await;
     assert!(deleted.data["etag"].is_null(), "{deleted:?}");
+}
+
+/// Whoever watches would wait for such a backend in turn, and be told of nothing else meanwhile.
+#[tokio::test]
+async fn a_backend_that_keeps_silent_is_asked_once_for_all_who_watch() {
+    let backend = Backend::start().await;
+    backend.put(DOC, "one");
+    let options =
+        "require = \"never\"\non_write = \"omit\"\nwatch = true\nwatch_probe = \"1h\"\nprobe.timeout = \"1s\"";
+    let proxy = Proxy::to(backend.addr()).route(options).start().await;
+    let mut watching = Vec::new();
+    for _ in 0..5 {
+        let mut events = Events::open(proxy.addr(), "/.watch/doc", &[]).await;
+        events.expect("state").await;
+        watching.push(events);
+    }
+    let is_silent = Arc::new(AtomicBool::new(false));
+    let falls_silent = Arc::clone(&is_silent);
+    backend.always("PUT", DOC, move |_| {
+        falls_silent.store(true, Ordering::Relaxed);
+        Answer::stored()
+    });
+    for method in ["GET", "HEAD"] {
+        let is_silent = Arc::clone(&is_silent);
+        let answer = move || if is_silent.load(Ordering::Relaxed) { Answer::never() } else { Answer::stored() };
+        backend.always(method, DOC, move |_| answer());
+    }
+    assert_eq!(put(proxy.addr(), DOC, &[], "two").await.status, 204);
+    for events in &mut watching {
+        events.expect("changed").await;
+    }
+    let requests = backend.requests();
+    let since = requests.iter().rev().take_while(|request| request.method != "PUT").count();
+    assert_eq!(since, 1, "{requests:?}");
 }
