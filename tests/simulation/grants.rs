@@ -8,7 +8,7 @@ use crate::{
     client::Request,
     judge::{Entry, field},
     operation::Operation,
-    trees::is_member,
+    trees::{collection_of, is_member},
 };
 
 /// A lease that a client was granted.
@@ -97,10 +97,10 @@ impl Grant {
         self.reaches(&entry.resource) && !self.is_of(entry) && !grants.iter().any(shares)
     }
 
-    /// True if the fence that came with a write of the holder is right. With shared leases it is that of the last grant. The
-    /// answer to a LOCK tells none.
+    /// True if the fence that came with a write of the holder is right. With shared leases it is that of the last grant, and
+    /// the lock of a collection around the resource is a grant too. The answer to a LOCK tells none.
     pub fn has_sent(&self, fence: Option<u64>) -> bool {
-        let is_later = self.is_shared || self.fence == 0;
+        let is_later = self.is_shared || self.fence == 0 || collection_of(&self.resource).is_some();
         fence.is_some_and(|fence| fence == self.fence || is_later && fence > self.fence)
     }
 }

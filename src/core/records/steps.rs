@@ -116,11 +116,13 @@ impl Settlement {
     }
 }
 
-/// Marks the resource as claimed, if no other write is in the way.
+/// Marks the resource as claimed, if no other write is in the way. The record takes the fence of a lease around the
+/// resource: what is sent later, after the end of that lease, must not go back behind it.
 pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let free = snapshot.availability() == Availability::Free;
     let record = || served(without_past(snapshot), mark.owner);
-    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..record() })
+    let fence = || Stamp::At(snapshot.fence_of_writes());
+    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, fence: fence(), ..record() })
 }
 
 /// Adds the mark of an unclaimed write, beside any others in flight, if there is room for it.

@@ -70,6 +70,28 @@ fn a_lease_reaches_what_is_below_its_collection() {
     }
 }
 
+/// A backend that checks fences would refuse the holder for ever.
+#[test]
+fn the_fence_of_a_holder_does_not_go_back_when_a_lease_around_ends() {
+    let mut member = Resource::new();
+    member.must(share(id(2), fixed(60)));
+    let (own, before) = (member.snapshot.fence(), member.snapshot.fence_of_writes());
+    assert_eq!(own, before);
+    let mut root = Resource::new();
+    for _ in 0..3 {
+        root.must(share(id(1), fixed(60)));
+        root.must(Action::Release { id: id(1) });
+    }
+    root.must(share(id(1), fixed(60)));
+    member.snapshot.leases_around = around(&root, LeaseReach::Tree);
+    let greatest = member.snapshot.fence_of_writes();
+    assert!(greatest > own);
+    let write = member.begin(Standing::Holder);
+    member.end(write, Outcome::Applied, false);
+    member.snapshot.leases_around.clear();
+    assert_eq!(member.snapshot.fence_of_writes(), greatest);
+}
+
 #[test]
 fn the_list_has_room_for_so_many_leases() {
     let many: Vec<_> = (0..TREE_LEASES.leases as u64).map(|fence| listed(ROOT, fence, LeaseReach::Tree)).collect();
