@@ -15,9 +15,12 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
 		printf '  make %-18s %s\n' "$$target" "$$does"; done
 
+# What `make run` and `make example` build needs no protoc, which .cargo/rustc would look for.
+DEMO = IFMATCH_COMMIT=$(COMMIT) RUSTC_WORKSPACE_WRAPPER= $(CARGO) build --profile demo --no-default-features --locked
+
 run: setup-compilers ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
 	@[ -e target/demo/ifmatch ] || echo 'building a demo: 3 to 4 minutes on two cores, once'
-	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --profile demo --no-default-features --locked
+	@$(DEMO)
 	@echo 'this is $(abspath target/demo/ifmatch), built in a hurry: make install builds and installs one for daily use'
 	@.ci/foreground target/demo/ifmatch $(if $(UPSTREAM),run --upstream '$(UPSTREAM)' --policy optimistic,demo)
 
@@ -31,7 +34,7 @@ install: setup-build ## Build the program for daily use (10 minutes on two cores
 	@echo 'installed: $(DESTDIR)$(PREFIX)/bin/ifmatch'
 
 example: setup-compilers clients ## Build, and start a page with React whose notes several people edit (examples/notes)
-	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --profile demo --no-default-features --locked
+	@$(DEMO)
 	@npm run --silent --prefix examples/notes build
 	@echo 'Open http://127.0.0.1:8080/?name=Ann and http://127.0.0.1:8080/?name=Ben'
 	@.ci/foreground examples/notes/start target/demo/ifmatch

@@ -16,6 +16,7 @@ use std::{
 };
 
 mod balancers;
+mod build_tools;
 mod compose;
 mod configurations;
 mod haproxy;
