@@ -1,6 +1,6 @@
 //! The container image: its steps taken without the engine.
 
-use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{collections::BTreeSet, fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, process::Command};
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -45,6 +45,26 @@ fn the_linter_of_dockerfiles_finds_no_fault() {
     let linter = node_package("dockerfile-utils").join("bin/dockerfile-utils");
     let said = output(Command::new("node").arg(linter).arg("lint").arg(file("deploy/docker/Dockerfile")));
     assert_eq!(said, "");
+}
+
+/// The image is built from what the Makefile installs for the same program. Its base has a compiler, and rustup the reader of
+/// profiles.
+#[test]
+fn the_image_is_built_with_what_the_makefile_installs() {
+    let makefile = fs::read_to_string(file("Makefile")).expect("the Makefile");
+    let targets = ["setup-compilers:", "setup-build:", "setup-profile:"];
+    let rules = makefile
+        .split("\n\n")
+        .filter(|rule| targets.iter().any(|target| rule.lines().any(|line| line.starts_with(target))));
+    let words = rules.flat_map(str::lines).filter(|line| line.starts_with('\t')).flat_map(str::split_whitespace);
+    let named: BTreeSet<&str> = words.filter_map(|word| word.split_once('=')).map(|(_, package)| package).collect();
+    let elsewhere = BTreeSet::from(["build-essential", "llvm-19"]);
+    assert!(named.is_superset(&elsewhere), "{named:?}");
+    let dockerfile = fs::read_to_string(file("deploy/docker/Dockerfile")).expect("the Dockerfile");
+    let (_, installed) = dockerfile.split_once("--no-install-recommends").expect("packages");
+    let (installed, _) = installed.split_once("WORKDIR").expect("what follows them");
+    let installed: BTreeSet<&str> = installed.split_whitespace().filter(|word| *word != "\\").collect();
+    assert_eq!(installed, named.difference(&elsewhere).copied().collect());
 }
 
 /// The layer of the dependencies is built from two files. Cargo accepts them with what the script puts beside them, and the

@@ -31,6 +31,17 @@ fn the_service_is_confined() {
     );
 }
 
+/// systemd compares these statuses with that of the main process alone. A program before it that fails is tried for ever.
+#[test]
+fn a_file_with_problems_is_not_tried_again() {
+    let unit = fs::read_to_string(file("deploy/systemd/ifmatch.service")).expect("the unit");
+    assert!(unit.lines().any(|line| line == "RestartPreventExitStatus=64 78"), "{unit}");
+    assert!(
+        !unit.lines().any(|line| line.starts_with("ExecStartPre=") || line.starts_with("ExecCondition=")),
+        "{unit}"
+    );
+}
+
 /// systemd's own program hands the socket over, as the unit makes it do.
 #[tokio::test]
 async fn the_socket_of_the_unit_is_served() {
