@@ -62,6 +62,24 @@ fn check_names_unguarded_routes_below_guarded_ones() {
     assert!(printed.lines().any(|line| line == expected), "{printed}");
 }
 
+#[test]
+fn check_names_unguarded_batches_beside_guarded_routes() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("batch.toml");
+    let told = |path: &str| {
+        let route = format!(
+            "[[routes]]\nname = \"all\"\npath = \"{path}\"\nupstream = \"app\"\npolicy = \"last-writer-wins\"\n"
+        );
+        fs::write(&file, format!("{OPTIMISTIC}{route}")).expect("the file can be written");
+        let printed = text(&ifmatch(&["check", &file.display().to_string()]).stdout);
+        printed.lines().filter(|line| line.contains("may change")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let expected = "all (/graphql) is not guarded, and its requests may change resources of guarded routes: documents \
+                    (/documents/{id})";
+    assert_eq!(told("/graphql"), [expected]);
+    assert_eq!(told("/graphics"), [""; 0]);
+}
+
 /// One exclusive route for all paths has lists among them, whose items change them unseen.
 #[test]
 fn check_names_exclusive_routes_that_have_lists_and_their_items() {

@@ -34,6 +34,7 @@ pub(super) fn execute(file: &Path, document: Option<&Path>) -> ExitCode {
     }
     check_notes::demands(&loaded.config.routes).into_iter().for_each(print);
     check_notes::unguarded_below(&loaded.config.routes).into_iter().for_each(print);
+    check_notes::unguarded_batches(&loaded.config.routes).into_iter().for_each(print);
     check_notes::remembered_lists(&loaded.config.routes).into_iter().for_each(print);
     if !loaded.config.routes.iter().any(|route| takes_all(route)) {
         print("Requests that no route matches get 404 no-route.");

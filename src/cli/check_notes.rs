@@ -1,6 +1,6 @@
 //! The facts that the table of `ifmatch check` does not show. These are the methods that need a precondition, the
-//! routes that let writes reach targets below guarded ones, and those that answer lists from memory whose items they
-//! change.
+//! routes that let writes reach targets below guarded ones, those whose requests hold changes of any resource, and those
+//! that answer lists from memory whose items they change.
 
 use std::sync::Arc;
 
@@ -68,6 +68,22 @@ pub(super) fn unguarded_below(routes: &[Arc<Route>]) -> Vec<String> {
         Some(format!("{} ({}) is not guarded, and lies below {above}", inner.name, inner.path))
     };
     unguarded.filter_map(line).collect()
+}
+
+/// Returns a line for each unguarded route whose requests name in their body what they change, if the same backend has guarded
+/// resources.
+pub(super) fn unguarded_batches(routes: &[Arc<Route>]) -> Vec<String> {
+    let line = |batch: &Arc<Route>| {
+        let is_reached =
+            |other: &&Arc<Route>| other.guard.is_some() && other.upstream.identity == batch.upstream.identity;
+        let reached = routes.iter().find(is_reached)?;
+        let (name, path) = (&batch.name, &batch.path);
+        let guarded = format!("{} ({})", reached.name, reached.path);
+        Some(format!(
+            "{name} ({path}) is not guarded, and its requests may change resources of guarded routes: {guarded}"
+        ))
+    };
+    routes.iter().filter(|route| route.guard.is_none() && route.path.names_batch()).filter_map(line).collect()
 }
 
 /// Returns a line for each route that takes both a list and its items, if it answers the list from memory although a

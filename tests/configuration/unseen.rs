@@ -62,7 +62,9 @@ fn other_lists_are_not_told_of() {
 #[test]
 fn batches_are_told_of_if_a_path_names_them() {
     let guarded = "path = \"/{*rest}\"";
-    for path in ["/graphql", "/api/v1/GraphQL", "/notes/batch", "/$batch", "/_bulk", "/bulk/{*rest}"] {
+    for path in
+        ["/graphql", "/api/v1/GraphQL", "/notes/batch", "/$batch", "/_bulk", "/bulk/{*rest}", "/rpc", "/notes:batch"]
+    {
         let message = format!(
             "a POST on route \"second\" may change resources that {path} does not name: no tag and no lease covers them"
         );
@@ -78,6 +80,24 @@ fn batches_are_told_of_if_a_path_names_them() {
     }
     for path in ["/{batch}", "/batches/{id}", "/bulkhead", "/{*rest}"] {
         assert_eq!(warnings(&two("path = \"/a/{id}\"", &format!("path = \"{path}\""))), [""; 0], "{path}");
+    }
+}
+
+/// Requests that pass unguarded change what another route answers from memory.
+#[test]
+fn batches_beside_routes_that_answer_from_memory_are_told_of() {
+    let batch = "path = \"/graphql\"\npolicy = \"last-writer-wins\"";
+    let exclusive = "path = \"/notes/{id}\"\nother_writers = false";
+    let message =
+        "a request on route \"second\" may change resources of route \"first\" (line 10), which answers from memory";
+    assert_eq!(warnings(&two(exclusive, batch)), [message]);
+    for (first, second) in [
+        (NOTE, batch),
+        (exclusive, "path = \"/graphql\"\npolicy = \"last-writer-wins\"\nupstream = \"other\""),
+        (exclusive, "path = \"/graphics\"\npolicy = \"last-writer-wins\""),
+        ("path = \"/notes/{id}\"\nother_writers = false\nobserve = true", batch),
+    ] {
+        assert_eq!(warnings(&two(first, second)), [""; 0], "{first}\n{second}");
     }
 }
 

@@ -18,17 +18,13 @@ use crate::{
     },
 };
 
-/// Names of paths that take many changes at once, without the sign that some begin with.
-const BATCHES: [&str; 3] = ["batch", "bulk", "graphql"];
-const SIGNS: [char; 3] = ['$', '_', ':'];
-
 /// Returns a warning for each route that changes more than its requests name, and for each setting against that without
 /// an effect.
 pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
     let whole: Vec<(&Placed, &Route)> =
         routes.iter().filter_map(|placed| Some((placed, placed.route.as_ref()?))).collect();
     let lists = whole.iter().filter_map(|members| stale_list(source, *members, &whole));
-    let batches = whole.iter().filter_map(|route| batch(source, *route));
+    let batches = whole.iter().filter_map(|route| batch(source, *route).or_else(|| beside(source, *route, &whole)));
     let holding = may_hold_members(&whole.iter().map(|(_, route)| *route).collect::<Vec<_>>());
     let in_vain = whole.iter().zip(holding).filter_map(|(route, holds)| vain_collections(source, *route, holds));
     lists.chain(batches).chain(in_vain).collect()
@@ -85,13 +81,9 @@ fn winner<'a>(
 /// Warns if a path says that its POST holds many changes, and no key says which.
 fn batch(source: Source<'_>, (placed, route): (&Placed, &Route)) -> Option<Problem> {
     let rules = plain_rules(route)?;
-    let is_batch = |(is_capture, text): (bool, &str)| {
-        let name = text.trim_start_matches(SIGNS);
-        !is_capture && BATCHES.iter().any(|batch| name.eq_ignore_ascii_case(batch))
-    };
     let is_unchecked = rules.append_methods.contains(&http::Method::POST);
     let is_named = !rules.also_changes.is_empty() || route.writes_to.is_some();
-    if !is_unchecked || is_named || !route.path.texts().any(is_batch) {
+    if !is_unchecked || is_named || !route.path.names_batch() {
         return None;
     }
     let message = format!(
@@ -100,6 +92,26 @@ fn batch(source: Source<'_>, (placed, route): (&Placed, &Route)) -> Option<Probl
     );
     let hint = "name them in also_changes, refuse the POST by append_methods = [] and require_methods = [\"POST\"], or \
                 let the route pass by policy = \"last-writer-wins\"";
+    Some(source.problem(placed.span.clone(), message).hint(hint))
+}
+
+/// Warns if a path that passes says that its requests hold many changes, and another route answers from memory what they may
+/// change.
+fn beside(source: Source<'_>, (placed, route): (&Placed, &Route), routes: &[(&Placed, &Route)]) -> Option<Problem> {
+    if route.guard.is_some() || !route.path.names_batch() {
+        return None;
+    }
+    let remembers = |(_, other): &&(&Placed, &Route)| {
+        other.upstream.identity == route.upstream.identity
+            && plain_rules(other).is_some_and(|rules| !rules.other_writers)
+    };
+    let (other, _) = routes.iter().find(remembers)?;
+    let line = source.line(other.span.start);
+    let message = format!(
+        "a request on route {:?} may change resources of route {:?} (line {line}), which answers from memory",
+        placed.name, other.name
+    );
+    let hint = format!("give route {:?} other_writers = true, or let the backend refuse {}", other.name, route.path);
     Some(source.problem(placed.span.clone(), message).hint(hint))
 }
 

@@ -3,6 +3,7 @@
 
 use thiserror::Error;
 
+mod batch;
 mod host;
 mod members;
 mod path;
@@ -17,6 +18,7 @@ mod touch;
 mod tree;
 mod writes_to;
 
+pub use batch::is_batch;
 pub(super) use host::host_name;
 pub use host::{HostPattern, is_host};
 pub use members::{MembersFolder, MembersTemplate};

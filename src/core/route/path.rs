@@ -6,6 +6,7 @@ use std::{borrow::Cow, fmt};
 use super::{
     super::http::request_target::{KeptInNames, NormalPath, normal_segment, normalize},
     PatternProblem,
+    batch::is_batch,
     segment::{LiteralText, Segment},
 };
 
@@ -58,6 +59,11 @@ impl PathPattern {
             Segment::Capture { suffix, .. } => Some((true, suffix.as_str())),
             Segment::Rest(_) => None,
         })
+    }
+
+    /// Whether a literal segment names a batch.
+    pub fn names_batch(&self) -> bool {
+        self.texts().any(|(is_capture, text)| !is_capture && is_batch(text))
     }
 
     /// The same paths in any letter case.

@@ -53,6 +53,7 @@ impl Unsuited {
 enum About {
     Untagged(usize, Untagged),
     Unsuited(Unsuited),
+    Batch,
 }
 
 /// The warnings that were already logged: at most a few per route.
@@ -86,6 +87,18 @@ impl WarnOnce {
     pub(crate) fn tell_of_backend(&self, route: &Route, why: Unsuited) {
         if self.is_first(&route.name, About::Unsuited(why)) {
             tracing::warn!(route = %route.name, "{}; this is logged once", why.text());
+        }
+    }
+
+    /// Logs that a request which needs no precondition may change more than its path names, once per route.
+    pub(crate) fn tell_of_batch(&self, route: &Route, path: &str) {
+        if self.is_first(&route.name, About::Batch) {
+            tracing::warn!(
+                route = %route.name, path,
+                "the name of the path says that its requests name in their body what they change: no tag and no lease covers \
+                 that. Give the path a route with also_changes, or with policy = \"last-writer-wins\" \
+                 (docs/how-to/batches.md); this is logged once"
+            );
         }
     }
 

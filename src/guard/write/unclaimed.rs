@@ -33,6 +33,7 @@ impl Writes {
     /// Handles a write without a precondition or a lease id. Its mark shows others that the resource may change
     /// meanwhile.
     pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Halt> {
+        self.knowledge.is_unclaimed(request);
         let key = key_of_write(client, request)?;
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut attempt = match self.begin(key, client.head(), request, &body).await? {

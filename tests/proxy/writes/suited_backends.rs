@@ -58,6 +58,29 @@ async fn a_probe_without_the_clients_credentials_has_none_of_its_proofs() {
     }
 }
 
+/// A POST that appends is not checked, and one to a path such as this may change any resource.
+#[tokio::test]
+async fn a_batch_among_guarded_paths_is_told_of_once() {
+    let backend = Backend::start().await;
+    backend.serve(|_| Answer::status(200).body("done"));
+    for (lines, path, is_told) in [
+        ("", "/api/graphql", true),
+        ("", "/notes:batch", true),
+        ("", "/notes", false),
+        ("also_changes = [\"/feed\"]", "/api/graphql", false),
+    ] {
+        let proxy = Proxy::to(backend.addr()).route(lines).start().await;
+        for _ in 0..2 {
+            assert_eq!(send(proxy.addr(), "POST", path, &[], "changes").await.status, 200, "{path}");
+        }
+        if is_told {
+            assert_eq!(proxy.logged(&[path, "docs/how-to/batches.md"]).await.len(), 1, "{path}: {}", proxy.log());
+        } else {
+            assert_eq!(proxy.log().matches("docs/how-to/batches.md").count(), 0, "{lines} {path}");
+        }
+    }
+}
+
 /// A target that answers POST alone acts on the resource of its key: its tag is asked for where it was issued.
 #[tokio::test]
 async fn an_action_is_judged_by_the_tag_of_its_resource() {
