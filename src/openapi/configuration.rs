@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, slice};
 
+use toml::Value;
+
 use super::{
     classify::{DecidedPath, PathRole, PostOfResource, RoutePlan, UndecidedPoint, plan},
     paths::{ApiOperation, Paths, printable},
@@ -34,6 +36,7 @@ pub fn configuration(paths: &Paths<'_>) -> String {
         key(&mut text, "policy", "last-writer-wins");
     }
     add_open(&mut text, paths, &plan);
+    add_next_members(&mut text, &plan);
     text
 }
 
@@ -148,6 +151,33 @@ fn add_route(text: &mut String, decided: &DecidedPath<'_>) {
             list(text, "also_changes", slice::from_ref(changes));
         }
         PathRole::Unguarded => key(text, "policy", "last-writer-wins"),
+    }
+    if !decided.locks.is_empty() {
+        let locks = decided.locks.iter().map(|operation| operation.label()).collect::<Vec<_>>().join(", ");
+        let advice = "The backend has locks of its own, which pass unguarded";
+        comment(text, &format!("{advice}: {locks}. To have ifmatch grant leases instead (docs/leases.md), write:"));
+        text.push_str("# ");
+        key(text, "policy", "pessimistic");
+    }
+}
+
+fn add_next_members(text: &mut String, plan: &RoutePlan<'_>) {
+    let collections = plan.decided.iter();
+    let mut nexts =
+        collections.filter_map(|decided| Some((&decided.path.spelled, decided.next_member.as_ref()?))).peekable();
+    if nexts.peek().is_none() {
+        return;
+    }
+    text.push_str("\n# What could be added:\n#\n");
+    comment(
+        text,
+        "Clients that share work can take the next free member of these collections (docs/how-to/queue.md). Write the two \
+         keys on the route of the collection, and policy = \"pessimistic\" and lease.acquire_on_read = true on that of its \
+         members. If a list has several pages, only the first one counts.",
+    );
+    for (path, next) in nexts {
+        let [members, index] = [&next.members, &next.index].map(|value| Value::from(value.as_str()));
+        text.extend(["#   ", path, ": members = ", &members.to_string(), ", index = ", &index.to_string(), "\n"]);
     }
 }
 

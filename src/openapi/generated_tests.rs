@@ -8,7 +8,7 @@ use crate::config;
 /// How many documents are made.
 const DOCUMENTS: u64 = 400;
 
-const SEGMENTS: [&str; 14] = [
+const SEGMENTS: [&str; 15] = [
     "pets",
     "{id}",
     "toys",
@@ -17,6 +17,7 @@ const SEGMENTS: [&str; 14] = [
     "search",
     "batch",
     "lock",
+    "unlock",
     "v{n}",
     "{a}...{b}",
     "{path}",
@@ -26,8 +27,9 @@ const SEGMENTS: [&str; 14] = [
 ];
 const METHODS: [&str; 6] = ["get", "put", "patch", "post", "delete", "head"];
 const SERVERS: [&str; 5] = ["", "/v1", "https://a.example/api", "http://127.0.0.1:8080", "http://{host}/{base}/"];
-const SCHEMAS: [&str; 6] = [
+const SCHEMAS: [&str; 7] = [
     "{type: array, items: {}}",
+    "{type: array, items: {properties: {id: {type: integer}}}}",
     "{properties: {id: {type: integer}, version: {type: integer}}}",
     "{$ref: '#/components/schemas/Loop'}",
     "{properties: {_rev: {type: string}, name: {type: string}}}",
@@ -76,6 +78,23 @@ fn document(random: &mut Rng) -> String {
     text + "components: {schemas: {Loop: {allOf: [{$ref: '#/components/schemas/Loop'}]}}}\n"
 }
 
+/// A configuration whose reader has followed all that it suggests.
+fn with_suggestions(made: &str) -> String {
+    let mut followed = made.replace("# policy = \"pessimistic\"\n", "policy = \"pessimistic\"\n");
+    let (_, nexts) = made.split_once("# What could be added:").unwrap_or_default();
+    for (collection, keys) in nexts.lines().filter_map(|line| line.strip_prefix("#   ")?.split_once(": ")) {
+        let (members, index) = keys.split_once(", ").expect("two keys");
+        let path = |path: &str| format!("path = {path}\n");
+        let (_, member) = members.split_once(" = ").expect("a key");
+        let of_collection = path(&format!("{collection:?}"));
+        followed = followed.replace(&of_collection, &format!("{of_collection}{members}\n{index}\n"));
+        let lease = "policy = \"pessimistic\"\nlease.acquire_on_read = true\n";
+        let is_locked = followed.contains(&format!("{}policy", path(member)));
+        followed = followed.replace(&path(member), &format!("{}{}", path(member), if is_locked { "" } else { lease }));
+    }
+    followed
+}
+
 #[test]
 fn each_configuration_is_valid_and_tells_of_all_that_it_leaves_unguarded() {
     let first = std::env::var("IFMATCH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -87,6 +106,8 @@ fn each_configuration_is_valid_and_tells_of_all_that_it_leaves_unguarded() {
         let made = configuration(&paths);
         let loaded = config::parse("c", &made);
         let loaded = loaded.unwrap_or_else(|problems| panic!("seed {seed}: {problems}\n{text}\n{made}"));
+        let followed = with_suggestions(&made);
+        config::parse("c", &followed).unwrap_or_else(|problems| panic!("seed {seed}: {problems}\n{text}\n{followed}"));
         let (_, open) = made.split_once("# What the document does not tell:").unwrap_or_default();
         for uncovered in coverage(&paths, &loaded.config.routes).uncovered {
             let line = format!("#   {}\n", uncovered.operation);

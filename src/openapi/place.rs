@@ -27,6 +27,22 @@ pub(super) struct PathPlaces<'p> {
     by_shape: HashMap<String, usize>,
 }
 
+/// The path of a member, in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MemberPath {
+    folder: String,
+    /// The name of the last segment.
+    pub(super) name: String,
+    suffix: String,
+}
+
+impl MemberPath {
+    /// The path with this name.
+    pub(super) fn with(&self, name: &str) -> String {
+        format!("{}/{{{name}}}{}", self.folder, self.suffix)
+    }
+}
+
 impl<'p> PathPlaces<'p> {
     /// Returns the places of these paths, and the operations that have none: those whose paths no route can have.
     pub(super) fn of(paths: &'p Paths<'p>) -> (Self, Vec<&'p ApiOperation<'p>>) {
@@ -59,8 +75,20 @@ impl<'p> PathPlaces<'p> {
 
     /// The place whose members include this one: its path, made of the names of this one, and its index.
     pub(super) fn collection_of(&self, place: &PathPlace<'p>) -> Option<(String, usize)> {
-        place.path.pattern.collection()?;
-        place.above().take(2).find_map(|(path, pattern)| Some((path, self.find(&pattern)?)))
+        place.path.pattern.collection().filter(|_| place.verb().is_none())?;
+        place.folders().take(2).find_map(|(path, pattern)| Some((path, self.find(&pattern)?)))
+    }
+
+    /// The path of a member of the collection at this index, made of the names of the collection and the member's own.
+    pub(super) fn member_path(&self, collection: usize, member: &PathPlace<'p>) -> Option<MemberPath> {
+        let place = self.all.get(collection)?;
+        let (_, last) = member.path.spelled.rsplit_once("/{")?;
+        let (name, suffix) = last.split_once('}')?;
+        let path = place.path.spelled.as_str();
+        // The end of a list's name is no part of the names below it: `/posts.json` has `/posts/{id}.json`.
+        let is_direct = member.path.pattern.collection().and_then(|above| self.find(&above)) == Some(collection);
+        let folder = if is_direct { path } else { path.strip_suffix(place.extension()).unwrap_or(path) };
+        Some(MemberPath { folder: folder.to_owned(), name: name.to_owned(), suffix: suffix.to_owned() })
     }
 
     /// The places that have others as their members: a place `/pets` beside `/pets/{id}`.
@@ -108,21 +136,37 @@ impl<'p> PathPlace<'p> {
         last.rfind('.').and_then(|dot| last.get(dot..)).unwrap_or_default()
     }
 
-    /// The paths above, the nearest first, made of the names of this one. Each comes as it is, and then with the end of the
-    /// last name: `/posts/{id}` and `/posts/{id}.json` are above `/posts/{id}/lock.json`.
+    /// The verb of a path such as `/posts/{id}:send`.
+    pub(super) fn verb(&self) -> Option<&str> {
+        let (_, last) = self.path.spelled.rsplit_once('/')?;
+        last.rsplit_once("}:").map(|(_, verb)| verb)
+    }
+
+    /// The paths of what this one may belong to, the nearest first: its own without a verb, and the folders.
     pub(super) fn above(&self) -> impl Iterator<Item = (String, PathPattern)> {
+        let own = self.verb().and_then(|verb| self.path.spelled.strip_suffix(verb)?.strip_suffix(':'));
+        own.map(str::to_owned).and_then(with_pattern).into_iter().chain(self.folders())
+    }
+
+    /// The folders of the path, the nearest first, made of the names of this one. Each comes as it is, and then with the end
+    /// of the last name: `/posts/{id}` and `/posts/{id}.json` are above `/posts/{id}/lock.json`.
+    fn folders(&self) -> impl Iterator<Item = (String, PathPattern)> {
         let mut path = self.path.spelled.as_str();
         let parents = std::iter::from_fn(move || {
             path = path.rsplit_once('/')?.0;
             Some(path)
         });
-        let both = parents.flat_map(move |path| [path.to_owned(), format!("{path}{}", self.extension())]);
-        both.filter_map(|path| PathPattern::parse(&path).ok().map(|pattern| (path, pattern)))
+        parents.flat_map(move |path| [path.to_owned(), format!("{path}{}", self.extension())]).filter_map(with_pattern)
     }
 }
 
+fn with_pattern(path: String) -> Option<(String, PathPattern)> {
+    let pattern = PathPattern::parse(&path).ok()?;
+    Some((path, pattern))
+}
+
 /// A pattern without its names.
-fn shape(pattern: &PathPattern) -> String {
+pub(super) fn shape(pattern: &PathPattern) -> String {
     let spelled = pattern.to_string();
     let mut shape = String::new();
     let mut rest = spelled.as_str();
@@ -159,6 +203,19 @@ mod tests {
         );
         assert_eq!(places.find(&PathPattern::parse("/pets/{other}").expect("a pattern")), Some(1));
     }
+
+    #[test]
+    fn a_verb_belongs_to_the_resource_before_it() {
+        let text =
+            "openapi: 3.1.0\npaths:\n  /pets: {get: {}}\n  /pets/{id}: {get: {}}\n  /pets/{id}:feed: {post: {}}\n";
+        let document = ApiDocument::parse("d", text).expect("a document");
+        let paths = Paths::of(&document).expect("paths");
+        let (places, _) = PathPlaces::of(&paths);
+        let feed = places.all.iter().find(|place| place.verb() == Some("feed")).expect("the verb");
+        assert_eq!(feed.above().next().map(|(path, _)| path).as_deref(), Some("/pets/{id}"));
+        assert_eq!(places.with_members().values().flatten().count(), 1, "a verb is no member");
+    }
+
     #[test]
     fn places_with_an_end_are_related() {
         let text =

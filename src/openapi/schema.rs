@@ -31,7 +31,30 @@ pub(super) fn holds_list(document: &ApiDocument, schema: &Value) -> bool {
         return true;
     }
     let mut look = Look { document, left: LOOKS_MAX };
-    look.members(schema).into_iter().any(|member| is_of_type(document, member, &["array"]))
+    look.members(schema).into_iter().any(|(_, member)| is_of_type(document, member, &["array"]))
+}
+
+/// The member in which a body has the name of a resource: the one with this name, else `id`.
+pub(super) fn name_of<'n>(document: &ApiDocument, schema: &Value, name: &'n str) -> Option<&'n str> {
+    [name, "id"].into_iter().find(|name| {
+        member(document, schema, &[name]).is_some_and(|member| is_of_type(document, member, &["string", "integer"]))
+    })
+}
+
+/// The pointer to the names in a list of resources, which is the whole body or the only list in it. `*` stands for each
+/// element.
+pub(super) fn names_in_list(document: &ApiDocument, schema: &Value, name: &str) -> Option<String> {
+    let mut look = Look { document, left: LOOKS_MAX };
+    let (list, place) = if is_of_type(document, schema, &["array"]) {
+        (schema, String::new())
+    } else {
+        let mut lists = look.members(schema).into_iter().filter(|(_, member)| is_of_type(document, member, &["array"]));
+        let (list_name, list) = lists.next()?;
+        let is_only = lists.next().is_none() && list_name != "*";
+        (list, is_only.then(|| format!("/{}", list_name.replace('~', "~0").replace('/', "~1")))?)
+    };
+    let own = name_of(document, look.elements(list)?, name)?;
+    Some(format!("{place}/*/{}", own.replace('~', "~0").replace('/', "~1")))
 }
 
 /// True if the values of a schema are files.
@@ -62,14 +85,20 @@ impl<'d> Look<'d> {
         })
     }
 
-    fn members(&mut self, schema: &'d Value) -> Vec<&'d Value> {
+    fn members(&mut self, schema: &'d Value) -> Vec<(&'d str, &'d Value)> {
         let Some(schema) = self.at(schema) else { return Vec::new() };
         let own = schema.get("properties").and_then(Value::as_object);
-        let mut members: Vec<&Value> = own.into_iter().flat_map(serde_json::Map::values).collect();
+        let mut members: Vec<_> = own.into_iter().flatten().map(|(name, member)| (name.as_str(), member)).collect();
         for part in parts(schema, "allOf") {
             members.extend(self.members(part));
         }
         members
+    }
+
+    /// The schema of the elements of a list.
+    fn elements(&mut self, schema: &'d Value) -> Option<&'d Value> {
+        let schema = self.at(schema)?;
+        schema.get("items").or_else(|| parts(schema, "allOf").iter().find_map(|part| self.elements(part)))
     }
 
     fn is_of_type(&mut self, schema: &'d Value, types: &[&str]) -> bool {
@@ -112,6 +141,11 @@ mod tests {
     Items: {items: {}}
     Page: {allOf: [{properties: {data: {type: array}}}]}
     File: {type: string, format: binary}
+    Note: {properties: {id: {type: integer}}}
+    Notes: {allOf: [{type: array}, {items: {$ref: '#/components/schemas/Note'}}]}
+    Named: {items: {properties: {id: {type: integer}, note: {type: string}}}}
+    NotePage: {properties: {total: {type: integer}, data: {$ref: '#/components/schemas/Notes'}}}
+    TwoLists: {properties: {a: {$ref: '#/components/schemas/Notes'}, b: {$ref: '#/components/schemas/Notes'}}}
     Mixed: {type: [string, integer]}
     Nothing: {type: ['null']}
 ";
@@ -146,6 +180,16 @@ mod tests {
         assert!(!is_of_type(&document, &schemas["Loop"], &["string"]));
         for (name, expected) in [("List", true), ("Items", true), ("Page", true), ("Plain", false), ("Loop", false)] {
             assert_eq!(holds_list(&document, &schemas[name]), expected, "{name}");
+        }
+        for (name, place) in [
+            ("Notes", Some("/*/id")),
+            ("Named", Some("/*/note")),
+            ("NotePage", Some("/data/*/id")),
+            ("TwoLists", None),
+            ("List", None),
+            ("Plain", None),
+        ] {
+            assert_eq!(names_in_list(&document, &schemas[name], "note").as_deref(), place, "{name}");
         }
         assert!(is_binary(&document, &schemas["File"]) && !is_binary(&document, &schemas["Plain"]));
     }

@@ -81,6 +81,7 @@ fn leave_out_dangling(plan: &mut RoutePlan<'_>) {
     let RoutePlan { decided, open } = plan;
     decided.retain_mut(|decided| {
         decided.also_changes.take_if(|path| !is_there(path));
+        decided.next_member.take_if(|next| !is_there(&next.members));
         if let PathRole::Collection { writes_to } = &mut decided.role
             && writes_to.take_if(|path| !is_there(path)).is_some()
         {

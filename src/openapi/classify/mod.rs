@@ -2,6 +2,8 @@
 //! the document does not state.
 
 mod apart;
+mod names;
+mod next_member;
 mod question;
 #[cfg(test)]
 mod tests;
@@ -20,31 +22,10 @@ use super::{
 };
 use crate::core::route::PathPattern;
 use apart::keep_apart;
+use names::{by_name, name_locks};
+pub(super) use next_member::NextMemberKeys;
+use next_member::name_next_members;
 pub(super) use question::UndecidedPoint;
-
-/// Words in the names of paths that take many changes at once.
-const BATCHES: [&str; 6] = ["batch", "bulk", "graphql", "jsonrpc", "xmlrpc", "soap"];
-
-/// Names of paths whose POST only reads.
-const READS: [&str; 14] = [
-    "search",
-    "query",
-    "find",
-    "lookup",
-    "count",
-    "validate",
-    "verify",
-    "check",
-    "preview",
-    "render",
-    "estimate",
-    "calculate",
-    "diff",
-    "test",
-];
-
-/// Names of paths by which a backend has locks.
-const LOCKS: [&str; 7] = ["lock", "unlock", "lease", "checkout", "checkin", "acquire", "release"];
 
 /// The role of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +52,10 @@ pub(super) struct DecidedPath<'p> {
     pub(super) post: Option<PostOfResource>,
     /// The collection that is written as a whole too.
     pub(super) also_changes: Option<String>,
+    /// The operations by which the backend locks the resource.
+    pub(super) locks: Vec<&'p ApiOperation<'p>>,
+    /// How clients could take the members of the collection one by one.
+    pub(super) next_member: Option<NextMemberKeys>,
     /// Why, as sentences.
     pub(super) reasons: Vec<String>,
 }
@@ -110,6 +95,8 @@ pub(super) fn plan<'p>(paths: &'p Paths<'p>) -> RoutePlan<'p> {
         plan.decided.push(decided);
     }
     name_collections(&mut plan.decided, &places);
+    name_locks(&mut plan.decided, &places);
+    name_next_members(&mut plan.decided, &places, paths.document);
     keep_apart(&mut plan);
     plan.open.extend(plan.decided.iter().flat_map(|decided| remarks(paths, decided)).collect::<Vec<_>>());
     plan
@@ -134,7 +121,7 @@ impl<'p> WholeDocument<'p, '_> {
         if place.writes().next().is_none() {
             return unguarded(vec!["It is only read.".to_owned()]);
         }
-        if let Some(open) = by_name(place) {
+        if let Some(open) = by_name(place, self.places) {
             plan.open.extend(place.writes().map(|operation| (open, operation)));
             return unguarded(Vec::new());
         }
@@ -215,21 +202,11 @@ impl<'p> WholeDocument<'p, '_> {
     fn member_of_body(&self, index: usize, place: &PathPlace<'p>) -> Option<String> {
         let members = self.members.get(&index)?.iter().filter_map(|member| self.places.all.get(*member));
         let member = members.into_iter().find(|member| member.read().is_some() && member.writes().next().is_some())?;
-        let (_, last) = member.path.spelled.rsplit_once("/{")?;
-        let (name, suffix) = last.split_once('}')?;
+        let path = self.places.member_path(index, member)?;
         let mut updates = place.replacing().filter(|operation| operation.method != Method::DELETE);
         let write = OperationFacts { document: self.paths.document, operation: updates.next()? };
-        let schema = write.request_schema()?;
-        let is_name = |name: &&str| {
-            let found = schema::member(self.paths.document, schema, &[name]);
-            found.is_some_and(|found| schema::is_of_type(self.paths.document, found, &["string", "integer"]))
-        };
-        let own = [name, "id"].into_iter().find(is_name)?;
-        let path = place.path.spelled.as_str();
-        // The end of a list's name is no part of the names below it: `/posts.json` has `/posts/{id}.json`.
-        let is_direct = member.path.pattern.collection().and_then(|above| self.places.find(&above)) == Some(index);
-        let folder = if is_direct { path } else { path.strip_suffix(place.extension()).unwrap_or(path) };
-        Some(format!("{folder}/{{json./{own}}}{suffix}"))
+        let own = schema::name_of(self.paths.document, write.request_schema()?, &path.name)?;
+        Some(path.with(&format!("json./{own}")))
     }
 
     /// Returns the role of a path by the resource above it.
@@ -264,24 +241,10 @@ fn decided<'p>(place: &PathPlace<'p>, role: PathRole, reasons: Vec<String>) -> D
         tag: TagChoice::default(),
         post: None,
         also_changes: None,
+        locks: Vec::new(),
+        next_member: None,
         reasons,
     }
-}
-
-/// Returns the decision that the name of a path leaves open.
-fn by_name(place: &PathPlace<'_>) -> Option<UndecidedPoint> {
-    let is_one_of = |words: &[&str], part: &str| words.iter().any(|word| part.eq_ignore_ascii_case(word));
-    let is_batch = |text: &str| text.split(['.', ':', '-', '_', '$']).any(|part| is_one_of(&BATCHES, part));
-    if place.path.pattern.texts().any(|(is_capture, text)| !is_capture && is_batch(text)) {
-        return Some(UndecidedPoint::Batch);
-    }
-    let last = place.path.spelled.rsplit('/').next().unwrap_or_default();
-    let verb = if last.contains('{') { last.rsplit_once("}:").map(|(_, verb)| verb) } else { Some(last) }?;
-    let names = |words: &[&str]| verb.split(['.', ':', '_']).any(|part| is_one_of(words, part));
-    if place.replacing().next().is_none() && names(&READS) {
-        return Some(UndecidedPoint::ReadsByPost);
-    }
-    names(&LOCKS).then_some(UndecidedPoint::BackendLocks)
 }
 
 /// Names, with each member, the collection that is written as a whole too.

@@ -1,6 +1,6 @@
 //! The roles of paths, by their forms.
 
-use super::{PathRole, plan};
+use super::{DecidedPath, PathRole, plan};
 use crate::openapi::{document::ApiDocument, paths::Paths};
 
 /// Returns each route of these paths with its role, and the open decisions with their operations.
@@ -108,6 +108,8 @@ fn names_tell_what_stays_open() {
         ("/a/search", "post", "ReadsByPost"),
         ("/a/{id}:validate", "post", "ReadsByPost"),
         ("/a/{id}/lock", "put", "BackendLocks"),
+        ("/a/{id}/checkout", "post", "NamesNoResource"),
+        ("/flats/{id}/lease", "post", "NamesNoResource"),
         ("/a/{id}:unlock", "post", "BackendLocks"),
         ("/a/search", "put", "NamesNoResource"),
         ("/batches", "post", "NamesNoResource"),
@@ -155,4 +157,65 @@ fn other_servers_and_impossible_paths_are_told() {
         decided("  /a/../b: {put: {}}\n  /c/{id}: {get: {}, put: {servers: [{url: 'https://c.example'}]}}\n");
     assert_eq!(routes, Vec::<String>::new());
     assert_eq!(open, ["NoRoute PUT /a/../b", "Elsewhere PUT /c/{id}"]);
+}
+
+/// Each resource with the operations by which the backend locks it.
+fn locked(paths: &str) -> Vec<String> {
+    let document = ApiDocument::parse("d", &format!("openapi: 3.1.0\npaths:\n{paths}")).expect("a document");
+    let paths = Paths::of(&document).expect("paths");
+    let locked = plan(&paths).decided;
+    let label = |decided: &DecidedPath<'_>| {
+        let locks: Vec<String> = decided.locks.iter().map(|operation| operation.label()).collect();
+        format!("{}: {}", decided.path.spelled, locks.join(", "))
+    };
+    locked.iter().filter(|decided| !decided.locks.is_empty()).map(label).collect()
+}
+
+#[test]
+fn a_resource_knows_the_locks_of_the_backend() {
+    let resource = "  /a/{id}: {get: {}, put: {}}\n";
+    for (locks, expected) in [
+        ("  /a/{id}/lock: {put: {}, delete: {}}\n", Some("/a/{id}: PUT /a/{id}/lock, DELETE /a/{id}/lock")),
+        (
+            "  /a/{key}/Checkout: {post: {}}\n  /a/{id}/checkIn: {post: {}}\n",
+            Some("/a/{id}: POST /a/{id}/checkIn, POST /a/{key}/Checkout"),
+        ),
+        (
+            "  /a/{id}:acquire: {post: {}}\n  /a/{id}:release: {post: {}}\n",
+            Some("/a/{id}: POST /a/{id}:acquire, POST /a/{id}:release"),
+        ),
+        ("  /a/{id}/checkout: {post: {}}\n", None),
+        ("  /a/{id}/checkout: {post: {}}\n  /b/{id}/checkin: {post: {}}\n", None),
+        ("  /a/lock: {post: {}}\n", None),
+    ] {
+        assert_eq!(locked(&format!("{resource}{locks}")), owned(&expected.into_iter().collect::<Vec<_>>()), "{locks}");
+    }
+}
+
+/// Each collection whose next member clients could take, with the two keys.
+fn next_members(schema: &str, paths: &str) -> Vec<String> {
+    let list = format!("get: {{responses: {{'200': {{content: {{application/json: {{schema: {schema}}}}}}}}}}}");
+    let text = format!("openapi: 3.1.0\npaths:\n{}", paths.replace("LIST", &list));
+    let document = ApiDocument::parse("d", &text).expect("a document");
+    let paths = Paths::of(&document).expect("paths");
+    let nexts = plan(&paths).decided.into_iter().filter_map(|decided| decided.next_member);
+    nexts.map(|next| format!("{} {}", next.members, next.index)).collect()
+}
+
+#[test]
+fn clients_could_take_the_members_of_a_list_with_their_names() {
+    let named = "{items: {properties: {id: {type: string}}}}";
+    let page = format!("{{properties: {{data: {named}}}}}");
+    let plain = "  /a: {LIST, post: {}}\n  /a/{key}: {get: {}, put: {}}\n";
+    let below = "  /p/{x}/a.json: {LIST, post: {}}\n  /p/{y}/a/{id}.json: {get: {}, delete: {}}\n";
+    let read = "  /a: {LIST, post: {}}\n  /a/{key}: {get: {}}\n  /a/{key}/send: {post: {}}\n";
+    for (schema, paths, expected) in [
+        (named, plain, Some("/a/{key} json:/*/id")),
+        (&page, plain, Some("/a/{key} json:/data/*/id")),
+        (named, below, Some("/p/{x}/a/{id}.json json:/*/id")),
+        ("{items: {type: string}}", plain, None),
+        (named, read, None),
+    ] {
+        assert_eq!(next_members(schema, paths), owned(&expected.into_iter().collect::<Vec<_>>()), "{schema} {paths}");
+    }
 }
