@@ -48,7 +48,7 @@ fn crates_that_are_there_twice_are_listed() {
 #[test]
 fn promises_name_the_formats_of_the_program() {
     let page = read("docs/compatibility.md");
-    assert!(page.starts_with(concat!("# What ", env!("CARGO_PKG_VERSION"), " promises\n")), "the version");
+    assert!(page.starts_with(concat!("# Promises of ", env!("CARGO_PKG_VERSION"), "\n")), "the version");
     for (file, name) in [("src/store/encoding.rs", "record format"), ("src/store/disk/log.rs", "file format")] {
         let source = read(file);
         let (_, rest) = source.split_once("const FORMAT: u32 = ").expect("the format");
