@@ -14,7 +14,7 @@ import httpx
 
 _numbers = itertools.count()
 
-#: The fate of the request of this method and number: "arrives", "is lost" or "is not answered".
+#: The fate of the request of this method and number: "arrives", "finds no server", "is lost" or "is not answered".
 Fate = Callable[[str, int], str]
 
 
@@ -80,8 +80,10 @@ class Network:
     def meet(self, request: httpx.Request) -> str:
         fate = self._fate(request.method, self.requests.count(request.method))
         self.requests.append(request.method)
+        if fate == "finds no server":
+            raise httpx.ConnectError("nobody listens")
         if fate == "is lost":
-            raise httpx.ConnectError("the cable is cut")
+            raise httpx.WriteError("the cable is cut")
         return fate
 
     def carry(self, response: httpx.Response, fate: str) -> httpx.Response:

@@ -52,6 +52,14 @@ def test_a_lease_goes_from_one_holder_to_the_next() -> None:
     assert lease_state(url) == "available"
 
 
+@pytest.mark.parametrize("status", [200, 404, 405])
+def test_an_answer_of_the_backend_is_no_lease(status: int) -> None:
+    backend = httpx.MockTransport(lambda request: httpx.Response(status, html="<h1>The shop</h1>"))
+    with pytest.raises(Refused, match="no lease here.*pessimistic") as refused:
+        Lease("http://shop.example/notes/1", client=httpx.Client(transport=backend)).acquire()
+    assert refused.value.status == status
+
+
 def test_the_holder_is_told_at_once_that_its_lease_is_broken() -> None:
     url = drawing()
     told: list[LeaseLost] = []

@@ -172,6 +172,18 @@ def test_writes_that_are_never_answered_end_as_unknown() -> None:
     assert way.requests == ["GET", "PUT", "PUT", "PUT"]
 
 
+def test_a_write_that_was_never_sent_leaves_nothing_unknown() -> None:
+    url = document()
+    update(url, add("first"), initial=INITIAL)
+    way = Network(lambda method, number: "finds no server" if (method, number) == ("PUT", 0) else "arrives")
+    update(url, after_another(url, "mine"), client=way.client())
+    assert read(url)["changes"] == ["first", "another", "mine"]
+    way = Network(lambda method, number: "finds no server" if method == "PUT" else "arrives")
+    with pytest.raises(GaveUp, match="nobody listens") as gave_up:
+        update(url, add("mine"), client=way.client(), attempts=2)
+    assert isinstance(gave_up.value.last, Unreachable) and not gave_up.value.last.was_sent
+
+
 def test_an_unreachable_proxy_is_reported_as_such() -> None:
     with pytest.raises(GaveUp, match="after 2 attempts.*no answer.*[Cc]onnection refused") as gave_up:
         update(unreachable(), add("mine"), initial=INITIAL, attempts=2)

@@ -42,13 +42,20 @@ export class IfmatchError extends Error {
   override name = 'IfmatchError';
 }
 
+/** What Node.js reports where it could not connect. Pages do not learn this. */
+const UNCONNECTED: readonly unknown[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
+
 /** No whole answer came: the connection broke, nothing listens at the address, or the time was over. */
 export class Unreachable extends IfmatchError {
   override name = 'Unreachable';
+  /** Whether the request may have reached the server: false where no connection could be made, as far as `fetch` tells. */
+  readonly wasSent: boolean;
 
   /** @param request the method and the URL */
   constructor(request: string, cause: unknown) {
     super(`${request}: no answer: ${causes(cause)}`, { cause });
+    const { code } = (cause as { cause?: { code?: unknown } } | undefined)?.cause ?? {};
+    this.wasSent = !UNCONNECTED.includes(code);
   }
 }
 

@@ -1,6 +1,6 @@
-import { LeaseHeld, Refused, Unreachable, type IfmatchError, type LossReason, type Problem } from './errors.js';
+import { LeaseHeld, Refused, Unreachable, refused, type IfmatchError, type LossReason, type Problem } from './errors.js';
 import { listen } from './event-stream.js';
-import { ask, pause, refusalOf, type Connection } from './http.js';
+import { ask, pause, refusalOf, type Answer, type Connection } from './http.js';
 
 export interface Grant {
   readonly id: string;
@@ -42,9 +42,8 @@ export async function* streamed(wish: Wish): AsyncGenerator<LeaseEvent, void> {
       yield { name: 'broken', error: heard.error, retryMs: heard.retryMs, untilMs };
     } else if (heard.kind === 'answer') {
       const { answer } = heard;
-      const isGranted = answer.status >= 200 && answer.status < 300;
-      if (isGranted) yield { name: 'not-streamed', id: answer.headers.get('Lease-Id') };
-      else yield { name: 'refused', refusal: refusalOf(request, answer) };
+      if (isGrant(answer)) yield { name: 'not-streamed', id: answer.headers.get('Lease-Id') };
+      else yield { name: 'refused', refusal: refusalOfLease(request, answer) };
     } else if (heard.name === 'granted') {
       const { id, fence, etag, seconds: term } = heard.data as { id: string; fence: number; etag?: string; seconds: number };
       seconds = term;
@@ -74,11 +73,11 @@ export async function* renewed(wish: Wish): AsyncGenerator<LeaseEvent, void> {
       yield { name: 'broken', error: answer, retryMs: 1000, untilMs };
       return;
     }
-    const { status, headers } = answer;
-    if (status < 200 || status >= 300) {
-      yield { name: 'refused', refusal: refusalOf(`${method} ${url}`, answer) };
+    if (!isGrant(answer)) {
+      yield { name: 'refused', refusal: refusalOfLease(`${method} ${url}`, answer) };
       return;
     }
+    const { headers } = answer;
     const seconds = Number(headers.get('Lease-Duration'));
     untilMs = sentMs + 1000 * seconds;
     const id = headers.get('Lease-Id') ?? wish.fields['Lease-Id'] ?? '';
@@ -92,6 +91,20 @@ export async function* renewed(wish: Wish): AsyncGenerator<LeaseEvent, void> {
 /** Whether a holder is to try again after an error: the lease may still be its own. */
 export function mayStillHold(error: IfmatchError): boolean {
   return !(error instanceof Refused) || error.status >= 500 || error.code === 'write-in-flight';
+}
+
+/** Whether an answer grants a lease. A backend may answer a path that it does not know with a success. */
+function isGrant({ status, headers }: Answer): boolean {
+  return status >= 200 && status < 300 && headers.has('Fencing-Token');
+}
+
+/** The error that an answer without a lease is. */
+function refusalOfLease(request: string, answer: Answer): Refused {
+  const { status, headers } = answer;
+  const isOfBackend = !headers.get('Proxy-Status')?.startsWith('ifmatch');
+  if (!isOfBackend || status >= 300 && status !== 404 && status !== 405) return refusalOf(request, answer);
+  const detail = 'the backend has answered, because ifmatch has no lease here: the route needs policy = "pessimistic"';
+  return refused(request, { status, detail });
 }
 
 function inLine({ fields, waitSeconds }: Wish): Record<string, string> {

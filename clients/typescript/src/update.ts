@@ -105,7 +105,10 @@ class Work<T> {
     }
     const { document, body, fields } = this.#write;
     const answer = await this.#ask('PUT', fields, body);
-    if (answer instanceof Unreachable) return this.doubt = answer;
+    if (answer instanceof Unreachable) {
+      if (answer.wasSent) this.doubt = answer;
+      return answer;
+    }
     if ([200, 201, 204].includes(answer.status)) return { document, etag: answer.headers.get('ETag') };
     const refusal = refusalOf(`PUT ${this.url}`, answer);
     if (refusal instanceof PreconditionFailed) return this.#startAnew(answer, refusal);

@@ -26,6 +26,15 @@ async function gaveUp(wait: (maxWaitMs: number) => Promise<Lease>, heard: RegExp
   }
 }
 
+for (const status of [200, 404, 405]) {
+  test(`an answer of the backend with ${status} is no lease`, async () => {
+    const backend: typeof fetch = async () => new Response('<h1>The shop</h1>', { status });
+    const error = await rejected(Lease.acquire('http://shop.example/notes/1', { fetch: backend }), Refused);
+    assert.equal(error.status, status);
+    assert.match(error.message, /no lease here.*pessimistic/);
+  });
+}
+
 test('a lease goes from one holder to the next', async () => {
   const url = await drawing();
   const first = await Lease.acquire(url, { holder: 'Jörg 李' });

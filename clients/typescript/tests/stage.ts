@@ -37,8 +37,11 @@ export async function unreachable(): Promise<string> {
   return `http://127.0.0.1:${port}/documents/1`;
 }
 
+/** What becomes of a request. */
+type Fate = 'arrives' | 'finds no server' | 'is lost' | 'is not answered';
+
 /** A `fetch` that counts its requests, and does to some of them what networks do. */
-export function network(fate: (request: string, number: number) => 'arrives' | 'is lost' | 'is not answered' = () => 'arrives') {
+export function network(fate: (request: string, number: number) => Fate = () => 'arrives') {
   const requests: string[] = [];
   const open = new Set<AbortController>();
   const send: typeof fetch = async (input, init) => {
@@ -46,6 +49,7 @@ export function network(fate: (request: string, number: number) => 'arrives' | '
     const number = requests.filter(request => request === method).length;
     requests.push(method);
     const what = fate(method, number);
+    if (what === 'finds no server') return await fetch(await unreachable(), init);
     if (what === 'is lost') throw new TypeError('fetch failed', { cause: new Error('the cable is cut') });
     const cut = new AbortController();
     open.add(cut);

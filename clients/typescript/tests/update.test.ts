@@ -83,6 +83,22 @@ test('a change that is there already is not written', async () => {
   assert.deepEqual(way.requests, ['GET']);
 });
 
+test('a write that was never sent leaves nothing unknown', async () => {
+  const url = document();
+  await update(url, add('first').change, { initial });
+  const way = network((method, number) => (method === 'PUT' && number === 0 ? 'finds no server' : 'arrives'));
+  let calls = 0;
+  const change = async (counter: Counter) => {
+    if (calls++ === 0) await update(url, add('another').change);
+    add('mine').change(counter);
+  };
+  await update(url, change, { fetch: way.fetch });
+  assert.deepEqual((await read(url)).changes, ['first', 'another', 'mine']);
+  const closed = network(method => (method === 'PUT' ? 'finds no server' : 'arrives'));
+  const error = await rejected(update(url, add('last').change, { fetch: closed.fetch, attempts: 2 }), GaveUp);
+  assert(error.last instanceof Unreachable && !error.last.wasSent);
+});
+
 test('a write that is lost on the way is made once', async () => {
   const url = document();
   const way = network((method, number) => (method === 'PUT' && number === 0 ? 'is lost' : 'arrives'));

@@ -16,6 +16,12 @@ from ._errors import CODES, IfmatchError, PreconditionFailed, PreconditionRequir
 _UNNAMED: Mapping[int, type[Refused]] = {412: PreconditionFailed, 428: PreconditionRequired}
 
 
+def unreachable(request: str, error: httpx.TransportError) -> Unreachable:
+    """The error where no whole answer came."""
+    is_unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    return Unreachable(request, error, was_sent=not is_unsent)
+
+
 def refusal_of(request: str, answer: httpx.Response) -> Refused:
     """The error that an answer without success is."""
     told = _problem(answer)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from ._answers import unreachable
 from ._effects import (
     SILENCE_MAX, Answered, Ask, Call, Effect, Ended, EventParser, Give, Hear, Heard, Listen, Pause, Steps, is_stream,
 )
@@ -62,7 +63,7 @@ class Driver:
                 effect.method, effect.url, headers=dict(effect.headers), content=effect.content, timeout=effect.patience
             )
         except httpx.TransportError as error:
-            return Unreachable(f"{effect.method} {effect.url}", error)
+            return unreachable(f"{effect.method} {effect.url}", error)
 
     def stop(self) -> None:
         """Ends waiting and listening, from another thread."""

@@ -13,8 +13,10 @@ class IfmatchError(Exception):
 class Unreachable(IfmatchError):
     """No whole answer came: the connection broke, nothing listens at the address, or the time was over."""
 
-    def __init__(self, request: str, cause: BaseException | str) -> None:
+    def __init__(self, request: str, cause: BaseException | str, *, was_sent: bool = True) -> None:
         super().__init__(f"{request}: no answer: {_causes(cause)}")
+        #: Whether the request may have reached the server: false where no connection could be made.
+        self.was_sent = was_sent
         self.__cause__ = cause if isinstance(cause, BaseException) else None
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from ._answers import refusal_of, shows_state
-from ._errors import Refused, Unreachable
+from ._answers import refusal_of, shows_state, unreachable
+from ._errors import Refused
 
 _WRITES = ("PUT", "PATCH", "DELETE")
 
@@ -136,7 +136,7 @@ class GuardedClient(httpx.Client):
             try:
                 response = super().send(request, **options)
             except httpx.TransportError as error:
-                raise Unreachable(f"{request.method} {request.url}", error) from error
+                raise unreachable(f"{request.method} {request.url}", error) from error
             memory.note(request, response)
             refusal = memory.refusal(request, response)
             if refusal is None:

@@ -160,10 +160,10 @@ class LeaseSteps:
                 return _Refusal(refused(f"POST {self.url}", data["status"], data))
             case Event():
                 return (yield from self._hear_stream())
-            case Answered(answer) if answer.is_success:
+            case Answered(answer) if _is_grant(answer):
                 return _NotStreamed()
             case Answered(answer):
-                return _Refusal(refusal_of(f"POST {self.url}", answer))
+                return _Refusal(_refusal_of_lease(f"POST {self.url}", answer))
             case Ended(error, retry):
                 self._retry = retry
                 seconds = self._grant.seconds if self._grant else 0
@@ -182,8 +182,8 @@ class LeaseSteps:
             seconds = self._grant.seconds if self._grant else 0
             # An earlier end that is known already counts.
             return Broken(answer, sent + seconds)
-        if not answer.is_success:
-            return _Refusal(refusal_of(f"{method} {self.url}", answer))
+        if not _is_grant(answer):
+            return _Refusal(_refusal_of_lease(f"{method} {self.url}", answer))
         seconds = float(answer.headers["Lease-Duration"])
         self._renews_at = sent + seconds / 3
         fence = int(answer.headers["Fencing-Token"])
@@ -200,6 +200,20 @@ class LeaseSteps:
             self._renews = True
             return 0
         return 1.0 if refusal.retry_after is None else refusal.retry_after
+
+
+def _is_grant(answer: httpx.Response) -> bool:
+    """Whether an answer grants a lease. A backend may answer a path that it does not know with a success."""
+    return answer.is_success and "Fencing-Token" in answer.headers
+
+
+def _refusal_of_lease(request: str, answer: httpx.Response) -> Refused:
+    """The error that an answer without a lease is."""
+    is_of_backend = not answer.headers.get("Proxy-Status", "").startswith("ifmatch")
+    if not is_of_backend or not (answer.is_success or answer.status_code in (404, 405)):
+        return refusal_of(request, answer)
+    detail = 'the backend has answered, because ifmatch has no lease here: the route needs policy = "pessimistic"'
+    return refused(request, answer.status_code, {"detail": detail})
 
 
 class LeaseBase:

@@ -134,7 +134,7 @@ class _Work(Generic[T]):
         write = self._write
         answer = yield self._ask("PUT", write.headers, write.content)
         if isinstance(answer, Unreachable):
-            self.doubt = answer
+            self.doubt = answer if answer.was_sent else self.doubt
             return answer
         if answer.status_code in (200, 201, 204):
             return Updated(write.document, answer.headers.get("ETag"))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from .._answers import unreachable
 from .._effects import (
     SILENCE_MAX, Answered, Ask, Call, Effect, Ended, EventParser, Give, Hear, Heard, Listen, Pause, Steps, is_stream,
 )
@@ -60,7 +61,7 @@ class Driver:
                 effect.method, effect.url, headers=dict(effect.headers), content=effect.content, timeout=effect.patience
             )
         except httpx.TransportError as error:
-            return Unreachable(f"{effect.method} {effect.url}", error)
+            return unreachable(f"{effect.method} {effect.url}", error)
 
     async def close(self) -> None:
         await self._stop_listening()

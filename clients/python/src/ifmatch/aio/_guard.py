@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from .._errors import Unreachable
+from .._answers import unreachable
 from .._guard import Conflict, Memory
 
 
@@ -26,7 +26,7 @@ class GuardedClient(httpx.AsyncClient):
             try:
                 response = await super().send(request, **options)
             except httpx.TransportError as error:
-                raise Unreachable(f"{request.method} {request.url}", error) from error
+                raise unreachable(f"{request.method} {request.url}", error) from error
             memory.note(request, response)
             refusal = memory.refusal(request, response)
             if refusal is None:
