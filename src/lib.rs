@@ -140,3 +140,4 @@ mod testing;
 mod threads;
 pub mod tls;
 pub mod upstream;
+mod wire;

@@ -18,7 +18,7 @@ use crate::{
     core::{
         http::expectation::expects_continue,
         objects::blocks::{Extent, UploadLimits},
-        wire::request_body::declared_length,
+        wire::received_body::declared_length,
     },
     patience::within,
 };

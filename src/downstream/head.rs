@@ -8,7 +8,7 @@ use httparse::{Request, Status};
 use pingora::{http::RequestHeader, protocols::http::authority::validate_request_authority};
 
 use crate::{
-    core::{http::fields::wants_connection, wire::request_body::RequestBody},
+    core::{http::fields::wants_connection, wire::received_body::ReceivedBody},
     upstream::fields::FieldsOfHead as _,
 };
 
@@ -18,8 +18,8 @@ const FIELDS_MAX: usize = 256;
 /// A head that is well-formed, and the framing that it announces.
 pub(super) struct ReadHead {
     pub(super) request: Box<RequestHeader>,
-    pub(super) body: RequestBody,
-    /// True if the connection may stay.
+    pub(super) body: ReceivedBody,
+    /// Whether the connection may stay.
     pub(super) stays: bool,
 }
 
@@ -27,9 +27,9 @@ pub(super) struct ReadHead {
 pub(super) fn read(bytes: &Bytes) -> Option<ReadHead> {
     let mut request = parse(bytes)?;
     validate_request_authority(&request).ok()?;
-    let body = RequestBody::of(request.version, &request.headers).ok()?;
+    let body = ReceivedBody::of_request(request.version, &request.headers).ok()?;
     let mut stays = wants_connection(request.version, &request.headers);
-    if matches!(body, RequestBody::Chunks(_)) && request.headers.contains_key(header::CONTENT_LENGTH) {
+    if matches!(body, ReceivedBody::Chunks(_)) && request.headers.contains_key(header::CONTENT_LENGTH) {
         // The coding takes precedence, and the connection ends (RFC 9112 section 6.1).
         request.remove(&header::CONTENT_LENGTH);
         stays = false;
@@ -76,7 +76,7 @@ mod tests {
         let expected = [("HOST", &b"a"[..]), ("x-B", b"1"), ("X-b", b"2"), ("content-length", b"3")];
         assert_eq!(spelled, expected);
         assert_eq!((head.request.method.as_str(), head.request.raw_path()), ("PUT", &b"/a?b"[..]));
-        assert!(head.stays && matches!(head.body, RequestBody::Length(3)));
+        assert!(head.stays && matches!(head.body, ReceivedBody::Length(3)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A client's connection of HTTP/1.1, while it carries one request.
 
-use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::ready};
+use std::io;
 
-use bytes::{Buf, BufMut as _, Bytes, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http::{Method, StatusCode, header};
 use pingora::{
@@ -11,44 +11,34 @@ use pingora::{
     protocols::{Stream, http::date::get_cached_date},
 };
 use pingora_timeout::timeout;
-use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::limits::{SMALL_BODY_WAIT, WRITE_TIMEOUT};
 use crate::{
     body::content_length,
     core::wire::{
         head::{HeadScan, HeadState},
-        request_body::{Malformed, RequestBody},
+        received_body::{Malformed, ReceivedBody},
+        sent_body::SentBody,
     },
+    upstream::fields::FieldsOfHead as _,
+    wire::{AHEAD_BYTES_MAX, read_ahead, write_piece},
 };
 
 /// The room that is made for a body that arrives.
 const ROOM_BYTES: usize = 32 * 1024;
 /// The least room that one read needs.
 const LEAST_ROOM_BYTES: usize = 4 * 1024;
-/// The number of bytes that are read after a request whose client is watched.
-const AHEAD_BYTES_MAX: usize = 4 * 1024;
-/// The room for the head of most responses.
-const HEAD_BYTES: usize = 1024;
-/// The longest piece of content that is copied behind its head.
-const JOINED_BYTES: usize = 16 * 1024;
-
-/// The body of a response (RFC 9112 section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ResponseBody {
-    /// This number of bytes is left of it.
-    Length(u64),
-    Chunked,
-    UntilClose,
-}
+/// The room for the head of most responses, with a short body.
+const HEAD_BYTES: usize = 2 * 1024;
 
 /// A connection.
 pub(super) struct Http1 {
     stream: Stream,
     /// The bytes that have arrived and were not read yet.
     ahead: BytesMut,
-    pub(super) body: RequestBody,
-    response: ResponseBody,
+    pub(super) body: ReceivedBody,
+    response: SentBody,
     /// A head that is sent together with the first piece of its body.
     held: BytesMut,
     /// True if the connection may carry another request.
@@ -59,8 +49,8 @@ pub(super) struct Http1 {
 
 impl Http1 {
     /// A connection that has brought a head, and behind it these bytes.
-    pub(super) fn new(stream: Stream, ahead: BytesMut, body: RequestBody, stays: bool) -> Self {
-        Self { stream, ahead, body, response: ResponseBody::UntilClose, held: BytesMut::new(), stays, drains: false }
+    pub(super) fn new(stream: Stream, ahead: BytesMut, body: ReceivedBody, stays: bool) -> Self {
+        Self { stream, ahead, body, response: SentBody::UntilClose, held: BytesMut::new(), stays, drains: false }
     }
 
     /// Returns the next bytes of the request, or `None` at its end. May be dropped and called again: no byte is lost.
@@ -82,7 +72,7 @@ impl Http1 {
             }
             let read = self.stream.read_buf(&mut self.ahead).await;
             match read {
-                Ok(0) if matches!(self.body, RequestBody::Tunnel) => return Ok(None),
+                Ok(0) if matches!(self.body, ReceivedBody::UntilClose) => return Ok(None),
                 Ok(0) => return Err(Error::new_down(ErrorType::ConnectionClosed)),
                 Ok(_) => {}
                 Err(error) => {
@@ -136,27 +126,25 @@ impl Http1 {
 
     /// Begins the final response to a request with this method. Its head is sent with the first piece, or when it is
     /// flushed.
-    pub(super) fn begin(&mut self, method: &Method, mut head: Box<ResponseHeader>) -> pingora::Result<()> {
+    pub(super) fn begin(&mut self, method: &Method, mut head: Box<ResponseHeader>) {
         let is_tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         self.response = match content_length(&head.headers) {
-            _ if is_tunnel => ResponseBody::UntilClose,
-            _ if *method == Method::HEAD => ResponseBody::Length(0),
-            _ if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => ResponseBody::Length(0),
-            _ if head.headers.contains_key(header::TRANSFER_ENCODING) => ResponseBody::Chunked,
-            Some(length) => ResponseBody::Length(length),
-            None => ResponseBody::UntilClose,
+            _ if is_tunnel => SentBody::UntilClose,
+            _ if *method == Method::HEAD => SentBody::Length(0),
+            _ if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => SentBody::Length(0),
+            _ if head.headers.contains_key(header::TRANSFER_ENCODING) => SentBody::Chunks,
+            Some(length) => SentBody::Length(length),
+            None => SentBody::UntilClose,
         };
         if is_tunnel {
-            (self.body, self.stays) = (RequestBody::Tunnel, false);
+            (self.body, self.stays) = (ReceivedBody::UntilClose, false);
         } else {
             self.look_ahead();
-            self.stays &= self.response != ResponseBody::UntilClose;
-            let connection = if self.stays_after_answer() { "keep-alive" } else { "close" };
-            head.insert_header(header::DATE, get_cached_date())?;
-            head.insert_header(header::CONNECTION, connection)?;
+            self.stays &= self.response != SentBody::UntilClose;
+            head.remove(&header::DATE);
+            head.remove(&header::CONNECTION);
         }
-        self.held = lines(&head);
-        Ok(())
+        self.held = if is_tunnel { lines(&head) } else { ended_lines(&head, self.stays_after_answer()) };
     }
 
     /// Sends a head that is still held.
@@ -166,44 +154,20 @@ impl Http1 {
     }
 
     /// Writes a piece of the response's body. Returns how many bytes of it belong to the body.
-    pub(super) async fn write_piece(&mut self, mut piece: Bytes, is_last: bool) -> pingora::Result<usize> {
-        let mut begin = std::mem::take(&mut self.held);
-        let mut end = &b""[..];
-        match &mut self.response {
-            ResponseBody::Length(left) => {
-                piece.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
-                *left -= piece.len() as u64;
-                self.stays &= !is_last || *left == 0;
-            }
-            ResponseBody::Chunked => {
-                if !piece.is_empty() {
-                    begin.put_slice(format!("{:x}\r\n", piece.len()).as_bytes());
-                }
-                end = match (piece.is_empty(), is_last) {
-                    (true, true) => b"0\r\n\r\n",
-                    (true, false) => b"",
-                    (false, true) => b"\r\n0\r\n\r\n",
-                    (false, false) => b"\r\n",
-                };
-            }
-            ResponseBody::UntilClose => {}
-        }
+    pub(super) async fn write_piece(&mut self, piece: Bytes, is_last: bool) -> pingora::Result<usize> {
+        let mut before = std::mem::take(&mut self.held);
+        let (piece, after) = self.response.frame(&mut before, piece, is_last);
+        self.stays &= !is_last || !self.response.lacks_bytes();
         let sent = piece.len();
-        if sent <= JOINED_BYTES {
-            begin.put_slice(&piece);
-            begin.put_slice(end);
-            if !begin.is_empty() {
-                self.write(begin).await?;
-            }
-        } else {
-            self.write(begin.chain(piece).chain(end)).await?;
+        if !(before.is_empty() && piece.is_empty() && after.is_empty()) {
+            in_time(write_piece(&mut self.stream, before, piece, after)).await?;
         }
         Ok(sent)
     }
 
     /// Ends a response with trailers, if its body can have some (RFC 9112 section 7.1.2).
     pub(super) async fn write_trailers(&mut self, trailers: &http::HeaderMap) -> pingora::Result<()> {
-        if self.response != ResponseBody::Chunked {
+        if self.response != SentBody::Chunks {
             return self.write_piece(Bytes::new(), true).await.map(drop);
         }
         let mut end = std::mem::take(&mut self.held);
@@ -218,16 +182,8 @@ impl Http1 {
     }
 
     /// Writes bytes as they are.
-    pub(super) async fn write(&mut self, mut bytes: impl Buf) -> pingora::Result<()> {
-        let write = async {
-            self.stream.write_all_buf(&mut bytes).await?;
-            self.stream.flush().await
-        };
-        match timeout(WRITE_TIMEOUT, write).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Error::because(ErrorType::WriteError, "writing to the client", error).into_down()),
-            Err(_elapsed) => Err(Error::new_down(ErrorType::WriteTimedout)),
-        }
+    pub(super) async fn write(&mut self, bytes: BytesMut) -> pingora::Result<()> {
+        in_time(write_piece(&mut self.stream, bytes, Bytes::new(), b"")).await
     }
 
     /// Closes this side of the connection.
@@ -240,19 +196,21 @@ impl Http1 {
         Ok(())
     }
 
-    /// Returns the connection and what has arrived of its next request, if it may carry one. Otherwise, closes it.
-    pub(super) async fn finish(mut self) -> Option<(Stream, BytesMut)> {
+    /// Ends the request. Returns whether the connection may carry another one. If not, it is closed.
+    pub(super) async fn finish(&mut self) -> bool {
         if !self.stays {
             self.close().await;
-            return None;
+            return false;
         }
-        if !self.body.is_done() {
-            timeout(SMALL_BODY_WAIT, self.drain()).await.ok()?.ok()?;
-        }
+        self.body.is_done() || matches!(timeout(SMALL_BODY_WAIT, self.drain()).await, Ok(Ok(())))
+    }
+
+    /// Returns the connection after a request, and what has arrived of its next one.
+    pub(super) fn into_connection(self) -> (Stream, BytesMut) {
         // Empty lines belong to no request (RFC 9112 section 2.2).
         let next = self.ahead.iter().position(|octet| !is_of_empty_line(*octet)).and_then(|at| self.ahead.get(at..));
         // Copied, because an idle connection keeps no room for a body.
-        Some((self.stream, BytesMut::from(next.unwrap_or_default())))
+        (self.stream, BytesMut::from(next.unwrap_or_default()))
     }
 }
 
@@ -266,27 +224,44 @@ fn is_of_empty_line(octet: u8) -> bool {
     matches!(octet, b'\r' | b'\n')
 }
 
-/// Reads what has arrived on a connection. A connection that waits holds no memory for it.
-pub(crate) async fn read_ahead(stream: &mut Stream, ahead: &mut BytesMut) -> io::Result<usize> {
-    poll_fn(|context| {
-        let mut room = [MaybeUninit::uninit(); AHEAD_BYTES_MAX];
-        let mut piece = ReadBuf::uninit(&mut room);
-        ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
-        ahead.extend_from_slice(piece.filled());
-        std::task::Poll::Ready(Ok(piece.filled().len()))
-    })
-    .await
+/// Bounds the time that a client may take to receive something.
+async fn in_time(write: impl Future<Output = io::Result<()>>) -> pingora::Result<()> {
+    match timeout(WRITE_TIMEOUT, write).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Error::because(ErrorType::WriteError, "writing to the client", error).into_down()),
+        Err(_elapsed) => Err(Error::new_down(ErrorType::WriteTimedout)),
+    }
+}
+
+/// The lines of a head that has neither `Date` nor `Connection`, with both of them.
+fn ended_lines(head: &ResponseHeader, stays: bool) -> BytesMut {
+    let mut lines = begun_lines(head);
+    end_lines(&mut lines, stays);
+    lines
+}
+
+/// Ends the lines of a head that has neither `Date` nor `Connection`. `stays` announces whether the connection stays.
+pub(super) fn end_lines(lines: &mut BytesMut, stays: bool) {
+    lines.put_slice(b"Date: ");
+    lines.put_slice(get_cached_date().as_bytes());
+    lines.put_slice(if stays { b"\r\nConnection: keep-alive\r\n\r\n" } else { b"\r\nConnection: close\r\n\r\n" });
 }
 
 /// The lines of a head.
 fn lines(head: &ResponseHeader) -> BytesMut {
+    let mut lines = begun_lines(head);
+    lines.put_slice(b"\r\n");
+    lines
+}
+
+/// The lines of a head that goes on.
+fn begun_lines(head: &ResponseHeader) -> BytesMut {
     let mut lines = BytesMut::with_capacity(HEAD_BYTES);
     let reason = head.get_reason_phrase().unwrap_or_default();
     for part in ["HTTP/1.1 ", head.status.as_str(), " ", reason, "\r\n"] {
         lines.put_slice(part.as_bytes());
     }
     head.header_to_h1_wire(&mut lines);
-    lines.put_slice(b"\r\n");
     lines
 }
 

@@ -4,7 +4,7 @@ use tokio::io::{DuplexStream, duplex};
 use super::*;
 
 /// A connection that has brought a request with this body, and the side of its client.
-fn connection(body: RequestBody, bytes: &[u8]) -> (Http1, DuplexStream) {
+fn connection(body: ReceivedBody, bytes: &[u8]) -> (Http1, DuplexStream) {
     let (client, server) = duplex(1 << 16);
     (Http1::new(Box::new(server), BytesMut::from(bytes), body, true), client)
 }
@@ -20,7 +20,9 @@ fn head(fields: &[(&'static str, &'static str)]) -> Box<ResponseHeader> {
 /// Ends the request. Returns the bytes that the client has read, and the rest of the next request.
 async fn ended(mut wire: Http1, mut client: DuplexStream) -> (String, Option<Vec<u8>>) {
     while wire.next_piece().await.is_ok_and(|piece| piece.is_some()) {}
-    let left = wire.finish().await.map(|(_stream, ahead)| ahead.to_vec());
+    let stays = wire.finish().await;
+    let left = wire.into_connection().1.to_vec();
+    let left = stays.then_some(left);
     let mut read = String::new();
     client.read_to_string(&mut read).await.unwrap();
     (read, left)
@@ -38,9 +40,9 @@ async fn what_follows_a_request_is_left_to_the_next_one_if_it_may_be_one() {
         ("X", "close", None),
         ("\0", "close", None),
     ] {
-        let (mut wire, client) = connection(RequestBody::Length(3), format!("put{follows}").as_bytes());
+        let (mut wire, client) = connection(ReceivedBody::Length(3), format!("put{follows}").as_bytes());
         assert_eq!(wire.next_piece().await.unwrap().unwrap(), "put");
-        wire.begin(&Method::PUT, head(&[("Content-Length", "0")])).unwrap();
+        wire.begin(&Method::PUT, head(&[("Content-Length", "0")]));
         wire.write_piece(Bytes::new(), true).await.unwrap();
         let (read, kept) = ended(wire, client).await;
         assert!(read.contains(&format!("Connection: {connection_field}\r\n")), "{follows:?}: {read}");
@@ -54,8 +56,8 @@ async fn each_piece_of_an_answer_is_sent_at_once() {
         (("Content-Length", "6"), "one", "two"),
         (("Transfer-Encoding", "chunked"), "3\r\none\r\n", "3\r\ntwo\r\n0\r\n\r\n"),
     ] {
-        let (mut wire, mut client) = connection(RequestBody::Length(0), b"");
-        wire.begin(&Method::GET, head(&[fields])).unwrap();
+        let (mut wire, mut client) = connection(ReceivedBody::Length(0), b"");
+        wire.begin(&Method::GET, head(&[fields]));
         let mut read = [0; 512];
         for (piece, is_last, expected) in [("one", false, first), ("two", true, second)] {
             assert_eq!(wire.write_piece(piece.into(), is_last).await.unwrap(), 3);
@@ -72,8 +74,8 @@ async fn an_answer_has_the_length_that_it_declares_or_ends_its_connection() {
         (Method::GET, "6", &["one"], "one", false),
         (Method::HEAD, "6", &["one"], "", true),
     ] {
-        let (mut wire, client) = connection(RequestBody::Length(0), b"");
-        wire.begin(&method, head(&[("Content-Length", declared)])).unwrap();
+        let (mut wire, client) = connection(ReceivedBody::Length(0), b"");
+        wire.begin(&method, head(&[("Content-Length", declared)]));
         for piece in pieces {
             wire.write_piece(Bytes::from(*piece), false).await.unwrap();
         }
@@ -87,8 +89,8 @@ async fn an_answer_has_the_length_that_it_declares_or_ends_its_connection() {
 /// RFC 9112 section 7.1.2.
 #[tokio::test]
 async fn trailers_end_a_chunked_answer() {
-    let (mut wire, client) = connection(RequestBody::Length(0), b"");
-    wire.begin(&Method::GET, head(&[("Transfer-Encoding", "chunked")])).unwrap();
+    let (mut wire, client) = connection(ReceivedBody::Length(0), b"");
+    wire.begin(&Method::GET, head(&[("Transfer-Encoding", "chunked")]));
     wire.write_piece("one".into(), false).await.unwrap();
     let trailers =
         HeaderMap::from_iter([(http::HeaderName::from_static("x-sum"), http::HeaderValue::from_static("abc"))]);
@@ -101,10 +103,10 @@ async fn trailers_end_a_chunked_answer() {
 /// Bytes that a tunnel brings belong to no request.
 #[tokio::test]
 async fn a_tunnel_passes_all_that_comes() {
-    let (mut wire, mut client) = connection(RequestBody::Length(0), b"\0frame");
+    let (mut wire, mut client) = connection(ReceivedBody::Length(0), b"\0frame");
     let mut switching = head(&[("Upgrade", "websocket")]);
     switching.set_status(101).unwrap();
-    wire.begin(&Method::GET, switching).unwrap();
+    wire.begin(&Method::GET, switching);
     wire.flush().await.unwrap();
     assert_eq!(wire.next_piece().await.unwrap().unwrap(), "\0frame");
     wire.write_piece("down".into(), false).await.unwrap();

@@ -7,9 +7,9 @@ use http::{HeaderValue, Method, StatusCode, header};
 use pingora::{
     ErrorType, OrErr as _,
     http::{RequestHeader, ResponseHeader},
-    protocols::http::date::get_cached_date,
 };
 
+use super::http1::end_lines;
 use crate::{
     core::{
         http::preferences::{PREFERENCE_APPLIED, RETURN_REPRESENTATION},
@@ -198,14 +198,23 @@ impl LocalAnswer {
         self.body.as_ref().map_or(0, Bytes::len)
     }
 
-    /// The head and the body for a session.
-    pub(super) fn into_parts(self) -> pingora::Result<(Box<ResponseHeader>, Bytes)> {
+    /// The head and the body for a session, which may be one of HTTP/2.
+    pub(super) fn into_parts(self, is_http2: bool) -> pingora::Result<(Box<ResponseHeader>, Bytes)> {
         let head = match self.head {
             LocalHead::Response(head) => head,
             LocalHead::Refusal(status, fields) => {
-                let mut head = ResponseHeader::build(status, Some(fields.len()))?;
+                // No client of HTTP/2 sees how a name is spelled.
+                let count = Some(fields.len());
+                let mut head = if is_http2 {
+                    ResponseHeader::build_no_case(status, count)?
+                } else {
+                    ResponseHeader::build(status, count)?
+                };
                 for (name, value) in fields {
-                    head.append_header(name.into_owned(), value)?;
+                    match name {
+                        Cow::Borrowed(name) => head.append_header(name, value)?,
+                        Cow::Owned(name) => head.append_header(name, value)?,
+                    };
                 }
                 Box::new(head)
             }
@@ -235,9 +244,7 @@ impl LocalAnswer {
                 }
             }
         }
-        bytes.put_slice(b"Date: ");
-        bytes.put_slice(get_cached_date().as_bytes());
-        bytes.put_slice(if stays { b"\r\nConnection: keep-alive\r\n\r\n" } else { b"\r\nConnection: close\r\n\r\n" });
+        end_lines(&mut bytes, stays);
         bytes.put_slice(&self.body.unwrap_or_default());
         bytes
     }

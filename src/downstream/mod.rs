@@ -14,5 +14,4 @@ pub(crate) mod stream;
 pub(crate) mod unread;
 pub(crate) mod upload;
 
-pub(crate) use http1::read_ahead;
 pub(crate) use limits::WRITE_TIMEOUT;

@@ -34,7 +34,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::{local_answer::LocalAnswer, session::ClientSession};
 use crate::{
     core::{
-        http::expectation::expects_continue, policy::Dialect, refusal::Refusal, wire::request_body::declared_length,
+        http::expectation::expects_continue, policy::Dialect, refusal::Refusal, wire::received_body::declared_length,
     },
     guard::UntoldGrant,
     telemetry::access::AccessEntry,
@@ -97,7 +97,7 @@ async fn forget(stream: &mut Stream) {
 pub(crate) async fn respond(session: &mut ClientSession, mut answer: LocalAnswer) -> pingora::Result<()> {
     keep_for_small_body(session);
     if session.is_http2() || answer.sent_bytes() > SMALL_ANSWER_BYTES {
-        let (head, body) = answer.into_parts()?;
+        let (head, body) = answer.into_parts(session.is_http2())?;
         return write_whole(session, head, body).await;
     }
     let untold = answer.untold();

@@ -196,7 +196,7 @@ impl ClientSession {
     pub(super) fn begin(&mut self, head: Box<ResponseHeader>, is_all: bool) -> pingora::Result<()> {
         let status = head.status;
         match &mut self.wire {
-            ClientWire::Http1(wire) => wire.begin(&self.request.method, head)?,
+            ClientWire::Http1(wire) => wire.begin(&self.request.method, head),
             ClientWire::Http2(wire) => wire.begin(head, is_all)?,
         }
         self.written = WrittenHead::Head(status);
@@ -249,11 +249,18 @@ impl ClientSession {
         }
     }
 
-    /// Ends the request. Returns its connection, and what has arrived of the next request, if the connection may carry
-    /// one.
-    pub(crate) async fn finish(self) -> Option<(Stream, BytesMut)> {
-        match self.wire {
+    /// Ends the request. Returns whether its connection may carry another one.
+    pub(crate) async fn finish(&mut self) -> bool {
+        match &mut self.wire {
             ClientWire::Http1(wire) => wire.finish().await,
+            ClientWire::Http2(_) => false,
+        }
+    }
+
+    /// Returns the connection of HTTP/1.1 after its request, and what has arrived of the next one.
+    pub(crate) fn into_connection(self) -> Option<(Stream, BytesMut)> {
+        match self.wire {
+            ClientWire::Http1(wire) => Some(wire.into_connection()),
             ClientWire::Http2(_) => None,
         }
     }

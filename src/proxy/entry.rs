@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     body::Client as _,
+    box_future::box_future,
     config::Route,
     core::{
         http::{
@@ -177,7 +178,8 @@ pub(super) fn answered(
 
 /// Sends an answer to its end.
 pub(super) async fn send(session: &mut ClientSession, context: &Context, outgoing: Outgoing) -> pingora::Result<()> {
-    stream_info::along(context.entry.info.as_ref(), outgoing.send(session)).await
+    // Boxed, because a future that moves is copied, with room for all of its states.
+    stream_info::along(context.entry.info.as_ref(), box_future(|| outgoing.send(session))).await
 }
 
 /// The dialect of the route that a request took.

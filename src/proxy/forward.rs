@@ -8,6 +8,7 @@ use pingora::http::RequestHeader;
 use super::{Gateway, context::Context, entry, pass};
 use crate::{
     body::Client as _,
+    box_future::box_future,
     config::{Balance, HashBy, Upstream},
     core::{
         http::{
@@ -36,7 +37,8 @@ impl Gateway {
         context: &mut Context,
     ) -> pingora::Result<Outgoing> {
         let info = context.entry.info.clone();
-        let begun = stream_info::along(info.as_ref(), exchange(session, context)).await?;
+        // Boxed, because a future that moves is copied, with room for all of its states.
+        let begun = stream_info::along(info.as_ref(), box_future(|| exchange(session, context))).await?;
         let exchange = match begun {
             Ok(exchange) => exchange,
             Err(refusal) => return entry::answered(session, context, Err(refusal)),

@@ -25,7 +25,7 @@ use crate::{
         refusal::{Code, Refusal},
         wire::head::{HeadScan, HeadState},
     },
-    downstream::read_ahead,
+    wire::read_ahead,
 };
 
 /// The room for a head that is not counted in the total, because connections are limited and nearly all heads fit.

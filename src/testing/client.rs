@@ -6,11 +6,12 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::{
     core::wire::head::{HeadScan, HeadState},
-    downstream::{read_ahead, relay::Outgoing, session::ClientSession},
+    downstream::{relay::Outgoing, session::ClientSession},
     guard::Guard,
     routing::GuardedRequest,
     service,
     telemetry::access::AccessEntry,
+    wire::read_ahead,
 };
 
 /// The bytes that a client and the proxy may send before the other side reads.

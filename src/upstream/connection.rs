@@ -6,7 +6,7 @@ use pingora::http::RequestHeader;
 use pingora_timeout::timeout;
 
 use super::{
-    Connection, Exchange, Failure, balance::Slot, dial::OpenedConnection, link::Link, lost::Lost, terms::Terms,
+    Connection, Exchange, Failure, balance::Slot, dial::ServerConnection, link::Link, lost::Lost, terms::Terms,
 };
 use crate::{
     body::{Body, BoxFuture},
@@ -20,7 +20,7 @@ use crate::{
 
 /// A connection to a server, ready for one exchange.
 pub struct Connected {
-    pub(super) opened: OpenedConnection,
+    pub(super) opened: ServerConnection,
     pub(super) terms: Terms,
     pub(super) server: usize,
     pub(super) reused: bool,
@@ -73,16 +73,12 @@ impl Connected {
     /// is not sent. After any other answer the rest is sent, because the upstream may still be reading.
     ///
     /// [`fields::request_head`]: super::fields::request_head
-    pub async fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
-        self.transmit(head, body).await.map_err(|lost| lost.failure)
+    pub async fn send(self: Box<Self>, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
+        self.transmit(&mut head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(
-        mut self: Box<Self>,
-        mut head: Box<RequestHeader>,
-        body: &Body,
-    ) -> Result<Exchange, Lost> {
-        self.address_to_server(&mut head)?;
+    pub(super) async fn transmit(mut self: Box<Self>, head: &mut RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+        self.address_to_server(head)?;
         let (mut watch, outcome) =
             (std::mem::replace(&mut self.watch, ExchangeWatch::nothing()), self.exchange(head, body).await);
         match &outcome {
@@ -92,13 +88,13 @@ impl Connected {
         outcome
     }
 
-    async fn exchange(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
+    async fn exchange(self: Box<Self>, head: &RequestHeader, body: &Body) -> Result<Exchange, Lost> {
         let server = self.server;
-        let mut link = Box::new(Link::begin_on(self.opened, self.terms, !body.is_empty()));
+        let mut link = Box::new(Link::on(self.opened, self.terms));
         match timeout(link.terms.upstream.timeout, link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.
-            Err(_) if !link.request_complete && !link.answered => {
+            Err(_) if !link.request_complete && link.head.is_none() => {
                 link.final_head().now_or_never().unwrap_or(Err(Lost::timed_out()))?;
             }
             Err(_) => return Err(Lost::timed_out()),

@@ -194,9 +194,9 @@ fn join_cookies(head: &mut RequestHeader) -> Result<(), HeadError> {
 /// Returns the single value of a Content-Length that was sent as a list of equal values (RFC 9110 section 8.6).
 fn repeated_length(fields: &HeaderMap) -> Option<HeaderValue> {
     let mut lines = fields.get_all(header::CONTENT_LENGTH).iter();
-    let first = lines.next()?.to_str().ok()?;
-    let value = first.split(',').next()?.trim();
-    (lines.next().is_some() || value.len() < first.len()).then(|| HeaderValue::from_str(value).ok())?
+    let first = lines.next()?.as_bytes();
+    let value = first.split(|octet| *octet == b',').next()?.trim_ascii();
+    (lines.next().is_some() || value.len() < first.len()).then(|| HeaderValue::from_bytes(value).ok())?
 }
 
 /// A head whose fields can be removed.

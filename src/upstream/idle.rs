@@ -10,7 +10,6 @@
 //! worker uses the connection only if it has none of its own, and returns it to its home.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -18,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use pingora::protocols::Stream;
@@ -40,6 +40,8 @@ pub(super) struct Destination {
     pub(super) address: Address,
     /// The settings of TLS, and the name in the server's certificate.
     secured: Option<(u64, String)>,
+    /// Whether the server may choose HTTP/2.
+    pub(super) http2: bool,
 }
 
 /// A pool of idle connections.
@@ -72,9 +74,9 @@ pub(super) struct Home {
 
 impl Destination {
     /// Returns the destination of exchanges with the server of this name at this address.
-    pub(super) fn of(upstream: &Upstream, server: &str, address: Address) -> Self {
+    pub(super) fn of(upstream: &Upstream, server: &str, address: Address, http2: bool) -> Self {
         let secured = upstream.tls.as_deref().map(|tls| (tls.pool(), tls.name_of(server)));
-        Self { address, secured }
+        Self { address, secured, http2 }
     }
 }
 

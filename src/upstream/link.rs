@@ -6,16 +6,11 @@ use http::{HeaderMap, StatusCode, header};
 use pingora::{
     ErrorType,
     http::{RequestHeader, ResponseHeader},
-    protocols::http::{client::HttpSession, v1::client::HttpSession as Http1Session},
 };
 use pingora_timeout::timeout;
 
 use super::{
-    Exchange, Failure, Wire,
-    dial::{OpenedConnection, Origin},
-    http2::to_http2,
-    lost::Lost,
-    terms::Terms,
+    Exchange, Failure, Wire, dial::ServerConnection, http1::Unwritable, http2::to_http2, lost::Lost, terms::Terms,
 };
 use crate::{
     body::{Body, BoxFuture},
@@ -25,93 +20,116 @@ use crate::{
 /// The number of interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
 
+/// The content of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Following {
+    /// The request has none.
+    Nothing,
+    /// Some of it is here, and is sent together with the head.
+    AtOnce,
+    /// Some of it may come much later.
+    Later,
+}
+
 /// An exchange on a connection, with the progress of its messages.
 pub(super) struct Link {
-    pub(super) session: HttpSession,
-    origin: Origin,
+    connection: ServerConnection,
     pub(super) terms: Terms,
     interim_responses: u8,
-    /// True if the head of the final response has arrived.
-    pub(super) answered: bool,
-    /// True if the client's next bytes are to be sent on, because the request has not ended or has opened a tunnel.
+    /// The head of the final response, once it has arrived.
+    pub(super) head: Option<Box<ResponseHeader>>,
+    /// Whether the client's next bytes are to be sent on, because the request has not ended or has opened a tunnel.
     pub(super) is_open: bool,
     /// True if the request is complete on the wire. Before that, the connection cannot be used again.
     pub(super) request_complete: bool,
 }
 
 impl Link {
-    /// Begins an exchange. With `holds_head`, its head is not sent before the beginning of its body.
-    pub(super) fn begin_on(opened: OpenedConnection, terms: Terms, holds_head: bool) -> Self {
-        let (session, origin) = opened.begin(holds_head);
-        Self { session, origin, terms, interim_responses: 0, answered: false, is_open: false, request_complete: false }
+    /// An exchange that has not begun.
+    pub(super) fn on(connection: ServerConnection, terms: Terms) -> Self {
+        Self { connection, terms, interim_responses: 0, head: None, is_open: false, request_complete: false }
     }
 
-    pub(super) async fn converse(&mut self, head: Box<RequestHeader>, body: &Body) -> Result<(), Lost> {
-        self.begin(head, body.is_empty()).await?;
-        if self.request_complete {
-            return self.final_head().await;
+    pub(super) async fn converse(&mut self, head: &RequestHeader, body: &Body) -> Result<(), Lost> {
+        let following = if body.is_empty() { Following::Nothing } else { Following::AtOnce };
+        self.begin(head, following).await?;
+        if !body.is_empty() {
+            self.upload(body).await?;
         }
-        self.upload(body).await?;
-        if self.answered { Ok(()) } else { self.final_head().await }
+        if self.head.is_some() { Ok(()) } else { self.final_head().await }
+    }
+
+    /// Whether the server speaks HTTP/2, whose library hides interim responses.
+    pub(super) fn is_http2(&self) -> bool {
+        matches!(self.connection, ServerConnection::Http2(..))
     }
 
     /// Returns the exchange with the server at this index, once its final response has begun.
-    pub(super) fn into_exchange(self: Box<Self>, server: usize) -> Result<Exchange, Lost> {
-        let head = self.session.response_header().cloned().ok_or(Lost::abandoned())?;
-        Ok(Exchange::of(self, Box::new(head), server))
+    pub(super) fn into_exchange(mut self: Box<Self>, server: usize) -> Result<Exchange, Lost> {
+        let head = self.head.take().ok_or(Lost::abandoned())?;
+        Ok(Exchange::of(self, head, server))
     }
 
-    /// Sends the head of the request, which is all of it if `is_all`.
-    pub(super) async fn begin(&mut self, head: Box<RequestHeader>, is_all: bool) -> Result<(), Lost> {
-        let Err(error) = self.write_head(head, is_all).await else { return Ok(()) };
-        // Over HTTP/2, a stream that fails to begin has sent nothing.
-        let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
-        let (lost, not_sent) = (Lost::from(error), Failure::NotSent { timed_out: false });
-        Err(match (unwritable, self.session.as_http2()) {
-            (true, _) => Lost { failure: not_sent, connection_died: false },
-            (false, Some(_)) => Lost { failure: not_sent, connection_died: true },
-            (false, None) => lost,
-        })
-    }
-
-    async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {
-        let HttpSession::H2(session) = &mut self.session else {
-            return self.session.write_request_header(head).await;
-        };
-        to_http2(&mut head, self.origin.is_tls())?;
-        self.request_complete = is_all;
-        session.write_request_header(head, is_all)
+    /// Sends the head of the request, or holds it until the content that follows at once.
+    pub(super) async fn begin(&mut self, head: &RequestHeader, following: Following) -> Result<(), Lost> {
+        match &mut self.connection {
+            ServerConnection::Http1(session, _) => {
+                session.begin(head).map_err(|Unwritable| Lost::not_sent(false))?;
+                match following {
+                    Following::Nothing => session.send(None).await?,
+                    Following::Later => session.flush().await?,
+                    Following::AtOnce => {}
+                }
+            }
+            ServerConnection::Http2(session, pooled) => {
+                let mut head = Box::new(head.clone());
+                let begun = to_http2(&mut head, pooled.is_tls())
+                    .and_then(|()| session.write_request_header(head, following == Following::Nothing));
+                // A stream that fails to begin has sent nothing.
+                begun.map_err(|error| Lost::not_sent(*error.etype() != ErrorType::InvalidHTTPHeader))?;
+            }
+        }
+        self.request_complete = following == Following::Nothing;
+        Ok(())
     }
 
     /// Writes the body, and stops early if the upstream has answered with an error.
     async fn upload(&mut self, body: &Body) -> Result<(), Lost> {
         let (mut reader, mut sent) = (body.reader(), false);
         while let Some(chunk) = reader.next_chunk().await? {
-            if sent && !self.answered {
+            if sent && self.head.is_none() {
                 self.final_head().now_or_never().unwrap_or(Ok(()))?;
             }
             if self.refused() {
                 return Ok(());
             }
-            match timeout(self.terms.upstream.write_timeout, self.session.write_request_body(chunk, false)).await {
+            match timeout(self.terms.upstream.write_timeout, self.write(Some(chunk))).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return self.answer_despite(error).await,
+                Ok(Err(lost)) => return self.answer_despite(lost).await,
                 // The upstream's answer, if one is on the connection, may tell why it stopped reading.
                 Err(_) => return self.final_head().now_or_never().unwrap_or(Err(Lost::timed_out())),
             }
             sent = true;
         }
-        if let Err(error) = self.session.finish_request_body().await {
-            return self.answer_despite(error).await;
+        if let Err(lost) = self.write(None).await {
+            return self.answer_despite(lost).await;
         }
         self.request_complete = true;
         Ok(())
     }
 
+    /// Writes the next bytes of the request or, with `None`, its end.
+    async fn write(&mut self, piece: Option<Bytes>) -> Result<(), Lost> {
+        match (&mut self.connection, piece) {
+            (ServerConnection::Http1(session, _), piece) => session.send(piece).await,
+            (ServerConnection::Http2(session, _), Some(piece)) => Ok(session.write_request_body(piece, false).await?),
+            (ServerConnection::Http2(session, _), None) => Ok(session.finish_request_body()?),
+        }
+    }
+
     /// Reads the answer although writing failed: an upstream that answers early may close the connection at once.
-    async fn answer_despite(&mut self, error: Box<pingora::Error>) -> Result<(), Lost> {
-        let lost = Lost::from(error);
-        if self.answered {
+    async fn answer_despite(&mut self, lost: Lost) -> Result<(), Lost> {
+        if self.head.is_some() {
             return Ok(());
         }
         // A server that refuses a stream reports this in place of its answer.
@@ -121,46 +139,40 @@ impl Link {
 
     /// Reads up to the head of the final response. May be dropped and called again: what has arrived is kept.
     pub(super) async fn final_head(&mut self) -> Result<(), Lost> {
-        while self.next_head().await?.status.is_informational() {}
+        while self.next_head().await?.is_some() {}
         Ok(())
     }
 
-    /// Reads the head of the next response. May be dropped and called again: what has arrived is kept.
-    pub(super) async fn next_head(&mut self) -> Result<&ResponseHeader, Lost> {
-        self.session.read_response_header().await?;
-        let is_tunnel = self.session.as_http1().is_some_and(Http1Session::was_upgraded);
-        let head = self.session.response_header().ok_or(Lost::abandoned())?;
+    /// Reads the head of the next response, and returns it if it is an interim one. May be dropped and called again: what
+    /// has arrived is kept.
+    pub(super) async fn next_head(&mut self) -> Result<Option<Box<ResponseHeader>>, Lost> {
+        let (head, is_tunnel) = match &mut self.connection {
+            ServerConnection::Http1(session, _) => (session.read_head().await?, session.is_tunnel()),
+            ServerConnection::Http2(session, _) => {
+                session.read_response_header().await?;
+                (Box::new(session.response_header().cloned().ok_or(Lost::abandoned())?), false)
+            }
+        };
         if is_tunnel {
-            (self.answered, self.is_open, self.request_complete) = (true, true, false);
+            (self.is_open, self.request_complete) = (true, false);
         } else if head.status.is_informational() {
             self.interim_responses += 1;
             if head.status == StatusCode::SWITCHING_PROTOCOLS || self.interim_responses > INTERIM_RESPONSES_MAX {
                 return Err(Lost::abandoned());
             }
-        } else {
-            self.answered = is_framed(head);
-            if !self.answered {
-                return Err(Lost::abandoned());
-            }
+            return Ok(Some(head));
+        } else if !is_framed(&head) {
+            return Err(Lost::abandoned());
         }
-        Ok(head)
+        self.head = Some(head);
+        Ok(None)
     }
 
     /// Sends the next bytes of the request or, with `None`, its end.
     pub(super) async fn send_on(&mut self, piece: Option<Bytes>) -> Result<(), Lost> {
-        if let HttpSession::H1(session) = &mut self.session {
-            // Has an effect in a tunnel alone.
-            session.maybe_upgrade_body_writer();
-        }
         let is_end = piece.is_none();
-        let write = async {
-            match piece {
-                Some(piece) => self.session.write_request_body(piece, false).await,
-                None => self.session.finish_request_body().await,
-            }
-        };
-        let written = timeout(self.terms.upstream.write_timeout, write).await;
-        // A piece that could not be sent leaves a gap.
+        let written = timeout(self.terms.upstream.write_timeout, self.write(piece)).await;
+        // What could not be sent leaves a gap.
         self.is_open &= matches!(written, Ok(Ok(()))) && !is_end;
         written.map_err(|_elapsed| Lost::timed_out())??;
         self.request_complete = is_end;
@@ -169,34 +181,33 @@ impl Link {
 
     /// True if the upstream has answered with an error.
     fn refused(&self) -> bool {
-        let head = self.session.response_header().filter(|_| self.answered);
-        head.is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
+        self.head.as_ref().is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
     /// Returns the next bytes of the response's body.
     async fn read_body(&mut self) -> Result<Option<Bytes>, Failure> {
-        loop {
-            return match timeout(self.terms.body_wait, self.session.read_response_body()).await {
-                Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
-                Ok(Ok(chunk)) => Ok(chunk),
-                Ok(Err(error)) => {
-                    tracing::debug!(error = error.etype().as_str(), "the body of an upstream's response broke off");
-                    Err(Failure::Abandoned { timed_out: false })
-                }
-                Err(_) => Err(Failure::Abandoned { timed_out: true }),
-            };
+        let read = async {
+            match &mut self.connection {
+                ServerConnection::Http1(session, _) => session.next_piece().await,
+                ServerConnection::Http2(session, _) => loop {
+                    match session.read_response_body().await? {
+                        Some(chunk) if chunk.is_empty() => {}
+                        chunk => break Ok(chunk),
+                    }
+                },
+            }
+        };
+        match timeout(self.terms.body_wait, read).await {
+            Ok(read) => read.map_err(|_lost| Failure::Abandoned { timed_out: false }),
+            Err(_elapsed) => Err(Failure::Abandoned { timed_out: true }),
         }
     }
 
-    async fn put_back(mut self: Box<Self>) {
-        if let HttpSession::H2(session) = &mut self.session {
-            // The response is not over before its trailers, wanted or not.
-            let _ = session.read_trailers().now_or_never();
-        }
-        let idle_max = self.terms.purpose.idle_max(&self.terms.upstream);
-        if self.request_complete && !idle_max.is_zero() && self.session.response_done() {
-            let Self { origin, session, terms, .. } = *self;
-            origin.keep(session, terms.destination, idle_max).await;
+    async fn put_back(self: Box<Self>) {
+        let Self { connection, terms, request_complete, .. } = *self;
+        let idle_max = terms.purpose.idle_max(&terms.upstream);
+        if request_complete && !idle_max.is_zero() {
+            connection.keep(terms.destination, idle_max).await;
         }
     }
 }
@@ -212,7 +223,7 @@ impl Wire for Link {
 
     fn trailers(&mut self) -> BoxFuture<'_, Option<HeaderMap>> {
         box_future(|| async {
-            let HttpSession::H2(session) = &mut self.session else { return None };
+            let ServerConnection::Http2(session, _) = &mut self.connection else { return None };
             timeout(self.terms.body_wait, session.read_trailers()).await.ok()?.ok()?
         })
     }
@@ -222,7 +233,10 @@ impl Wire for Link {
     }
 
     fn is_complete(&mut self) -> bool {
-        self.session.response_done()
+        match &self.connection {
+            ServerConnection::Http1(session, _) => session.is_done(),
+            ServerConnection::Http2(session, _) => session.response_finished(),
+        }
     }
 
     fn leave_slot(&mut self) {

@@ -22,7 +22,23 @@ impl Lost {
         Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
     }
 
-    /// True if the server is known to have done nothing.
+    /// The server has closed the connection before its response was complete.
+    pub(super) const fn closed() -> Self {
+        Self { connection_died: true, ..Self::abandoned() }
+    }
+
+    /// The connection broke.
+    pub(super) fn broken(error: &io::Error) -> Self {
+        tracing::debug!(%error, "a connection to an upstream broke");
+        Self::closed()
+    }
+
+    /// The request was not sent. `connection_died` tells whether another connection may take it.
+    pub(super) const fn not_sent(connection_died: bool) -> Self {
+        Self { failure: Failure::NotSent { timed_out: false }, connection_died }
+    }
+
+    /// Whether the server is known to have done nothing.
     pub(super) const fn is_untouched(&self) -> bool {
         matches!(self.failure, Failure::NotSent { .. })
     }
@@ -43,7 +59,7 @@ impl From<Box<pingora::Error>> for Lost {
     fn from(error: Box<pingora::Error>) -> Self {
         tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
         if is_unprocessed(&error) {
-            return Self { failure: Failure::NotSent { timed_out: false }, connection_died: true };
+            return Self::not_sent(true);
         }
         let died = matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError);
         Self { connection_died: died, ..Self::abandoned() }

@@ -21,6 +21,7 @@ pub mod balance;
 mod connection;
 pub(crate) mod dial;
 pub mod fields;
+mod http1;
 mod http2;
 pub(crate) mod idle;
 mod link;
@@ -31,7 +32,6 @@ pub mod references;
 mod response;
 mod signing;
 mod streamed;
-pub(crate) mod tapped;
 mod terms;
 #[cfg(test)]
 mod testing;
@@ -40,10 +40,11 @@ pub(crate) mod via;
 
 pub use balance::{Choice, Upstreams, WantedPlace};
 pub use connection::Connected;
+pub(crate) use link::Following;
 pub(crate) use lost::Lost;
 pub use own_credentials::{NoCredentials, OwnCredentials};
 pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, SharedBody, hash_and_keep, hash_whole, read_whole};
-pub(crate) use streamed::{Following, Streamed, StreamedHead};
+pub(crate) use streamed::{Streamed, StreamedHead};
 pub use transport::{Connection, Transport, Wire};
 
 pub(crate) use balance::Occupant;
@@ -195,7 +196,7 @@ impl Exchanger {
         &self,
         upstream: &Arc<Upstream>,
         wanted: WantedPlace<'_>,
-        head: Box<RequestHeader>,
+        mut head: Box<RequestHeader>,
         body: &Body,
     ) -> Result<Exchange, Failure> {
         let wanted = self.guarded(wanted, Purpose::Read);
@@ -204,7 +205,7 @@ impl Exchanger {
             return connected.send(head, body).await;
         }
         let server = connected.server();
-        match connected.transmit(head.clone(), body).await {
+        match connected.transmit(&mut head, body).await {
             Err(lost) if lost.connection_died => {
                 self.connect_again(upstream, wanted, server).await?.send(head, body).await
             }

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora_timeout::timeout;
 
-use super::{Connected, Exchange, link::Link, lost::Lost};
+use super::{
+    Connected, Exchange,
+    link::{Following, Link},
+    lost::Lost,
+};
 use crate::telemetry::exchange::ExchangeWatch;
 
 /// A request whose head was sent, and which waits for its responses.
@@ -24,17 +28,6 @@ pub(crate) enum StreamedHead {
     Final,
 }
 
-/// The content of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Following {
-    /// The request has none.
-    Nothing,
-    /// All of it is here, and is sent together with the head.
-    AtOnce,
-    /// Some of it may come much later.
-    Later,
-}
-
 impl Connected {
     /// Sends the head of a request.
     pub(crate) async fn begin(
@@ -46,9 +39,9 @@ impl Connected {
         self.terms.body_wait = self.terms.upstream.longest_wait();
         let server = self.server;
         let watch = std::mem::replace(&mut self.watch, ExchangeWatch::nothing());
-        let link = Box::new(Link::begin_on(self.opened, self.terms, following == Following::AtOnce));
+        let link = Box::new(Link::on(self.opened, self.terms));
         let mut streamed = Streamed { link, server, watch, unsent: None };
-        match streamed.write_head(head, following == Following::Nothing).await {
+        match streamed.write_head(&head, following).await {
             Ok(()) => Ok(streamed),
             Err(lost) => Err(streamed.lost(lost)),
         }
@@ -58,18 +51,13 @@ impl Connected {
 impl Streamed {
     /// True if the server speaks HTTP/2, whose library hides interim responses.
     pub(crate) fn is_http2(&self) -> bool {
-        self.link.session.as_http2().is_some()
+        self.link.is_http2()
     }
 
-    async fn write_head(&mut self, head: Box<RequestHeader>, is_all: bool) -> Result<(), Lost> {
-        let wait = self.link.terms.body_wait;
-        let link = &mut self.link;
-        let write = async {
-            link.begin(head, is_all).await?;
-            if is_all { link.send_on(None).await } else { Ok(()) }
-        };
-        timeout(wait, write).await.unwrap_or(Err(Lost::timed_out()))?;
-        self.link.is_open = !is_all;
+    async fn write_head(&mut self, head: &RequestHeader, following: Following) -> Result<(), Lost> {
+        let begin = timeout(self.link.terms.body_wait, self.link.begin(head, following));
+        begin.await.unwrap_or(Err(Lost::timed_out()))?;
+        self.link.is_open = following != Following::Nothing;
         Ok(())
     }
 
@@ -81,18 +69,13 @@ impl Streamed {
     /// Reads the head of the next response. May be dropped and called again: what has arrived is kept.
     pub(crate) async fn next_head(&mut self) -> Result<StreamedHead, Lost> {
         let outcome = match timeout(self.link.terms.body_wait, self.link.next_head()).await {
-            Ok(Ok(head)) if is_interim(head) => return Ok(StreamedHead::Interim(Box::new(head.clone()))),
-            Ok(Ok(head)) => Ok(head.status.as_u16()),
-            Ok(Err(lost)) => Err(lost),
+            Ok(Ok(Some(head))) => return Ok(StreamedHead::Interim(head)),
+            Ok(outcome) => outcome.map(drop),
             Err(_elapsed) => Err(Lost::timed_out()),
         };
-        match outcome {
-            Ok(status) => {
-                self.watch.answered(status);
-                Ok(StreamedHead::Final)
-            }
-            Err(lost) => Err(self.lost(lost)),
-        }
+        outcome.map_err(|lost| self.lost(lost))?;
+        self.watch.answered(self.link.head.as_ref().map_or(0, |head| head.status.as_u16()));
+        Ok(StreamedHead::Final)
     }
 
     /// True if the rest of the request is to be sent.
@@ -110,9 +93,4 @@ impl Streamed {
     pub(crate) fn into_exchange(self) -> Result<Exchange, Lost> {
         self.link.into_exchange(self.server)
     }
-}
-
-/// True if another response follows. After a 101, the bytes of a tunnel do.
-fn is_interim(head: &ResponseHeader) -> bool {
-    head.status.is_informational() && head.status != http::StatusCode::SWITCHING_PROTOCOLS
 }

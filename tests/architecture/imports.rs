@@ -16,6 +16,7 @@ const ROOMS: &[&str] = &[
     "counted",
     "change_count",
     "threads",
+    "wire",
     "core",
     "clock",
     "entropy",

@@ -83,14 +83,18 @@ pub fn is_host(named: &str) -> bool {
             Some(port) if address.parse::<Ipv6Addr>().is_ok() => return is_port(port),
             _ => return false,
         },
-        None => named.split_once(':').map_or((named, ""), |(name, port)| (name, port)),
+        None => {
+            let (name, rest) = named.split_at(named.bytes().position(|octet| octet == b':').unwrap_or(named.len()));
+            (name, rest.get(1..).unwrap_or_default())
+        }
     };
-    let is_label = |label: &str| {
+    let is_label = |label: &[u8]| {
         !label.is_empty()
-            && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'~'))
+            && label.iter().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'~'))
     };
     let relative = name.strip_suffix('.').unwrap_or(name);
-    is_port(port) && (named.is_empty() || relative.split('.').all(is_label))
+    // Names are short: a search for one octet costs more than a look at each.
+    is_port(port) && (named.is_empty() || relative.as_bytes().split(|octet| *octet == b'.').all(is_label))
 }
 
 /// True if a text can follow the colon: a number, or nothing (RFC 3986 section 3.2.3).

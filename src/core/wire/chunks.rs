@@ -6,8 +6,7 @@
 //! also accepts any octet in an extension, including a line feed. A server that reads a chunk's size up to the first
 //! line feed, as many do, finds the chunks elsewhere.
 //!
-//! *Why is everything after the last chunk skipped?* [`super::request_body`] finds the end of a request's trailer
-//! fields. The scan does not read those of a response.
+//! *Why is everything after the last chunk skipped?* [`super::received_body`] finds the end of the trailer fields.
 
 /// The maximum number of digits of a size.
 const DIGITS_MAX: u32 = 15;

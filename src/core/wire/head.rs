@@ -1,5 +1,7 @@
 //! A scanner that finds the end of a request head (RFC 9112 section 2.1) as its bytes arrive. It reads each byte once.
 
+use memchr::memchr;
+
 /// The progress of the scan of one head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadScan {
@@ -27,7 +29,7 @@ impl HeadScan {
     ///
     /// A line may end with LF alone: the parser that reads the head afterwards accepts that.
     pub fn look(&mut self, bytes: &[u8]) -> HeadState {
-        while let Some(length) = bytes.get(self.seen..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n')) {
+        while let Some(length) = bytes.get(self.seen..).and_then(|rest| memchr(b'\n', rest)) {
             let line = bytes.get(self.line..self.seen + length).unwrap_or_default();
             let is_empty = matches!(line, b"" | b"\r");
             if !is_empty && !self.has_begun && !line.first().copied().is_some_and(is_token) {

@@ -3,6 +3,6 @@
 pub mod chunks;
 pub mod head;
 pub mod http2_frames;
-pub mod request_body;
+pub mod received_body;
 pub mod request_line;
-pub mod response_scan;
+pub mod sent_body;

@@ -11,11 +11,11 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use moka::sync::Cache;
 use parking_lot::Mutex;
 
 use super::{
     Knowledge,
+    digest_cache::{DigestCache, of_entries},
     principal::Principal,
     warn_once::{Unsuited, WarnOnce},
 };
@@ -44,9 +44,9 @@ const RESOURCES_MAX: u64 = 10_000;
 /// The memories that only refusals read.
 pub(crate) struct Causes {
     /// Replaced in place, because an insertion costs three times as much as a look-up.
-    changes: Cache<KeyDigest, Arc<Mutex<AppliedChange>>>,
-    /// By variant, which names the principal: only the client that got the response learns of it.
-    untagged: Cache<VariantName, Untagged>,
+    changes: DigestCache<KeyDigest, Arc<Mutex<AppliedChange>>>,
+    /// By variant, which names the principal: only the client that got the response is told of it.
+    untagged: DigestCache<VariantName, Untagged>,
     warnings: WarnOnce,
 }
 
@@ -60,7 +60,7 @@ struct AppliedChange {
 impl Causes {
     /// Starts with empty memories.
     pub(crate) fn new() -> Self {
-        Self { changes: Cache::new(RESOURCES_MAX), untagged: Cache::new(RESOURCES_MAX), warnings: WarnOnce::default() }
+        Self { changes: of_entries(RESOURCES_MAX), untagged: of_entries(RESOURCES_MAX), warnings: WarnOnce::default() }
     }
 
     /// Returns the last change of a resource, for a client that has last read this version. `None` unless the record

@@ -26,6 +26,7 @@ use untrue_statements::UntrueStatements;
 pub(crate) mod causes;
 pub(crate) mod committed_states;
 pub(crate) mod derived_tag;
+mod digest_cache;
 pub(crate) mod evidence;
 pub(crate) mod issued_tags;
 pub(crate) mod issued_variants;

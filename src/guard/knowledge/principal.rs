@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use moka::sync::Cache;
 
+use super::digest_cache::{DigestCache, of_entries};
 use crate::core::{
     http::credentials::{
         CREDENTIAL_FIELDS, CREDENTIAL_PARAMETERS, parameters, signer, signer_of, signs_url, url_signer,
@@ -236,15 +236,15 @@ fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &Head
 /// The resources that the upstream has let each principal read, and the time until which that counts.
 pub(crate) struct ReadGrants {
     /// With the last version that the principal was shown: a probe shows it none.
-    pairs: Cache<(Principal, KeyDigest), (StoreTime, Option<Revision>)>,
+    pairs: DigestCache<(Principal, KeyDigest), (StoreTime, Option<Revision>)>,
     /// The resources that it has let any principal read, with their version then.
-    shown: Cache<KeyDigest, (StoreTime, Revision)>,
+    shown: DigestCache<KeyDigest, (StoreTime, Revision)>,
 }
 
 impl ReadGrants {
     /// Starts without any grants.
     pub(crate) fn new() -> Self {
-        Self { pairs: Cache::new(PAIRS_MAX), shown: Cache::new(PAIRS_MAX) }
+        Self { pairs: of_entries(PAIRS_MAX), shown: of_entries(PAIRS_MAX) }
     }
 
     /// Notes that the upstream has let the principal read the resource.

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
+use super::digest_cache::{self, DigestCache};
 use crate::core::{
     policy::GuardRules,
     records::record::{Revision, Snapshot, VariantName},
@@ -76,13 +77,13 @@ impl Remembered {
 }
 
 /// The remembered responses, by the name of their variant before `Vary` counts.
-pub(crate) struct Memory(Cache<VariantName, Arc<Remembered>>);
+pub(crate) struct Memory(DigestCache<VariantName, Arc<Remembered>>);
 
 impl Memory {
     /// Starts without any responses.
     pub(crate) fn new() -> Self {
         let cache = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(|_, one: &Arc<Remembered>| one.weight());
-        Self(cache.build())
+        Self(digest_cache::build(cache))
     }
 
     /// The remembered response that is still current for a request.

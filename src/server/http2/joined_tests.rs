@@ -4,8 +4,7 @@ use futures_util::future::join_all;
 use http::Request;
 use tokio::io::duplex;
 
-use super::*;
-use crate::upstream::tapped::Tap;
+use super::{tapped::Tap, *};
 
 /// The number of writes to a connection.
 #[derive(Clone, Debug, Default)]
@@ -20,18 +19,18 @@ impl Tap for Writes {
 /// Returns the number of writes for eight answers with bodies of this length.
 async fn writes_of_eight(length: usize) -> usize {
     let (client, server) = duplex(1 << 20);
-    let (writes, server) = (Writes::default(), Box::new(server));
-    let (_watch, handshake) =
-        begin(Box::new(Tapped { stream: server as Stream, tap: writes.clone() }), &options(65_536));
+    let writes = Writes::default();
+    let (watch, handshake) = begin(Tapped::new(server, writes.clone()), &options(65_536));
     let (server, client) = tokio::join!(handshake, h2::client::handshake(client));
     let (mut server, (mut client, connection)) = (server.expect("a client"), client.expect("a server"));
     tokio::spawn(connection);
+    let running = Running::default();
     let ask =
         |_| client.send_request(Request::get("http://a/").body(()).expect("a request"), true).expect("a stream").0;
     let answers: Vec<_> = (0..8).map(ask).collect();
     let mut asked = Vec::new();
     for _ in 0..8 {
-        asked.push(server.accept().await.expect("a request").expect("a good one").1);
+        asked.push(next(&mut server, &watch, &running).await.expect("a request").expect("a good one").1);
     }
     let before = writes.0.load(Ordering::Relaxed);
     for response in &mut asked {
@@ -47,7 +46,7 @@ async fn writes_of_eight(length: usize) -> usize {
         bytes
     }));
     tokio::select! {
-        _ = server.accept() => panic!("nothing more is asked"),
+        _ = next(&mut server, &watch, &running) => panic!("nothing more is asked"),
         lengths = received => assert_eq!(lengths, [length; 8]),
     }
     writes.0.load(Ordering::Relaxed) - before
@@ -55,13 +54,8 @@ async fn writes_of_eight(length: usize) -> usize {
 
 /// Each write is a call of the operating system, and over TLS a record.
 #[tokio::test]
-async fn answers_that_are_ready_together_share_a_write_if_they_are_small() {
-    for length in [1, 400, 1_000] {
-        assert_eq!(writes_of_eight(length).await, 1, "{length}");
+async fn answers_that_are_ready_together_share_writes() {
+    for (length, writes) in [(1, 1), (400, 1), (1_024, 1), (1_900, 1), (3_000, 2), (7_500, 4)] {
+        assert_eq!(writes_of_eight(length).await, writes, "{length}");
     }
-}
-
-#[tokio::test]
-async fn a_longer_body_goes_out_with_its_head() {
-    assert_eq!(writes_of_eight(2_000).await, 8);
 }

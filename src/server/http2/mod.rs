@@ -26,17 +26,22 @@ use pingora::{
 };
 use pingora_runtime::current_handle;
 use pingora_timeout::{sleep, timeout};
-use tokio::sync::Notify;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+};
 
 use super::{connections::Connections, places::ConnectionPlace};
 use crate::{
-    core::wire::request_body::declared_length,
+    box_future::box_future,
+    core::wire::received_body::declared_length,
     downstream::{peer::ClientPeer, session::ClientSession, unread::UNREAD},
-    upstream::tapped::Tapped,
 };
 
+mod tapped;
 mod watched;
 
+use tapped::Tapped;
 use watched::{ConnectionEnd, FrameWatch};
 
 /// The number of concurrent requests on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends at least 100).
@@ -82,19 +87,20 @@ pub(super) async fn serve(
     let (watch, handshake) = begin(stream, &options(connections.heads.bytes_max));
     let Ok(Ok(mut connection)) = timeout(connections.heads.time_max, handshake).await else { return };
     let running = Arc::new(Running::default());
-    let mut shutdown_watch = shutdown.clone();
     let (mut is_ending, mut malformed) = (false, 0);
+    let mut ending = pin!(ended(shutdown.clone()));
     let mut end = pin!(watch.end(connections.heads.time_max));
     loop {
-        let next = next(&mut connection, &running);
+        let next = next(&mut connection, &watch, &running);
+        // Requests come first: each read of the connection ends in a wait, and nothing else is looked at before.
         let accepted = tokio::select! {
             biased;
-            () = ended(&mut shutdown_watch), if !is_ending => {
+            accepted = next => accepted,
+            () = &mut ending, if !is_ending => {
                 connection.graceful_shutdown();
                 is_ending = true;
                 continue;
             }
-            accepted = next => accepted,
             end = &mut end => return cut_off(&mut connection, end, place).await,
             // No client is left to notify: the socket is closed.
             () = running.idle_for(connections.heads.silence_max), if !is_ending => return,
@@ -126,16 +132,21 @@ pub(super) async fn serve(
                 gateway.serve_stream(session).await;
             }
         };
-        current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
+        // Boxed, because the runtime moves a task several times.
+        current_handle().spawn(box_future(|| UNREAD.scope(Arc::clone(&watch.unread), handled)));
     }
 }
 
+/// A connection whose frames are watched.
+type WatchedConnection<S = Stream> = Tapped<S, Arc<FrameWatch>>;
+
 /// Begins a connection, whose frames are watched.
-fn begin(stream: Stream, options: &Builder) -> (Arc<FrameWatch>, Handshake<Stream, Bytes>) {
+fn begin<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    options: &Builder,
+) -> (Arc<FrameWatch>, Handshake<WatchedConnection<S>, Bytes>) {
     let watch = Arc::new(FrameWatch::new());
-    let stream: Stream = Box::new(Tapped { stream, tap: Arc::clone(&watch) });
-    let handshake = options.handshake(stream);
-    watch.take_slices();
+    let handshake = options.handshake(Tapped::new(stream, Arc::clone(&watch)));
     (watch, handshake)
 }
 
@@ -175,28 +186,32 @@ fn reject(response: &mut SendResponse<Bytes>, rejection: Rejection) {
 }
 
 /// Waits for the signal that the process ends.
-async fn ended(shutdown: &mut ShutdownWatch) {
+async fn ended(mut shutdown: ShutdownWatch) {
     // If the sender of the signal is gone, the process has ended.
     let _ = shutdown.wait_for(|ends| *ends).await;
 }
 
 /// Returns the next request of a connection that does not have too many in flight. Requests that the client gave up
 /// count, because work begun for them goes on.
-async fn next(connection: &mut Connection<Stream, Bytes>, running: &Running) -> Option<Result<Accepted, h2::Error>> {
+async fn next<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<WatchedConnection<S>, Bytes>,
+    watch: &FrameWatch,
+    running: &Running,
+) -> Option<Result<Accepted, h2::Error>> {
     while running.count() >= STREAMS as usize {
         tokio::select! {
-            _closed = poll_fn(|context| connection.poll_closed(context)) => return None,
+            _closed = poll_fn(|context| watch.gathering(|| connection.poll_closed(context))) => return None,
             () = running.ended.notified() => {}
         }
     }
-    connection.accept().await
+    poll_fn(|context| watch.gathering(|| connection.poll_accept(context))).await
 }
 
 /// A request, and the place of its response.
 type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
 
-/// Notifies a client that it exceeds its limits, and closes everything that it has in flight.
-async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: ConnectionEnd, place: &ConnectionPlace) {
+/// Notifies a client that it exceeds its limits, and closes everything that it has under way.
+async fn cut_off(connection: &mut Connection<WatchedConnection, Bytes>, end: ConnectionEnd, place: &ConnectionPlace) {
     place.tell_end(end.word());
     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
     let _ = timeout(LAST_FRAMES, poll_fn(|context| connection.poll_closed(context))).await;

@@ -1,17 +1,17 @@
-//! The stream below an HTTP/2 connection. It watches what the client sends, and ends a connection that sends too much.
+//! What is known of the frames of an HTTP/2 connection. It ends a connection whose client sends too much.
 //!
 //! # Design
 //!
-//! *Why does the stream take no slices at first?* h2 asks once, when a connection begins. If the stream takes none, h2
-//! joins the frames of bodies below 1 KiB. Else it joins only those below 256 bytes, and a problem document is longer.
-//! Each other body costs a call of the operating system and a record of TLS. Later the stream takes slices, so that a
-//! longer body goes out together with its head.
+//! *Why are frames gathered?* h2 flushes after each body that is not very short. Each flush costs a call of the operating
+//! system and a record of TLS, and answers that are ready together need only one. So flushes are put off until the
+//! connection has nothing more to do, and then it is polled once more.
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -21,10 +21,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use super::tapped::Tap;
 use crate::{
     core::wire::http2_frames::{Excess, FrameBudget, FrameScan},
     downstream::unread::Unread,
-    upstream::tapped::Tap,
 };
 
 /// The number of response bytes that may wait for a client that does not read.
@@ -66,7 +66,9 @@ impl ConnectionEnd {
 pub(super) struct FrameWatch {
     seen: Mutex<FrameCounts>,
     written_bytes: AtomicU64,
-    takes_slices: AtomicBool,
+    gathers: AtomicBool,
+    /// The number of bytes that were gathered, and wait for a flush.
+    held_bytes: AtomicUsize,
     /// Signals an event that may be a reason to end.
     changed: Notify,
     /// The response bytes that the client has not read.
@@ -97,15 +99,20 @@ impl FrameWatch {
         Self {
             seen: Mutex::new(seen),
             written_bytes: AtomicU64::new(0),
-            takes_slices: AtomicBool::new(false),
+            gathers: AtomicBool::new(false),
+            held_bytes: AtomicUsize::new(0),
             changed: Notify::new(),
             unread: Arc::new(Unread::new(UNREAD_BYTES_MAX)),
         }
     }
 
-    /// Lets the stream take several buffers at once from now on.
-    pub(super) fn take_slices(&self) {
-        self.takes_slices.store(true, Ordering::Relaxed);
+    /// Polls the connection by this function, and sends all that it writes at once.
+    pub(super) fn gathering<T>(&self, mut poll: impl FnMut() -> Poll<T>) -> Poll<T> {
+        self.gathers.store(true, Ordering::Relaxed);
+        let polled = poll();
+        self.gathers.store(false, Ordering::Relaxed);
+        // A connection that waits has flushed.
+        if polled.is_pending() && self.held_bytes.load(Ordering::Relaxed) > 0 { poll() } else { polled }
     }
 
     /// Waits until there is a reason to end the connection.
@@ -191,12 +198,16 @@ impl Tap for Arc<FrameWatch> {
         self.seen.lock().excess.is_none()
     }
 
-    fn received(&mut self, bytes: &mut [u8]) {
+    fn received(&mut self, bytes: &[u8]) {
         self.receive(bytes);
     }
 
-    fn takes_slices(&self) -> bool {
-        self.takes_slices.load(Ordering::Relaxed)
+    fn gathers(&self) -> bool {
+        self.gathers.load(Ordering::Relaxed)
+    }
+
+    fn holds(&mut self, bytes: usize) {
+        self.held_bytes.store(bytes, Ordering::Relaxed);
     }
 
     fn wrote(&mut self, bytes: usize) {

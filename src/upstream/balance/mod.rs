@@ -12,11 +12,12 @@
 //! that could not be connected to, but that no check reports as down, only goes to the end of the line.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fmt,
     sync::{Arc, Weak},
 };
 
+use foldhash::HashMap;
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 

@@ -1,10 +1,8 @@
 //! The places of one server, and the line of those who wait for one.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use foldhash::HashMap;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 

@@ -25,7 +25,7 @@ struct Case {
 impl Case {
     async fn with_room_for(count_max: usize) -> Self {
         let (listener, server) = listen().await;
-        let destination = Destination::of(&upstream(&[&server]), &server, Address::Tcp(server.parse().unwrap()));
+        let destination = Destination::of(&upstream(&[&server]), &server, Address::Tcp(server.parse().unwrap()), false);
         Self { pool: IdleConnections::new(count_max), listener, destination }
     }
 
@@ -70,7 +70,7 @@ fn exchanges_that_are_authenticated_differently_have_different_destinations() {
     let address = || Address::Tcp("127.0.0.1:1".parse().unwrap());
     let of = |name: Option<&str>, server| {
         let tls = name.map(|name| UpstreamTls::new((!name.is_empty()).then(|| name.to_owned()), &[], None).into());
-        Destination::of(&Upstream { tls, ..upstream(&[server]) }, server, address())
+        Destination::of(&Upstream { tls, ..upstream(&[server]) }, server, address(), false)
     };
     let all = [of(None, "a:1"), of(Some(""), "a:1"), of(Some(""), "b:1"), of(Some("a"), "a:1"), of(Some("c"), "a:1")];
     for (place, one) in all.iter().enumerate() {

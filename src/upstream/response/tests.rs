@@ -186,8 +186,8 @@ async fn a_body_that_turns_out_too_large_can_be_streamed_on() {
     else {
         panic!("the body is too large");
     };
-    assert_eq!(beginning.chunks(), [Bytes::from("hello")]);
-    assert_eq!(collect(&mut case.exchange).await.unwrap(), b" world");
+    let rest = collect(&mut case.exchange).await.unwrap();
+    assert_eq!([beginning.chunks().concat(), rest].concat(), b"hello world");
 }
 
 #[tokio::test]
@@ -200,8 +200,8 @@ async fn a_body_that_the_total_has_no_room_for_can_be_streamed_on() {
     else {
         panic!("there is no room");
     };
-    assert_eq!(beginning.chunks(), [Bytes::from("hello")], "what has come is not lost");
-    assert_eq!(collect(&mut case.exchange).await.unwrap(), b" world");
+    let rest = collect(&mut case.exchange).await.unwrap();
+    assert_eq!([beginning.chunks().concat(), rest].concat(), b"hello world", "what has come is not lost");
 }
 
 #[tokio::test]

@@ -1,50 +1,65 @@
-//! The end of the body of an HTTP/1.1 request (RFC 9112 section 6), and the content in it.
+//! Where the body of a message of HTTP/1.1 ends (RFC 9112 section 6), and what of it is content.
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Version, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
 
 use super::chunks::{ChunkPart, ChunkScan};
 
-/// The number of bytes that the trailer fields of a request may have. They end here.
+/// The number of bytes that the trailer fields of a message may have. They end here.
 const TRAILER_BYTES_MAX: usize = 64 * 1024;
+/// The least length of a piece that keeps its buffer. A shorter one would also keep the head before it.
+const SHARED_BYTES_MIN: usize = 4 * 1024;
 
-/// The framing of a request contradicts itself, or is malformed.
+/// The framing of a message contradicts itself, or is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
 /// The part of a body that is still to come.
 #[derive(Clone, Copy, Debug)]
-pub enum RequestBody {
-    /// This number of bytes.
+pub enum ReceivedBody {
+    /// So many bytes.
     Length(u64),
     /// Chunks.
     Chunks(ChunkScan),
     /// Trailer fields, after the last chunk.
     Trailers(TrailerScan),
-    /// All bytes that come, because the request has opened a tunnel.
-    Tunnel,
+    /// All that comes: a response without a length, or a tunnel.
+    UntilClose,
 }
 
-impl RequestBody {
+impl ReceivedBody {
     /// The body of a request with these fields. A transfer coding takes precedence over a length.
-    pub fn of(version: Version, fields: &HeaderMap) -> Result<Self, Malformed> {
-        let Some(coding) = fields.get_all(header::TRANSFER_ENCODING).iter().next_back() else {
+    pub fn of_request(version: Version, fields: &HeaderMap) -> Result<Self, Malformed> {
+        let Some(coding) = last_coding(fields) else {
             return declared_length(fields).map(|length| Self::Length(length.unwrap_or(0)));
         };
-        let last = coding.as_bytes().rsplit(|octet| *octet == b',').next().unwrap_or_default();
-        if version == Version::HTTP_11 && last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+        if version == Version::HTTP_11 && is_chunked(coding) {
             Ok(Self::Chunks(ChunkScan::default()))
         } else {
             Err(Malformed)
         }
     }
 
-    /// True if nothing more is to come.
+    /// The body of a final response with these fields (RFC 9112 section 6.3). `is_to_head` tells that it answers HEAD.
+    pub fn of_response(status: StatusCode, is_to_head: bool, fields: &HeaderMap) -> Result<Self, Malformed> {
+        let coding = last_coding(fields);
+        // A coding takes precedence, even over a length that is no number.
+        let length = if coding.is_some() { None } else { declared_length(fields)? };
+        Ok(match (coding, length) {
+            _ if is_to_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => Self::Length(0),
+            (Some(coding), _) if is_chunked(coding) => Self::Chunks(ChunkScan::default()),
+            (Some(_), _) => return Err(Malformed),
+            (None, Some(length)) => Self::Length(length),
+            (None, None) => Self::UntilClose,
+        })
+    }
+
+    /// Whether nothing more is to come.
     pub fn is_done(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
             Self::Trailers(scan) => scan.state == TrailerState::End,
-            Self::Chunks(_) | Self::Tunnel => false,
+            Self::Chunks(_) | Self::UntilClose => false,
         }
     }
 
@@ -58,7 +73,7 @@ impl RequestBody {
     /// done.
     pub fn take(&mut self, arrived: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
         let content = match self {
-            Self::Tunnel => take(arrived, usize::MAX),
+            Self::UntilClose => take(arrived, usize::MAX),
             Self::Length(left) => {
                 let content = take(arrived, usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= content.len() as u64;
@@ -80,16 +95,22 @@ impl RequestBody {
     }
 }
 
-/// Returns the length that a request declares. A list of equal lengths is one (RFC 9110 section 8.6).
+fn last_coding(fields: &HeaderMap) -> Option<&HeaderValue> {
+    fields.get_all(header::TRANSFER_ENCODING).iter().next_back()
+}
+
+/// Whether the last coding of a list is the one that tells where the body ends.
+fn is_chunked(codings: &HeaderValue) -> bool {
+    let last = codings.as_bytes().rsplit(|octet| *octet == b',').next().unwrap_or_default();
+    last.trim_ascii().eq_ignore_ascii_case(b"chunked")
+}
+
+/// Returns the length that a message declares. A list of equal lengths is one (RFC 9110 section 8.6).
 pub fn declared_length(fields: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut declared = None;
     for line in fields.get_all(header::CONTENT_LENGTH) {
-        for member in line.to_str().map_err(|_opaque| Malformed)?.split(',') {
-            let digits = member.trim();
-            if digits.is_empty() || !digits.bytes().all(|octet| octet.is_ascii_digit()) {
-                return Err(Malformed);
-            }
-            let length: u64 = digits.parse().map_err(|_too_large| Malformed)?;
+        for member in line.as_bytes().split(|octet| *octet == b',') {
+            let length = number(member.trim_ascii()).ok_or(Malformed)?;
             if *declared.get_or_insert(length) != length {
                 return Err(Malformed);
             }
@@ -98,10 +119,19 @@ pub fn declared_length(fields: &HeaderMap) -> Result<Option<u64>, Malformed> {
     Ok(declared)
 }
 
-/// Takes at most this many bytes. They are copied, so that a small piece keeps no large buffer.
+/// Reads a number of digits alone.
+fn number(digits: &[u8]) -> Option<u64> {
+    let digit = |octet: &u8| octet.is_ascii_digit().then(|| u64::from(octet - b'0'));
+    let read = |number: u64, octet| number.checked_mul(10)?.checked_add(digit(octet)?);
+    digits.iter().try_fold(0, read).filter(|_| !digits.is_empty())
+}
+
+/// Takes at most this many bytes. They are copied unless they are most of their buffer, so that a small piece keeps no
+/// large one.
 fn take(arrived: &mut BytesMut, bytes_max: usize) -> Bytes {
-    let piece = arrived.split_to(bytes_max.min(arrived.len()));
-    Bytes::copy_from_slice(&piece)
+    let (length, room) = (bytes_max.min(arrived.len()), arrived.capacity());
+    let piece = arrived.split_to(length);
+    if length >= SHARED_BYTES_MIN && 2 * length >= room { piece.freeze() } else { Bytes::copy_from_slice(&piece) }
 }
 
 /// Takes the data of all chunks that have arrived, as one piece.
@@ -123,7 +153,7 @@ fn take_chunks(scan: &mut ChunkScan, arrived: &mut BytesMut) -> Result<Bytes, Ma
     Ok(content.freeze())
 }
 
-/// The progress within the trailer fields of a request.
+/// The progress within the trailer fields of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrailerScan {
     state: TrailerState,
@@ -172,12 +202,12 @@ mod tests {
     use super::*;
     use crate::testing::fields;
 
-    fn chunks() -> RequestBody {
-        RequestBody::of(Version::HTTP_11, &fields(&[("transfer-encoding", "chunked")])).unwrap()
+    fn chunks() -> ReceivedBody {
+        ReceivedBody::of_request(Version::HTTP_11, &fields(&[("transfer-encoding", "chunked")])).unwrap()
     }
 
-    /// Returns the content, and the bytes behind the body.
-    fn read(mut body: RequestBody, pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
+    /// Returns the content, and what is left behind the body.
+    fn read(mut body: ReceivedBody, pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
         let (mut arrived, mut content) = (BytesMut::new(), Vec::new());
         for piece in pieces {
             arrived.extend_from_slice(piece);
@@ -192,8 +222,8 @@ mod tests {
     #[test]
     fn a_body_ends_where_its_framing_says_in_whatever_pieces_it_comes() {
         for (body, bytes, content) in [
-            (RequestBody::Length(4), &b"bodyGET"[..], &b"body"[..]),
-            (RequestBody::Length(0), b"GET", b""),
+            (ReceivedBody::Length(4), &b"bodyGET"[..], &b"body"[..]),
+            (ReceivedBody::Length(0), b"GET", b""),
             (chunks(), b"0\r\n\r\nGET", b""),
             (chunks(), b"3\r\none\r\n1;a=b\r\n-\r\n3\r\ntwo\r\n0\r\n\r\nGET", b"one-two"),
             (chunks(), b"3\r\none\r\n0;last\r\nX-Sum: abc\r\nY:\r\n\r\nGET", b"one"),
@@ -249,8 +279,9 @@ mod tests {
             (Version::HTTP_11, "identity", false),
             (Version::HTTP_10, "chunked", false),
         ] {
-            let body = RequestBody::of(version, &fields(&[("transfer-encoding", value), ("content-length", "x")]));
-            assert_eq!(matches!(body, Ok(RequestBody::Chunks(_))), is_chunked, "{version:?} {value}");
+            let body =
+                ReceivedBody::of_request(version, &fields(&[("transfer-encoding", value), ("content-length", "x")]));
+            assert_eq!(matches!(body, Ok(ReceivedBody::Chunks(_))), is_chunked, "{version:?} {value}");
             assert_eq!(body.is_err(), !is_chunked, "{version:?} {value}");
         }
     }
