@@ -19,7 +19,7 @@ const FIELDS_MAX: usize = 256;
 pub(super) struct ReadHead {
     pub(super) request: Box<RequestHeader>,
     pub(super) body: ReceivedBody,
-    /// Whether the connection may stay.
+    /// True if the connection may stay.
     pub(super) stays: bool,
 }
 

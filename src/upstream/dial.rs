@@ -187,7 +187,7 @@ impl ServerConnection {
 }
 
 impl Pooled {
-    /// Whether the server is reached over TLS.
+    /// True if the server is reached over TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.peer.is_tls()
     }

@@ -42,23 +42,23 @@ const ROOM_BYTES: usize = 64 * 1024;
 /// A connection.
 pub(super) struct Http1Exchange {
     stream: Stream,
-    /// What has arrived and was not read yet.
+    /// The bytes that have arrived and were not read yet.
     arrived: BytesMut,
     /// The progress within the head of the next response.
     scan: HeadScan,
-    /// What is left of the final response, once its head has been read.
+    /// The rest of the final response, once its head has been read.
     body: Option<ReceivedBody>,
-    /// Whether the last bytes filled the room of a patient reader.
+    /// True if the last bytes filled the room of a patient reader.
     comes_fast: bool,
     /// The head of a request that is sent together with the beginning of its body.
     held: BytesMut,
     request: SentBody,
     awaited: Awaited,
-    /// Whether the server lets the connection carry another exchange.
+    /// True if the server lets the connection carry another exchange.
     stays: bool,
 }
 
-/// What a response may bring.
+/// The contents that a response may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     Content,
@@ -160,7 +160,7 @@ impl Http1Exchange {
         Ok(())
     }
 
-    /// Whether the response has opened a tunnel.
+    /// True if the response has opened a tunnel.
     pub(super) fn is_tunnel(&self) -> bool {
         self.request == SentBody::UntilClose
     }
@@ -186,7 +186,7 @@ impl Http1Exchange {
         Ok(None)
     }
 
-    /// Whether the response is complete.
+    /// True if the response is complete.
     pub(super) fn is_done(&self) -> bool {
         self.body.as_ref().is_some_and(ReceivedBody::is_done)
     }

@@ -35,7 +35,7 @@ struct Answered {
     fields: Vec<(String, String)>,
     /// The content, if it has an end.
     content: Option<String>,
-    /// Whether the connection can be used again.
+    /// True if the connection can be used again.
     is_kept: bool,
 }
 
@@ -133,7 +133,7 @@ async fn a_body_ends_where_its_framing_says_and_its_connection_stays_only_if_bot
     }
 }
 
-/// What breaks off has no end, so that it never gets a tag.
+/// A body that breaks off has no end, so that it never gets a tag.
 #[tokio::test]
 async fn a_body_without_an_end_is_broken_unless_its_connection_is_its_end() {
     for (response, content) in [

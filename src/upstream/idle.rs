@@ -40,7 +40,7 @@ pub(super) struct Destination {
     pub(super) address: Address,
     /// The settings of TLS, and the name in the server's certificate.
     secured: Option<(u64, String)>,
-    /// Whether the server may choose HTTP/2.
+    /// True if the server may choose HTTP/2.
     pub(super) http2: bool,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Link {
     interim_responses: u8,
     /// The head of the final response, once it has arrived.
     pub(super) head: Option<Box<ResponseHeader>>,
-    /// Whether the client's next bytes are to be sent on, because the request has not ended or has opened a tunnel.
+    /// True if the client's next bytes are to be sent on, because the request has not ended or has opened a tunnel.
     pub(super) is_open: bool,
     /// True if the request is complete on the wire. Before that, the connection cannot be used again.
     pub(super) request_complete: bool,
@@ -59,7 +59,7 @@ impl Link {
         if self.head.is_some() { Ok(()) } else { self.final_head().await }
     }
 
-    /// Whether the server speaks HTTP/2, whose library hides interim responses.
+    /// True if the server speaks HTTP/2, whose library hides interim responses.
     pub(super) fn is_http2(&self) -> bool {
         matches!(self.connection, ServerConnection::Http2(..))
     }

@@ -38,7 +38,7 @@ impl Lost {
         Self { failure: Failure::NotSent { timed_out: false }, connection_died }
     }
 
-    /// Whether the server is known to have done nothing.
+    /// True if the server is known to have done nothing.
     pub(super) const fn is_untouched(&self) -> bool {
         matches!(self.failure, Failure::NotSent { .. })
     }

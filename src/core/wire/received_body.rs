@@ -1,4 +1,4 @@
-//! Where the body of a message of HTTP/1.1 ends (RFC 9112 section 6), and what of it is content.
+//! The end of the body of an HTTP/1.1 message (RFC 9112 section 6), and the content in it.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
@@ -17,13 +17,13 @@ pub struct Malformed;
 /// The part of a body that is still to come.
 #[derive(Clone, Copy, Debug)]
 pub enum ReceivedBody {
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
     /// Chunks.
     Chunks(ChunkScan),
     /// Trailer fields, after the last chunk.
     Trailers(TrailerScan),
-    /// All that comes: a response without a length, or a tunnel.
+    /// All bytes that come: a response without a length, or a tunnel.
     UntilClose,
 }
 
@@ -206,7 +206,7 @@ mod tests {
         ReceivedBody::of_request(Version::HTTP_11, &fields(&[("transfer-encoding", "chunked")])).unwrap()
     }
 
-    /// Returns the content, and what is left behind the body.
+    /// Returns the content, and the bytes behind the body.
     fn read(mut body: ReceivedBody, pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
         let (mut arrived, mut content) = (BytesMut::new(), Vec::new());
         for piece in pieces {

@@ -1,21 +1,21 @@
-//! How the body of a message of HTTP/1.1 is framed as it is sent (RFC 9112 sections 6 and 7.1).
+//! The framing of the body of an HTTP/1.1 message as it is sent (RFC 9112 sections 6 and 7.1).
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
 /// The framing of a body, as far as it has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentBody {
-    /// So many bytes are left of it.
+    /// This number of bytes is left of it.
     Length(u64),
     /// Chunks.
     Chunks,
-    /// All that is sent before the connection closes.
+    /// All bytes until the connection closes.
     UntilClose,
 }
 
 impl SentBody {
-    /// Frames a piece, which may be empty. What goes before it is appended to `before`. Returns the piece, cut to what the
-    /// length allows, and what follows it.
+    /// Frames a piece, which may be empty. Appends the framing before it to `before`. Returns the piece, cut to the length
+    /// that is left, and the framing after it.
     pub fn frame(&mut self, before: &mut BytesMut, mut piece: Bytes, is_last: bool) -> (Bytes, &'static [u8]) {
         let after: &[u8] = match self {
             Self::Length(left) => {
@@ -39,7 +39,7 @@ impl SentBody {
         (piece, after)
     }
 
-    /// Whether the framing announces bytes that were not sent.
+    /// True if the framing announces bytes that were not sent.
     pub fn lacks_bytes(&self) -> bool {
         matches!(self, Self::Length(1..))
     }

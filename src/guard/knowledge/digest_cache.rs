@@ -8,7 +8,7 @@ use moka::sync::{Cache, CacheBuilder};
 /// A bounded memory of what can be learned again.
 pub(super) type DigestCache<K, V> = Cache<K, V, RandomState>;
 
-/// Creates an empty memory of so many entries.
+/// Creates an empty memory with this number of entries at most.
 pub(super) fn of_entries<K, V>(entries_max: u64) -> DigestCache<K, V>
 where
     K: Eq + Hash + Send + Sync + 'static,

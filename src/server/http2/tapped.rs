@@ -14,7 +14,7 @@ const GATHERED_BYTES_MAX: usize = 16 * 1024;
 
 /// The watcher of a connection.
 pub(super) trait Tap: Unpin {
-    /// Whether the connection may be read from.
+    /// True if the connection may be read from.
     fn may_read(&self) -> bool {
         true
     }
@@ -25,7 +25,7 @@ pub(super) trait Tap: Unpin {
     /// Counts bytes that were written.
     fn wrote(&mut self, bytes: usize);
 
-    /// Whether writes are gathered at this moment, and flushes are put off.
+    /// True if writes are gathered at this moment, and flushes are put off.
     fn gathers(&self) -> bool {
         false
     }
@@ -38,7 +38,7 @@ pub(super) trait Tap: Unpin {
 pub(super) struct Tapped<S, T> {
     stream: S,
     tap: T,
-    /// What was gathered.
+    /// The gathered bytes.
     held: BytesMut,
 }
 
@@ -70,7 +70,7 @@ impl<S: AsyncWrite + Unpin, T: Tap> Tapped<S, T> {
         Poll::Ready(Ok(Some(bytes)))
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered bytes.
     fn poll_held(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.held.is_empty() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.held))?;

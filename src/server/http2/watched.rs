@@ -1,4 +1,4 @@
-//! What is known of the frames of an HTTP/2 connection. It ends a connection whose client sends too much.
+//! The observations of an HTTP/2 connection. They end a connection whose client sends too much.
 //!
 //! # Design
 //!
