@@ -54,7 +54,7 @@ impl ReceivedBody {
         })
     }
 
-    /// Whether nothing more is to come.
+    /// True if nothing more is to come.
     pub fn is_done(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
@@ -99,7 +99,7 @@ fn last_coding(fields: &HeaderMap) -> Option<&HeaderValue> {
     fields.get_all(header::TRANSFER_ENCODING).iter().next_back()
 }
 
-/// Whether the last coding of a list is the one that tells where the body ends.
+/// True if the last coding of a list is the one that tells where the body ends.
 fn is_chunked(codings: &HeaderValue) -> bool {
     let last = codings.as_bytes().rsplit(|octet| *octet == b',').next().unwrap_or_default();
     last.trim_ascii().eq_ignore_ascii_case(b"chunked")
