@@ -145,13 +145,12 @@ impl QueueDocuments<'_> {
         let mut document = self.open(&Method::DELETE, path)?;
         let mut seen = self.seen_message(&document).await?.map(|seen| (seen.tag, Some(seen.message)));
         for _ in 0..ATTEMPTS {
-            let (tag, message) = match seen.take() {
-                Some(seen) => seen,
-                None => {
-                    let document = self.open(&Method::GET, path)?;
-                    let Some((tag, content)) = self.read(&document).await? else { return Ok(()) };
-                    (tag, QueueMessage::from_document(&content))
-                }
+            let (tag, message) = if let Some(seen) = seen.take() {
+                seen
+            } else {
+                let document = self.open(&Method::GET, path)?;
+                let Some((tag, content)) = self.read(&document).await? else { return Ok(()) };
+                (tag, QueueMessage::from_document(&content))
             };
             if message.is_some_and(|message| message.queue != queue.id) {
                 return Ok(());
