@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Debian keeps nginx where an ordinary user's PATH does not look.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-# What `ifmatch --version` says of its source; an archive of the source has no commit.
+# The name of the source in `ifmatch --version`; an archive of the source has no commit.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
@@ -192,7 +192,7 @@ setup-build: setup-compilers ## Install what the build needs and is missing (Deb
 	@.ci/install protoc=protobuf-compiler
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
-# What builds and tests the packages of clients/.
+# The tools that build and test the packages of clients/.
 setup-clients:
 	@.ci/clients packages
 
@@ -209,14 +209,14 @@ setup-test: setup-browser setup-engines setup-gateways setup-languages setup-pac
 setup-packages:
 	@.ci/install python3=python3
 
-# What stands in front of ifmatch in the tests of `ifmatch doctor`.
+# The servers in front of ifmatch in the tests of `ifmatch doctor`.
 setup-gateways:
 	@.ci/install haproxy=haproxy varnishd=varnish caddy=caddy
 
 setup-engines:
 	@.ci/install etcd=etcd-server etcdctl=etcd-client pg_ctlcluster=postgresql psql=postgresql-client redis-server=redis-server redis-cli=redis-tools openssl=openssl
 
-# What the programs of docs/own-client.md and the applications of tests/bypass are written for, beside what the other tests need.
+# The runtimes of the programs in docs/own-client.md and of the applications in tests/bypass, beside those of the other tests.
 setup-languages:
 	@.ci/install go=golang-go jq=jq php=php-cli
 

@@ -7,7 +7,7 @@ import wrk
 
 CLIENTS = 16
 SECONDS = 5
-# What the rate is half of.
+# Half of the rate that this load reaches is the rate of all loads.
 BUSIEST = ("guarded", "/version/small")
 READS = {
     "nginx": ("nginx", "/plain/small"),

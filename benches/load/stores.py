@@ -35,11 +35,11 @@ PREPARED = 1_024
 # The database of Redis that its own benchmark works in, and how many keys are there for each that it deletes at random:
 # so that most of them are still there. It takes numbers below 2^31, and all larger ones for no number: one key for all.
 BENCHMARK_DATABASE, KEYS_PER_DELETION, MANY_KEYS = "1", 10, 2_000_000_000
-# What part of its commands must have changed something.
+# The part of its commands that must have changed something.
 EFFECTIVE = 0.9
 # About as long as the record of a write in flight.
 RECORD = "x" * 250
-# What is asked of the proxies: a name, connections, and what a request of it is.
+# The loads on the proxies: a name, connections, and the requests.
 READ, WRITE, WRITE_8, LEASE = "a read, 1 connection", "a write, 1 connection", "writes, 8 connections", "leases, 32 connections"
 REQUESTS = (READ, WRITE, WRITE_8, LEASE)
 

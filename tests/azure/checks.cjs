@@ -1,4 +1,4 @@
-// What the scripts beside this file have in common: one line for each check, and the end at the first that fails.
+// The common parts of the scripts beside this file: one line for each check, and the end at the first that fails.
 "use strict";
 
 const { deepStrictEqual } = require("node:assert");

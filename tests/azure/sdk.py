@@ -131,7 +131,7 @@ for name in ["ü ñ/日本.txt", "a+b&c=d'e(f).txt", "100%.txt", "a#b?c", "x:y@z
     check(f"{name} is leased", named.acquire_lease(lease_duration=15).break_lease(lease_break_period=0), 0)
 refused("a name that could be two blobs", 400, "InvalidUri", container.get_blob_client("a\\b").upload_blob, b"")
 
-# What has no counterpart in the plain server is refused, and the blob stays what it is.
+# An operation without a counterpart in the plain server is refused, and the blob stays unchanged.
 for what, code, call in [
     ("appending", "NotImplemented", lambda: write(b"more", blob_type="AppendBlob")),
     ("pages", "UnsupportedHeader", lambda: blob.create_page_blob(512)),

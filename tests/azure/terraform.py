@@ -23,7 +23,7 @@ lease = state.acquire_lease(lease_duration=-1)
 held = state.get_blob_properties(lease=lease).metadata
 state.set_blob_metadata({**held, **LOCK}, lease=lease)
 
-# Another client, which is told who holds it.
+# Another client, which gets the name of the holder.
 refused("a second lock", 409, "LeaseAlreadyPresent", state.acquire_lease, lease_duration=-1, kind=ResourceExistsError)
 told = json.loads(base64.b64decode(state.get_blob_properties().metadata["terraformlockid"]))
 check("who holds it", told, INFO)

@@ -1,4 +1,4 @@
-// What people do in pages that write through the package of clients/typescript, in the Chromium of this machine:
+// The steps of people in pages that write through the package of clients/typescript, in the Chromium of this machine:
 //
 //   node browser.cjs edit PAGE     two people edit the same document
 //   node browser.cjs wait PAGE     a writer meets another write that is under way, without and with patience

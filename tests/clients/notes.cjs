@@ -1,4 +1,4 @@
-// What two people do with the page of examples/notes, in the Chromium of this machine: node notes.cjs URL
+// The steps of two people with the page of examples/notes, in the Chromium of this machine: node notes.cjs URL
 //
 // It says what they see, and "finished" at its end.
 'use strict';

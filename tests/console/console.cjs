@@ -1,4 +1,4 @@
-// What a person does in the console, in the Chromium of this machine. Each word of the command line is one visit:
+// The steps of a person in the console, in the Chromium of this machine. Each word of the command line is one visit:
 //
 //   node console.cjs URL break KEY      breaks a lease, and waits until it is gone
 //   node console.cjs URL keep KEY       asks for it, and decides otherwise

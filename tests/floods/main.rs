@@ -10,7 +10,7 @@
 //! honest    a client that reads and writes while others flood
 //! rules     what a client must not do with frames, and what becomes of it
 //! sockets   connections that come from an address of their choice
-//! frames    an HTTP/2 client that sends whatever frames it is told to
+//! frames    an HTTP/2 client that sends any frames
 //! others    the same floods against nginx and HAProxy
 //! process   what a process holds, as the kernel tells it
 //! requests  many requests from the address of floods

@@ -1,4 +1,4 @@
-// What two people do with the page of docs/tutorial/edit-lock.md, in the Chromium of this machine:
+// The steps of two people with the page of docs/tutorial/edit-lock.md, in the Chromium of this machine:
 // node editor.cjs URL PROCESS, where PROCESS is that of ifmatch
 'use strict';
 const assert = require('node:assert/strict');

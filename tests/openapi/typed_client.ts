@@ -1,4 +1,4 @@
-// What a generated client knows of the interface: a change names the version that it is based on, a drawing needs a lease,
+// The knowledge of a generated client about the interface: a change names the version that it is based on, a drawing needs a lease,
 // and refusals have a shape.
 import type { operations, paths } from "./notes";
 

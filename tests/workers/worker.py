@@ -1,8 +1,8 @@
 """A worker that takes work items one by one, each under its lease, and writes the results with it.
 
 It speaks plain HTTP to the proxies and keeps the one rule of leases: work goes on while the renewals go on, and a
-refused write ends it. A proxy that does not answer, or cannot say, is asked again, and so is the next proxy. What
-happens is told on standard output, one line for each event.
+refused write ends it. A proxy that does not answer, or cannot say, is asked again, and so is the next proxy. Each
+event is one line on standard output.
 
     worker.py HOST:PORT[,HOST:PORT...] NAME ITEM...     each item is a path
     worker.py HOST:PORT NAME --stall ITEM...            the same, but it stops itself (SIGSTOP) within its first item

@@ -58,7 +58,7 @@ async function read(query, signal, onEvent) {
   }
 }
 
-/* Keeps a stream open until it is stopped. `onProblem` is told why there is none; it may return a promise to wait for. */
+/* Keeps a stream open until it is stopped. `onProblem` gets the reason why there is none; it may return a promise to wait for. */
 export function follow(query, onEvent, onProblem) {
   const stop = new AbortController();
   (async () => {

@@ -1,4 +1,4 @@
-// How numbers, times and clients are told.
+// The texts for numbers, times and clients.
 
 export const whole = value => new Intl.NumberFormat('en', { maximumFractionDigits: 0 }).format(value);
 

@@ -61,7 +61,7 @@ def overriding(app):
         named = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "").upper()
         if named in METHODS:
             environ["REQUEST_METHOD"] = named
-        # What ProxyFix, and frameworks behind a prefix, take from the fields of a gateway.
+        # The values that ProxyFix, and frameworks behind a prefix, take from the fields of a gateway.
         environ["SCRIPT_NAME"] = environ.get("HTTP_X_FORWARDED_PREFIX", "")
         return app(environ, start_response)
 
