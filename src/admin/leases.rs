@@ -84,7 +84,7 @@ pub(super) struct Filter {
 /// The states of a lease that is held or remembered.
 const STATES: [LeaseState; 4] = [LeaseState::Leased, LeaseState::Breaking, LeaseState::Broken, LeaseState::Expired];
 
-/// Which leases are wanted.
+/// The filter of the wanted leases.
 pub(super) struct LeaseFilter {
     /// The beginning of their keys.
     pub(super) prefix: String,

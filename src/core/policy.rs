@@ -99,7 +99,7 @@ pub enum Collections {
 /// Which states a read may show (`reads`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadConsistency {
-    /// Whatever the upstream shows, also beside a write in flight.
+    /// Any state that the upstream shows, also beside a write in flight.
     #[default]
     Any,
     /// A state that no write in flight or in doubt is changing. The read waits for such writes.
@@ -215,7 +215,7 @@ pub struct LeaseRules {
 /// The guarantee that a route demands of the store (`guarantee`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// Whatever the store guarantees.
+    /// Any guarantee of the store suffices.
     Store,
     /// The store loses nothing that it has acknowledged. The proxy does not start with a store that may lose data.
     Safety,

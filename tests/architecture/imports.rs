@@ -1,4 +1,4 @@
-//! Which file imports which: rooms stand on each other in one order, and no files import each other in a circle.
+//! The imports of files: rooms stand on each other in one order, and no files import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,9 +53,9 @@ type Module = Vec<String>;
 /// Whose imports count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Importers {
-    /// Those of all code, tests included.
+    /// The imports of all code, tests included.
     All,
-    /// Those of production code alone.
+    /// The imports of production code alone.
     Production,
 }
 

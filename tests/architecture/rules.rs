@@ -1,4 +1,4 @@
-//! Which rules of the design the tests name: a line `/// Rule 7: ...` above a test says what it shows of rule 7.
+//! The rules of the design that tests name: a line `/// Rule 7: ...` above a test says what it shows of rule 7.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 

@@ -40,7 +40,7 @@ pub struct Backend {
     _running: Box<dyn Send + Sync>,
 }
 
-/// Where a server may keep its files, and where it listens.
+/// The place where a server may keep its files, and its address.
 struct Place<'a> {
     directory: &'a Path,
     addr: SocketAddr,

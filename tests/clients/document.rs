@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use crate::support::clients::package;
 
-/// Those that have programs.
+/// The documents that have programs.
 const DOCUMENTS: [&str; 3] = [
     include_str!("../../docs/clients.md"),
     include_str!("../../docs/own-client.md"),

@@ -34,7 +34,7 @@ async fn start(paths: &[&str], options: &str) -> (Nginx, Proxy) {
     (nginx, proxy)
 }
 
-/// Where nginx keeps it.
+/// The place where nginx keeps it.
 fn text(nginx: &Nginx, path: &str) -> PathBuf {
     nginx.root().join(path)
 }

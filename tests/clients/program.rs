@@ -15,7 +15,7 @@ use crate::{
     support::{child::Child, clients},
 };
 
-/// Those in which each program is written, by the extensions of their files; the slowest at last.
+/// The languages in which each program is written, by the extensions of their files; the slowest at last.
 pub const LANGUAGES: [&str; 5] = ["go", "rs", "mjs", "py", "sh"];
 
 /// One program in all languages, taken out of its document and built where it has to be.

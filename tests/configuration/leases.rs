@@ -108,7 +108,7 @@ fn what_is_said_about_leases_is_what_they_are() {
     assert_eq!(lease_rules(&leased(text)), expected);
 }
 
-/// Where nothing else is said, Azure's clients meet what Azure does.
+/// By default, Azure's clients meet the behaviour of Azure.
 #[test]
 fn the_azure_dialect_has_defaults_of_its_own() {
     let guard = |added: &str| {

@@ -306,7 +306,7 @@ fn opaque_comparison_is_for_tags_of_the_upstream() {
     }
 }
 
-/// DESIGN, section 6: a re-read is the default only where the tag is made of what is read.
+/// DESIGN, section 6: a re-read is the default only if the tag is made of what is read.
 #[test]
 fn a_tag_that_is_made_of_what_is_read_is_read_again_after_a_write() {
     for (added, expected) in [

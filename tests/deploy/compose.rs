@@ -102,7 +102,7 @@ impl Container {
     }
 }
 
-/// The token that a service has where the user sets none.
+/// The token that a service has if the user sets none.
 fn token(service: &Value) -> &str {
     let environment = service["environment"].as_object().expect("variables");
     assert_eq!(environment.keys().collect::<Vec<_>>(), ["IFMATCH_ADMIN_TOKEN"]);

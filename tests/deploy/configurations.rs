@@ -125,7 +125,7 @@ impl Schema {
     }
 }
 
-/// Those of a `ConfigMap`, too.
+/// The configurations of a `ConfigMap`, too.
 #[test]
 fn every_configuration_in_a_manifest_is_valid() {
     let mut found = 0;

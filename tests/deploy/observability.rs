@@ -74,7 +74,7 @@ impl Named {
     }
 }
 
-/// Fails where a query cannot be read, or asks for what no proxy tells.
+/// Fails if a query cannot be read, or asks for what no proxy tells.
 fn asks_for_what_exists(query: &str) {
     let expr = parse(query).unwrap_or_else(|error| panic!("{query}: {error}"));
     let mut named = Named::default();

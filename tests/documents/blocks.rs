@@ -39,9 +39,9 @@ const PAGES: [&str; 10] = [
     "docs/verification.md",
 ];
 const QUICKSTART: &str = include_str!("../../config/quickstart.toml");
-/// Where the pages say that the proxy listens.
+/// The address of the proxy in the pages.
 const PROXY: &str = "127.0.0.1:8080";
-/// Where the pages say that the backend listens.
+/// The address of the backend in the pages.
 const BACKEND: &str = "127.0.0.1:9000";
 
 /// The texts of all blocks of a kind on a page, in their order.

@@ -42,7 +42,7 @@ pub struct Ceiling {
     pub honest_wait: Duration,
 }
 
-/// How long an honest client may wait in most floods: a build without optimisation takes a tenth, where the machine has
+/// How long an honest client may wait in most floods: a build without optimisation takes a tenth, if the machine has
 /// nothing else to do.
 pub const HONEST_WAIT: Duration = Duration::from_secs(2);
 
@@ -53,7 +53,7 @@ pub fn times<T>(short: T, long: T) -> T {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // It must not be waited for where others run.
+        // It must not be waited for if others run.
         self.runtime.take().expect("it is there until now").shutdown_background();
     }
 }

@@ -39,7 +39,7 @@ pub async fn connect(from: IpAddr, to: SocketAddr) -> TcpStream {
     within("a connection", socket.connect(to)).await.expect("it is let in")
 }
 
-/// Those that were let through, with the first byte after the version of their answer.
+/// The requests that were let through, with the first byte after the version of their answer.
 pub async fn under_way(downloads: Vec<TcpStream>) -> Vec<TcpStream> {
     let mut under_way = Vec::new();
     for mut stream in downloads {

@@ -105,7 +105,7 @@ async fn huge_heads_are_refused() {
         clients.join_all().await
     };
     let (answers, _) = arena.flood("heads of 1 MB", ceiling, flood).await;
-    // Who sends on and on after the answer may be cut off before it has read that.
+    // A client that sends on and on after the answer may be cut off before it has read the answer.
     let told = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 431")).count();
     let cut_off = answers.iter().filter(|answer| answer.is_empty()).count();
     assert_eq!(told + cut_off, count, "{answers:?}");

@@ -26,7 +26,7 @@ async fn writes_that_are_given_up_end_their_connection() {
     );
     let arena = Arena::before("", |setup| setup, &tables, None).await;
     let connections = times(1, 10);
-    // Those that are in flight when a connection is cut off go on.
+    // The requests in flight when a connection is cut off go on.
     let ceiling =
         Ceiling { resident_mib: 24 + 8 * connections, descriptors: 50 + 150 * connections, honest_wait: HONEST_WAIT };
     let flood = async {

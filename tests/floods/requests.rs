@@ -17,7 +17,7 @@ use crate::{
     support::wait::within,
 };
 
-/// So many at once: more of them would measure the queue of the machine.
+/// The number of requests at once: more of them would measure the queue of the machine.
 const CONNECTIONS: usize = 8;
 
 /// Sends `count` requests, made by their numbers, and counts the answers by their status.

@@ -29,7 +29,7 @@ const ACK: u8 = 1;
 const PROTOCOL_ERROR: &str = "GOAWAY 1";
 const FLOW_CONTROL_ERROR: &str = "GOAWAY 3";
 const FRAME_SIZE_ERROR: &str = "GOAWAY 6";
-/// The library below says `PROTOCOL_ERROR` where the standard has a code for what is wrong.
+/// The library below says `PROTOCOL_ERROR` if the standard has a code for what is wrong.
 const LESS_EXACT: &str = "GOAWAY 1";
 /// It ends the connection where ending the stream would do, which section 5.4.1 allows.
 const HARDER: &str = "GOAWAY 1";

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// One of this size; `None` where this user may not mount.
+    /// One of this size; `None` if this user may not mount.
     pub fn mount(mebibytes: usize) -> Option<Self> {
         let directory = TempDir::new().expect("a directory");
         let mut command = Command::new("mount");

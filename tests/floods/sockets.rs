@@ -9,12 +9,12 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::wait::within;
 
-/// Where the honest client comes from.
+/// The address of the honest client.
 pub const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-/// Where a flood comes from that has one address.
+/// The address of a flood from one address.
 pub const FLOOD: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 
-/// Where a flood comes from that has several addresses.
+/// The addresses of a flood from several addresses.
 pub const fn flood(number: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 0, 1, number))
 }
@@ -28,7 +28,7 @@ pub async fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream>
     Ok(stream)
 }
 
-/// So many connections from the address of floods.
+/// Returns this number of connections from the address of floods.
 pub async fn connections(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     let mut streams = Vec::with_capacity(count);
     for _ in 0..count {

@@ -28,7 +28,7 @@ pub async fn begin(to: std::net::SocketAddr, count: usize) -> Vec<TcpStream> {
     uploads
 }
 
-/// Those that were not answered.
+/// The uploads that were not answered.
 pub fn under_way(uploads: Vec<TcpStream>) -> Vec<TcpStream> {
     uploads.into_iter().filter(|stream| stream.try_read(&mut [0; 512]).is_err()).collect()
 }

@@ -21,7 +21,7 @@ pub enum Rule {
     RequestTrailer(&'static str, &'static str),
     /// Trailers with this name and value reach the client.
     AnswerTrailer(&'static str, &'static str),
-    /// So many interim heads reach the client, or none of a backend of HTTP/2, whose library hides them.
+    /// This number of interim heads reaches the client, or none of a backend of HTTP/2, whose library hides them.
     Interims(usize),
     /// The answer of the backend breaks off, and so does what the client gets, unless that is a 502.
     Broken,

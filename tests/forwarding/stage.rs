@@ -104,7 +104,7 @@ pub struct Seen {
 /// The event that a step waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
-    /// So many requests have reached the backend.
+    /// This number of requests has reached the backend.
     Arrived(usize),
     /// The backend has so many bytes of the last request's body.
     Taken(usize),
@@ -148,7 +148,7 @@ impl Seen {
     }
 }
 
-/// Where one case is played.
+/// The place where one case is played.
 #[derive(Debug, Default)]
 pub struct Stage(watch::Sender<Seen>);
 

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Where the pages say that the proxy and the backend listen.
+/// The addresses of the proxy and of the backend in the pages.
 const PROXY: (&str, u16) = ("127.0.0.1", 8080);
 const BACKEND: (&str, u16) = ("127.0.0.1", 9000);
 

@@ -14,9 +14,9 @@ use crate::{
 };
 
 pub const JSON: (&str, &str) = ("Content-Type", "application/json");
-/// Where the pages say that ifmatch listens.
+/// The address of ifmatch in the pages.
 pub const PROXY: &str = "127.0.0.1:8080";
-/// Where the pages say that the server behind it listens.
+/// The address of the server behind it in the pages.
 const SERVER: &str = "127.0.0.1:9000";
 
 /// A server or gateway as its users run it; killed on drop.

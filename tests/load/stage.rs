@@ -57,7 +57,7 @@ impl Stage {
         Process(self.proxy.id())
     }
 
-    /// Where nginx keeps its files.
+    /// The place where nginx keeps its files.
     pub fn file(&self, name: &str) -> std::path::PathBuf {
         self.nginx.root().join(name)
     }

@@ -78,7 +78,7 @@ pub struct Options {
     /// True if a DELETE waits for the other holders of a shared lease.
     pub delete_pending: bool,
     pub idempotent: bool,
-    /// Which states reads show.
+    /// The states that reads show.
     pub reads: &'static str,
     /// True if documents have metadata, and are served as Azure's blobs.
     pub has_metadata: bool,

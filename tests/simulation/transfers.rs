@@ -25,7 +25,7 @@ use crate::{
 /// The host of all requests.
 const ORIGIN: &str = "http://x";
 
-/// Where a COPY or MOVE of this target leads.
+/// Returns the destination of a COPY or MOVE of this target.
 pub fn destination_of(target: &str) -> &'static str {
     match target {
         root if trees::is_root(root) => trees::other_root(root),

@@ -32,7 +32,7 @@ pub trait Fixture: Sized + Send + Sync + 'static {
     /// The store as one process has it.
     fn store(&self) -> Arc<dyn Store>;
 
-    /// The same store as another process has it; the first one again where only one process can.
+    /// The same store as another process has it; the first one again if only one process can.
     async fn other(&self) -> Arc<dyn Store>;
 
     /// Lets the store's time pass.

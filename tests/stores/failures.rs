@@ -31,7 +31,7 @@ pub fn settings_of(kind: StoreKind, capacity: usize) -> StoreSettings {
 
 /// A store whose engine can be got at.
 pub trait OnEngine: Fixture {
-    /// Where the engine is.
+    /// The address of the engine.
     fn addr(&self) -> SocketAddr;
 
     /// The same store as another process has it that reaches the engine at this address.

@@ -158,7 +158,7 @@ proptest! {
         prop_assert!(taken.value.is_some());
     }
 
-    /// Whatever the bytes are, the edited text is JSON with the tag.
+    /// With any bytes, the edited text is JSON with the tag.
     #[test]
     fn what_is_edited_is_json(text in prop_oneof![any::<Vec<u8>>(), "[{}\\[\\]\",:t\\\\ 1u]{0,24}".prop_map(String::into_bytes)]) {
         if let Some(edited) = with_tag(&text, &place("/t"), Some(&tag("\"a\""))) {

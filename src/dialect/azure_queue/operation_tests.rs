@@ -139,7 +139,7 @@ fn all_else_is_refused_by_name() {
 }
 
 proptest! {
-    /// Whatever a path holds, the name of its queue is one that leads nowhere else.
+    /// In any path, the name of the queue is one that leads nowhere else.
     #[test]
     fn a_queue_is_a_plain_name(
         method in proptest::sample::select(vec!["PUT", "GET", "POST", "DELETE"]),

@@ -233,7 +233,7 @@ impl Drop for PlaceInLine {
 /// The turn to read a page of the index.
 pub(crate) struct ReadingTurn<'a> {
     line: &'a MemberLine,
-    /// Where the page begins.
+    /// The place where the page begins.
     pub(crate) start: Option<PageStart>,
     _turn: tokio::sync::MutexGuard<'a, ()>,
 }

@@ -70,7 +70,7 @@ impl Writes {
 
     /// The request as the door makes it of a write to this target; `None` if no route guards the target.
     fn as_write_to(&self, head: &RequestHeader, guarded: &GuardedRequest) -> Result<Option<GuardedRequest>, Refusal> {
-        // Whatever names its resource replaces it, for all that ifmatch knows.
+        // Any write that names its resource replaces it, for all that ifmatch knows.
         let methods = &guarded.methods;
         let keeps = [Method::PUT, Method::PATCH].contains(&methods.judged) && !methods.may_be(&[Method::POST]);
         let method = if keeps { &methods.judged } else { &Method::PUT };

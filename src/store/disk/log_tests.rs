@@ -100,7 +100,7 @@ fn damage_in_the_middle_is_found() {
     assert_eq!(read(&bytes).unwrap().leases.len(), 2);
 }
 
-/// Whatever a disk does to a byte, a read returns the last commit or the state before it, or is refused.
+/// After any damage of a byte, a read returns the last commit or the state before it, or is refused.
 #[test]
 fn no_damage_makes_another_state() {
     let (disk, mut log) = begin();

@@ -67,7 +67,7 @@ pub(super) async fn idle(addr: SocketAddr) -> Outcome {
     format!("{} are let in", kept.len())
 }
 
-/// Those of the connections that the server has neither closed nor answered.
+/// The connections that the server has neither closed nor answered.
 pub(super) async fn open(streams: Vec<TcpStream>) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for mut stream in streams {

@@ -23,7 +23,7 @@ pub(super) struct Ground {
     pub(super) backend: Backend,
     silent: SocketAddr,
     _silent: TcpListener,
-    /// Where bodies are spooled that are to find no room.
+    /// The place for the spool of bodies that are to find no room.
     disk: Option<SmallDisk>,
 }
 

@@ -110,7 +110,7 @@ async fn each_body_has_the_checksums_that_it_names() {
     let backend = Backend::start().await;
     let proxy = blobs(&backend).start().await;
     let (addr, blob) = (proxy.addr(), "/blob");
-    // Those of "abc".
+    // The checksums of "abc".
     let (md5, crc64) = ("kAFQmDzST7DWlj99KOF/cg==", "6/rBP7vK5QU=");
     for (name, value, mismatch) in [("Content-MD5", md5, "Md5Mismatch"), ("x-ms-content-crc64", crc64, "Crc64Mismatch")]
     {

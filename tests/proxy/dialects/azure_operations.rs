@@ -104,7 +104,7 @@ async fn an_upload_has_the_checksums_that_it_names() {
     let backend = Backend::start().await;
     let proxy = blobs(&backend).start().await;
     let addr = proxy.addr();
-    // Those of "abc".
+    // The checksums of "abc".
     let (md5, crc64) = ("kAFQmDzST7DWlj99KOF/cg==", "6/rBP7vK5QU=");
     for (name, value, mismatch) in [
         ("Content-MD5", md5, "Md5Mismatch"),

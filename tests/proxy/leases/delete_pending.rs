@@ -19,7 +19,7 @@ pub fn setup(backend: &Backend) -> Setup {
     with_window(backend, "200ms")
 }
 
-/// The same, where a write can be applied for as long after its connection was closed.
+/// The same, if a write can be applied for as long after its connection was closed.
 pub fn with_window(backend: &Backend, late_write_window: &str) -> Setup {
     backend.put(DOC, "one");
     leasing(backend).route(OPTIONS).upstream(&format!("late_write_window = {late_write_window:?}"))

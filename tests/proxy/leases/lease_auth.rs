@@ -1,4 +1,5 @@
-//! Who may lease (DESIGN, section 8): the upstream's word on the client, and the principal that a lease is bound to.
+//! The right to lease (DESIGN, section 8): the upstream's answer about the client, and the principal that a lease is
+//! bound to.
 
 use std::net::SocketAddr;
 

@@ -100,7 +100,7 @@ async fn a_lost_server_moves_only_what_went_to_it() {
     }
 }
 
-/// Which server answers the next GET.
+/// Returns the server that answers the next GET.
 async fn place_of_next(proxy: &Proxy, servers: &[Backend], target: &str) -> usize {
     let before = counts(servers, target);
     assert_eq!(get(proxy.addr(), target).await.text(), "one");

@@ -269,7 +269,7 @@ async fn a_name_that_was_made_to_lead_here_shows_nothing() {
     assert_eq!(visit(admin, "rebound", "").await, ["421"]);
 }
 
-/// Whatever a page of another origin tries, it breaks nothing and reads nothing.
+/// No attempt of a page of another origin breaks anything, or reads anything.
 #[tokio::test]
 async fn a_page_of_another_origin_breaks_no_lease() {
     let (backend, pages) = (Backend::start().await, Pages::start().await);

@@ -20,7 +20,7 @@ const OPEN: &str = "policy = \"last-writer-wins\"";
 pub(super) const GUARDED: &str = "policy = \"optimistic\"";
 const LEASED: &str = "policy = \"pessimistic\"\nlease.min = \"1s\"";
 pub(super) const OTHER_KEY: &str = "policy = \"optimistic\"\nkey = \"{rest}\"";
-/// So long nothing may happen that must not.
+/// The time in which a forbidden event must not happen.
 pub(super) const A_WHILE: Duration = Duration::from_millis(200);
 
 /// The file of a proxy with one route for every path, which has these lines.

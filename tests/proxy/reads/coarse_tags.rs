@@ -55,7 +55,7 @@ async fn assert_dead(proxy: &Proxy, tag: &str) {
     assert_eq!(put_if_match(proxy.addr(), "/doc", &fresh, text(9)).await.status, 204);
 }
 
-/// Rule 2: a tag ends with its state, even where the backend gives the same one to the next state.
+/// Rule 2: a tag ends with its state, even if the backend gives the same one to the next state.
 #[tokio::test]
 async fn of_two_writes_with_one_tag_one_passes() {
     for_each(async |source| {
@@ -272,7 +272,7 @@ async fn who_reads_by_another_target_gets_on() {
     .await;
 }
 
-/// Where the configuration says that no two states have one tag, the backend's tags are the clients'.
+/// If the configuration says that no two states have one tag, the backend's tags are the clients'.
 #[tokio::test]
 async fn unique_tags_are_never_spelled_otherwise() {
     for other_writers in [true, false] {

@@ -186,7 +186,7 @@ async fn p15_a_refusal_is_readable_after_a_preflight() {
     assert_eq!(backend.count("*", "*"), 1, "the preflight");
 }
 
-/// The same where the probe has told it, for a client that made its preflight long ago.
+/// The same if the probe has told it, for a client that made its preflight long ago.
 #[tokio::test]
 async fn p15_a_refusal_is_readable_after_a_probe() {
     let (backend, setup) = with_cors(CONTENT).await;
@@ -197,7 +197,7 @@ async fn p15_a_refusal_is_readable_after_a_probe() {
     assert_eq!(backend.count("*", "*"), 1, "the probe");
 }
 
-/// Where nothing was said yet the backend is asked, once; what is refused never reaches it.
+/// Before the first answer the backend is asked, once; a refused request never reaches it.
 #[tokio::test]
 async fn p15_a_backend_that_said_nothing_yet_is_asked_by_a_preflight() {
     let (backend, setup) = with_cors(CONTENT).await;

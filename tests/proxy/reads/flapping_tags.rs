@@ -94,7 +94,7 @@ async fn p23_tags_that_change_without_a_write_are_told_of_once_a_route() {
     .await;
 }
 
-/// Where others write, one change may be theirs; and a write of ours always is one.
+/// If others write, one change may be theirs; and a write through the proxy always is one.
 #[tokio::test]
 async fn p23_a_tag_that_changes_for_a_reason_is_not_told_of() {
     all_at_once(OTHER_WRITERS.map(|other_writers| {

@@ -105,7 +105,7 @@ impl Suite {
 /// The judgement of the suite about a route before its server.
 struct Judgement {
     passing: BTreeSet<String>,
-    /// Those that pass without the proxy alone.
+    /// The tests that pass without the proxy alone.
     lost: BTreeSet<String>,
 }
 

@@ -136,7 +136,7 @@ async fn p22_events_trailers_and_parts_are_never_held_back() {
     }
 }
 
-/// Where tags are not made of bodies nothing ever waits for one.
+/// If tags are not made of bodies, nothing ever waits for one.
 #[tokio::test]
 async fn p22_the_first_byte_is_not_held_back_where_tags_are_not_made_of_bodies() {
     for source in [source::UPSTREAM, source::UPSTREAM_EXCLUSIVE, source::VERSION] {

@@ -51,7 +51,7 @@ async fn beside_a_write_the_whole_is_answered() {
     assert_eq!(writer.await.unwrap().status, 204);
 }
 
-/// Where nothing happens in between, a part is a part.
+/// Without an event in between, a part is a part.
 #[tokio::test]
 async fn a_part_of_a_version_is_labelled_with_it() {
     let (backend, setup) = VERSION.start("/doc", "old old").await;

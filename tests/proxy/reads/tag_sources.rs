@@ -112,7 +112,7 @@ async fn the_member_in_the_answer_to_a_write_is_the_tag() {
 }
 
 /// The size of a text that is looked at is capped as it is for content: above the cap a response streams with the
-/// version as its tag where that is known, else with none.
+/// version as its tag if that is known, else with none.
 #[tokio::test]
 async fn a_large_text_is_not_looked_at() {
     let large = format!(r#"{{"version": 1, "text": "{}"}}"#, "x".repeat(2_000));
@@ -240,7 +240,7 @@ async fn a_delegate_is_given_428_and_the_claim() {
     assert_eq!(backend.content("/doc").as_deref(), Some("two"));
 }
 
-/// DESIGN, section 6: where the backend had to be asked first, the write is tied to what was seen.
+/// DESIGN, section 6: if the backend had to be asked first, the write is tied to what was seen.
 #[tokio::test]
 async fn a_delegate_gets_the_fence_where_it_was_asked() {
     let (backend, setup) = DELEGATE.start("/doc", "one").await;

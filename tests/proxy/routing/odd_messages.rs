@@ -125,7 +125,7 @@ async fn more_than_a_request_does_not_change_its_answer() {
     }
 }
 
-/// The same, where the rest comes while the request is with the backend.
+/// The same, if the rest comes while the request is with the backend.
 #[tokio::test]
 async fn more_than_a_request_does_not_end_its_exchange() {
     let (backend, proxy) = start().await;

@@ -131,7 +131,7 @@ async fn malformed_chunks_write_nothing() {
     check(&cases).await;
 }
 
-/// RFC 9112 section 7.1: what pingora reads leniently where nothing else could be meant goes to the backend in a framing of
+/// RFC 9112 section 7.1: what pingora reads leniently if nothing else could be meant goes to the backend in a framing of
 /// our own.
 #[tokio::test]
 async fn what_pingora_reads_leniently_reaches_the_backend_well_framed() {

@@ -112,7 +112,7 @@ impl Scene {
 }
 
 /// A client that reads nothing before it has sent everything. Where it waits for 100 (Continue) it gets the refusal
-/// instead, except where only the body can tell.
+/// instead, unless only the body can tell.
 async fn over_http11(addr: SocketAddr, case: Case) {
     let body = vec![b'x'; case.length];
     let (framing, body) = match case.announced {

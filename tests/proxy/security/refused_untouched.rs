@@ -69,7 +69,7 @@ const FALSE: [Refused; 6] = [
     refused("PUT", "doc", &[("If-None-Match", "*")], 412, "precondition-failed"),
 ];
 
-/// The backend sees nothing of them; where others write too it sees the probe, which is a read.
+/// The backend sees nothing of them; if others write too it sees the probe, which is a read.
 /// Rule 4: refusals of every kind leave the upstream without a byte of the write.
 #[tokio::test]
 async fn nothing_of_a_refused_write_reaches_the_backend() {

@@ -68,7 +68,7 @@ async fn a_write_that_the_backend_refuses_leaves_no_record() {
             assert_eq!(send(proxy.addr(), "POST", &format!("{target}/other"), &[], "").await.status, 201);
         }
     }
-    // Those of what was written are there.
+    // The records of writes that were applied are there.
     let written = 6 * 3 * 2;
     for number in 0..200 {
         let target = format!("/refused/{number}");

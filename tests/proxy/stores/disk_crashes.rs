@@ -26,7 +26,7 @@ use crate::support::{
     wait::{DEADLINE, until},
 };
 
-/// Where `IFMATCH_CRASHES` says nothing; in `make crash` they are 200.
+/// The default of `IFMATCH_CRASHES`; in `make crash` they are 200.
 const CRASHES: usize = 12;
 const CLIENTS: usize = 8;
 const ITEMS_OF_EACH: usize = 4;

@@ -160,7 +160,7 @@ async fn a_store_that_fails_during_a_write_costs_its_tag_alone() {
     }
 }
 
-/// Which state a tag names stands in the record, where the backend may give one tag to two.
+/// The record shows which state a tag names, if the backend may give one tag to two.
 #[tokio::test]
 async fn without_the_store_a_tag_that_may_repeat_is_withheld() {
     for engine in Engine::all().await {

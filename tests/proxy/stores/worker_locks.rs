@@ -16,7 +16,7 @@ use crate::support::{
 const WORKERS: usize = 6;
 /// How many are killed where `IFMATCH_KILLS` says nothing; in `make worker-locks` they are 60 for each store.
 const KILLS: usize = 6;
-/// So many writes lie between two kills, and so many items are enough for them.
+/// The number of writes between two kills, and the number of items that is enough for them.
 const WRITES_BETWEEN_KILLS: usize = 8;
 const ITEMS_FOR_EACH_KILL: usize = 4;
 /// A killed proxy may have a write on its way for so long.

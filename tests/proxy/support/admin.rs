@@ -22,7 +22,7 @@ pub fn without_end(backend: &Backend) -> Setup {
     leasing(backend).route("lease.infinite = true\nlease.absent = \"allow\"")
 }
 
-/// A proxy with an admin listener, and where that is.
+/// Returns a proxy with an admin listener, and the address of the listener.
 pub async fn start(setup: &Setup) -> (Proxy, SocketAddr) {
     start_with(setup, "", &[]).await
 }

@@ -42,7 +42,7 @@ pub async fn acquire(addr: SocketAddr, target: &str, id: &str, duration: &str) -
     acquired
 }
 
-/// Checks an error: its status and name, in the field and, where there is a body, in the document.
+/// Checks an error: its status and name, in the field and, if there is a body, in the document.
 #[track_caller]
 pub fn assert_error(response: &Response, status: u16, code: &str) {
     let told = (response.status, response.header("x-ms-error-code"));

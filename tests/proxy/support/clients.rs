@@ -70,7 +70,7 @@ pub fn python_file(path: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{path} is missing: run `make setup-test`"))
 }
 
-/// Where a package of `tests/node/package.json` lies.
+/// Returns the place of a package of `tests/node/package.json`.
 pub fn node_package(name: &str) -> PathBuf {
     installed(&format!("node/node_modules/{name}"))
 }

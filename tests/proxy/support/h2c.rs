@@ -107,7 +107,7 @@ impl Stream {
         self.body.send_data(Bytes::new(), true).expect("an open stream");
     }
 
-    /// The same as [`Self::send`] and [`Self::send_last`], where the server may have reset the stream.
+    /// The same as [`Self::send`] and [`Self::send_last`], if the server may have reset the stream.
     pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>, end: bool) -> Result<(), h2::Error> {
         let mut rest = Bytes::copy_from_slice(bytes.as_ref());
         while !rest.is_empty() {
@@ -156,7 +156,7 @@ impl Stream {
         .await
     }
 
-    /// The response, where the server may reset the stream instead.
+    /// The response, if the server may reset the stream instead.
     pub async fn try_response(mut self) -> Result<Response, h2::Error> {
         within("a response", async {
             let mut informational = Vec::new();

@@ -80,7 +80,7 @@ impl Proxy {
         until_some(&format!("a line with {texts:?}"), || Some(lines()).filter(|lines| !lines.is_empty())).await
     }
 
-    /// Where the bodies of large requests are spooled.
+    /// Returns the place where the bodies of large requests are spooled.
     pub fn spool(&self) -> PathBuf {
         self.directory.path().join("spool")
     }

@@ -81,7 +81,7 @@ impl Connection {
         within("a response", both).await
     }
 
-    /// Tells which method the next response answers, where the request was sent as bytes; GET is assumed else.
+    /// Tells which method the next response answers, if the request was sent as bytes; GET is assumed else.
     pub fn expect_response_to(&mut self, method: &str) {
         self.methods.push_back(method.to_owned());
     }
@@ -91,7 +91,7 @@ impl Connection {
         self.try_read_response().await.expect("a response")
     }
 
-    /// The same, where the server may close instead (`UnexpectedEof`, `ConnectionReset`).
+    /// The same, if the server may close instead (`UnexpectedEof`, `ConnectionReset`).
     pub async fn try_read_response(&mut self) -> io::Result<Response> {
         let method = self.methods.pop_front().unwrap_or_else(|| "GET".to_owned());
         within("a response or a close", read_response(&mut self.wire.reader, &method)).await
@@ -180,7 +180,7 @@ pub async fn race(addr: SocketAddr, requests: Vec<Vec<u8>>) -> Vec<Response> {
     race_through(&[addr], requests).await
 }
 
-/// The same, where the requests go to these servers in turn.
+/// The same, if the requests go to these servers in turn.
 pub async fn race_through(addrs: &[SocketAddr], requests: Vec<Vec<u8>>) -> Vec<Response> {
     let start = Arc::new(Barrier::new(requests.len()));
     let racers: Vec<_> = requests
@@ -202,7 +202,7 @@ pub async fn race_through(addrs: &[SocketAddr], requests: Vec<Vec<u8>>) -> Vec<R
     responses
 }
 
-/// A request's bytes. `Host: test` is added where the fields name none, and Content-Length where there is a body and
+/// A request's bytes. `Host: test` is added if the fields name none, and Content-Length where there is a body and
 /// the fields do not say how it ends. A body in the chunked coding is given with its chunks.
 pub fn request_bytes(method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let named = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));

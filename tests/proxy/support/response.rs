@@ -66,7 +66,7 @@ impl Response {
         problem
     }
 
-    /// The same where only the head could be read.
+    /// The same if only the head could be read.
     #[track_caller]
     pub fn refused_by_head(&self, status: u16, code: &str) {
         assert_eq!(self.status, status, "the refusal {code} in {self:?}");

@@ -28,9 +28,9 @@ pub const UPSTREAM_EXCLUSIVE: Source =
 pub const VERSION: Source = Source { validators: Validators::None, route: "etag = \"version\"\nother_writers = false" };
 
 pub const ALL: [Source; 5] = [CONTENT, CONTENT_EXCLUSIVE, UPSTREAM, UPSTREAM_EXCLUSIVE, VERSION];
-/// Those that ask the backend before each write.
+/// The sources that ask the backend before each write.
 pub const SHARED: [Source; 2] = [CONTENT, UPSTREAM];
-/// Those that answer from memory.
+/// The sources that answer from memory.
 pub const EXCLUSIVE: [Source; 3] = [CONTENT_EXCLUSIVE, UPSTREAM_EXCLUSIVE, VERSION];
 
 impl Source {

@@ -112,7 +112,7 @@ pub struct Curl {
 /// The outcome of the request.
 #[derive(Debug)]
 pub struct Outcome {
-    /// curl's exit code; 0 where there is a response.
+    /// curl's exit code; 0 if there is a response.
     pub code: i32,
     /// `"1.1"` or `"2"`.
     pub version: String,
@@ -183,7 +183,7 @@ impl Curl {
         Outcome { code: status.code().unwrap_or(-1), version: version.to_owned(), response }
     }
 
-    /// The same where a response is expected.
+    /// The same if a response is expected.
     pub async fn response(self, name: &str, addr: SocketAddr, target: &str) -> Response {
         let outcome = self.send(name, addr, target).await;
         assert_eq!(outcome.code, 0, "{outcome:?}");

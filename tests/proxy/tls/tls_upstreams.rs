@@ -161,7 +161,7 @@ async fn a_server_of_an_unknown_authority_is_not_spoken_to() {
     let (nginx, addr) = certified(&office.issue(&["127.0.0.1"])).await;
     let other = Authority::new("another authority").write(office.path(), "other");
     is_not_trusted(&format!("https://{addr}"), &format!("ca = {other:?}"), &nginx, "UnknownIssuer").await;
-    // Those that the system trusts do not include it either.
+    // The authorities that the system trusts do not include it either.
     is_not_trusted(&format!("https://{addr}"), "", &nginx, "UnknownIssuer").await;
 }
 

@@ -19,7 +19,7 @@ const WRITERS: usize = 32;
 const ROUNDS: usize = 5;
 const CLIENTS: usize = 8;
 
-/// Where tags come from, each with those who else may write.
+/// The sources of tags, each with the other writers.
 const MODES: [&str; 10] = [
     "etag = \"upstream\"",
     "etag = \"upstream\"\nother_writers = false",
@@ -58,7 +58,7 @@ fn number_of(text: &str) -> usize {
     serde_json::from_str::<serde_json::Value>(text).unwrap()["number"].as_u64().unwrap().try_into().unwrap()
 }
 
-/// The target of a mode, where the number is 0: a store that outlives a mode has nothing to say of it.
+/// Returns the target of a mode, with the number 0 in it: a store that outlives a mode has no record of it.
 fn target(nginx: &Nginx, mode: &str) -> String {
     let name = mode.replace(|character: char| !character.is_ascii_alphanumeric(), "");
     std::fs::write(nginx.root().join(&name), text(0)).unwrap();

@@ -15,13 +15,13 @@ use crate::support::{
     scene::{Mode, Resource, Scene, all_at_once, assert_held_back},
 };
 
-/// How long a write is in doubt where the test waits for the end of it.
+/// How long a write is in doubt if the test waits for the end of it.
 const SOON_OVER: Duration = Duration::from_millis(300);
 /// The same if it must not end before the test does, even on a slow machine.
 const NEVER_OVER: Duration = Duration::from_secs(3600);
 /// How long a silent upstream is waited for.
 const TIMEOUT_SECONDS: u64 = 1;
-/// How often a write may happen to get a fresh connection, where a pooled one is wanted.
+/// How often a write may happen to get a fresh connection, if a pooled one is wanted.
 const ATTEMPTS: usize = 20;
 
 /// How a write is made.
@@ -175,7 +175,7 @@ async fn a_write_that_is_applied_late_loses_nobodys_update() {
     panic!("this machine is too slow to do three requests before a doubt is over");
 }
 
-/// The last part is left out, and `in_time` says so, where the doubt may have been over before the backend applied the
+/// The last part is left out, and `in_time` says so, if the doubt may have been over before the backend applied the
 /// write.
 async fn applied_late(scene: Arc<Scene>, mode: Mode, late_write_window_seconds: u64, in_time: Arc<AtomicBool>) {
     let resource = Resource::create(&scene, mode, "late").await;

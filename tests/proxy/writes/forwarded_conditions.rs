@@ -62,7 +62,7 @@ async fn the_backend_can_check_its_own_tag() {
     }
 }
 
-/// The same where no If-Match was sent, and another condition was judged.
+/// The same if no If-Match was sent, and another condition was judged.
 #[tokio::test]
 async fn a_judged_tag_is_added_where_none_was_sent() {
     for source in [UPSTREAM, UPSTREAM_EXCLUSIVE] {

@@ -15,7 +15,7 @@ use crate::support::{
     source,
 };
 
-/// How long others are held back where the test waits for the end of it.
+/// How long others are held back if the test waits for the end of it.
 const LATE_WRITE_WINDOW: Duration = Duration::from_millis(300);
 const SOON_OVER: &str = "late_write_window = \"300ms\"\n";
 /// In whole seconds, as the client gets it.
@@ -71,7 +71,7 @@ impl Settled {
         match mode {
             Mode::ContentShared => 1,
             Mode::ContentExclusive => usize::from(!matches!(self, Self::Learned | Self::Kept)),
-            // Whatever was written, the version tells.
+            // The version shows any write.
             Mode::VersionExclusive => 0,
         }
     }

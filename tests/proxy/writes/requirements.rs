@@ -1,4 +1,4 @@
-//! Which writes need a precondition (RFC 6585 section 3), and which preconditions satisfy.
+//! The writes that need a precondition (RFC 6585 section 3), and the preconditions that satisfy.
 
 use std::net::SocketAddr;
 

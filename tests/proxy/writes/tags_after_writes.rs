@@ -121,7 +121,7 @@ async fn the_tag_of_the_backends_answer_is_passed_on() {
     }
 }
 
-/// Where tags are ours, the backend's never leave us.
+/// If the proxy makes the tags, those of the backend never reach a client.
 #[tokio::test]
 async fn a_foreign_tag_never_leaves() {
     for source in [CONTENT, CONTENT_EXCLUSIVE, VERSION] {

@@ -42,7 +42,7 @@ async fn write_in_vain(resources: &[Resource], status: u16, code: &str, error: &
         for (response, is_sent_unasked) in [(claimed, *mode != Mode::ContentShared), (unclaimed, true)] {
             assert_eq!(response.status, status, "{mode:?}: {response:?}");
             assert!(!response.problem().in_doubt, "{mode:?}: {response:?}");
-            // Where others write too, the question for the current tag fails before the write.
+            // If others write too, the question for the current tag fails before the write.
             if is_sent_unasked {
                 assert_eq!(response.problem().code, code, "{mode:?}");
                 assert_eq!(

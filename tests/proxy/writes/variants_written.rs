@@ -24,7 +24,7 @@ const SOURCES: [&str; 6] = [
     "etag = \"json:/tag\"",
 ];
 
-/// Those whose tags name their variant.
+/// The sources whose tags name their variant.
 const CONTENT: [&str; 2] = [SOURCES[0], SOURCES[1]];
 
 /// A resource at `/doc` whose variants change with each write.

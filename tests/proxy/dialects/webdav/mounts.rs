@@ -23,7 +23,7 @@ struct Davfs {
 }
 
 impl Davfs {
-    /// `None` where this user may not mount.
+    /// `None` if this user may not mount.
     fn of(server: SocketAddr) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let settings = directory.path().join("davfs2.conf");

@@ -10,7 +10,7 @@ fn question(names: &str) -> String {
 const ANN: (&str, &str) = ("Authorization", "Basic YW5uOmE=");
 const BOB: (&str, &str) = ("Authorization", "Basic Ym9iOmI=");
 
-/// Office opens files for writing only where all of it stands.
+/// Office opens files for writing only if all of it stands.
 #[tokio::test]
 async fn options_tell_of_locks() {
     let share = Share::start().await;

@@ -10,7 +10,7 @@ use super::{
     style::{Kept, Style},
 };
 
-/// Which validators label what is served to GET and HEAD.
+/// The validators that label the answers to GET and HEAD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validators {
     #[default]
@@ -29,7 +29,7 @@ pub(super) struct Contents {
     pub(super) validators: Validators,
     representations: BTreeMap<String, Representation>,
     writes: u64,
-    /// In the place of all that, where a test says what the backend is like.
+    /// All of that is replaced if a test says what the backend is like.
     kept: Option<Kept>,
 }
 

@@ -111,7 +111,7 @@ impl Exchange {
         self.shared.record().note(self.number, what);
     }
 
-    /// Reads the body to its end, after a 100 where the peer waits for one. Later calls do nothing.
+    /// Reads the body to its end, after a 100 if the peer waits for one. Later calls do nothing.
     pub(super) async fn read_body(&mut self) -> io::Result<()> {
         if self.body_read {
             return Ok(());
@@ -234,7 +234,7 @@ impl Exchange {
     }
 }
 
-/// Where a COPY or MOVE leads: the path of its `Destination`.
+/// Returns the path of the `Destination` of a COPY or MOVE.
 fn transferred<'a>(method: &str, headers: &'a Headers) -> Option<&'a str> {
     let reference = headers.get("destination").filter(|_| matches!(method, "COPY" | "MOVE"))?;
     let path = reference.split_once("://").map_or(reference, |(_, rest)| rest);

@@ -94,7 +94,7 @@ impl Held {
         within("the proxy to close its connection to the backend", self.exchange.peer_closed()).await;
     }
 
-    /// Closes without an answer: FIN where the request was read, else RST by the system.
+    /// Closes without an answer: FIN if the request was read, else RST by the system.
     pub fn close(self) {
         self.exchange.note("closed");
     }

@@ -16,9 +16,9 @@ pub struct Request {
     pub body: Vec<u8>,
     /// True if the end of its body has come.
     pub complete: bool,
-    /// Which connection it came over, from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
-    /// Which request of that connection it is, from 1.
+    /// The number of the request on that connection, from 1.
     pub nth_on_connection: usize,
 }
 
@@ -63,7 +63,7 @@ impl Request {
 pub(super) struct Record {
     pub(super) requests: Vec<Request>,
     pub(super) events: Vec<String>,
-    /// Which requests were applied, and when.
+    /// The requests that were applied, and the moments.
     pub(super) applied: Vec<(usize, Instant)>,
     pub(super) malformed: Vec<String>,
     pub(super) connections: usize,

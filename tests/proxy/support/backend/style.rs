@@ -30,7 +30,7 @@ pub enum Dates {
     Steps(u64),
 }
 
-/// Where it shows its tags.
+/// The places where it shows its tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     Nowhere,
