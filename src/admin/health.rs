@@ -59,7 +59,7 @@ impl Durability {
 #[derive(Clone, Debug)]
 pub(super) struct StoreCheck {
     available: bool,
-    /// Whether a change lasts.
+    /// The result of a change: an error if it does not last.
     writable: Result<(), StoreError>,
     /// How much longer writes are held back after the start.
     held_back: Duration,

@@ -43,7 +43,7 @@ const PERIOD_MAX: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Debug, Serialize)]
 pub(super) struct LeaseView {
     pub(super) state: &'static str,
-    /// Whether other clients may hold shared leases of the resource.
+    /// The mode: `shared` if other clients may hold shared leases of the resource.
     pub(super) mode: &'static str,
     /// The label that the holder gave itself.
     pub(super) holder: Option<String>,

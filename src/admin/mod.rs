@@ -86,7 +86,7 @@ pub struct Subject {
     pub activity: Arc<Activity>,
     /// The addresses where clients connect.
     pub listeners: Vec<String>,
-    /// Whether the server has been asked to stop.
+    /// The signal that asks the server to stop.
     pub stop: tokio::sync::watch::Receiver<Stop>,
     /// Returns the metrics in Prometheus's text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,

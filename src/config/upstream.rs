@@ -169,9 +169,9 @@ pub enum HashBy {
 pub enum HealthProbe {
     /// No check.
     Off,
-    /// Whether the server accepts a connection.
+    /// The server must accept a connection.
     Connect,
-    /// Whether the server answers a GET for a path with an expected status.
+    /// The server must answer a GET for a path with an expected status.
     Http,
 }
 

@@ -8,7 +8,7 @@ pub struct ServerTls {
     /// The certificates. A client gets the first that matches the name it requests, else the first of all. Never empty
     /// if a listener speaks TLS.
     pub certificates: Vec<CertificateFiles>,
-    /// Whether listeners request a certificate from clients.
+    /// The rule by which listeners request a certificate from clients.
     pub client_auth: ClientAuth,
     /// The PEM file of the authorities that issue client certificates. Present unless `client_auth` is off.
     pub client_ca: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// Whether listeners request a certificate from clients (`client_auth`).
+/// The rule by which listeners request a certificate from clients (`client_auth`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
     /// Listeners request no certificate.

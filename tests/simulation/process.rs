@@ -34,7 +34,7 @@ use crate::{
     world::World,
 };
 
-/// Whether records outlive their process.
+/// The lifetime of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     /// No record does.

@@ -71,7 +71,7 @@ impl std::fmt::Debug for PopReceipt {
     }
 }
 
-/// Whether a message can be taken.
+/// The availability of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStanding {
     /// It can.

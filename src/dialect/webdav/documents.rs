@@ -8,7 +8,7 @@ use crate::core::lease::{LeaseId, LeaseMode};
 /// A lock, as a document shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLock {
-    /// Whether others may hold shared locks too.
+    /// The mode: if it is shared, others may hold shared locks too.
     pub mode: LeaseMode,
     /// True if the client asked for a lock of all below the resource.
     pub is_deep: bool,

@@ -27,7 +27,7 @@ pub const OWNER_BYTES_MAX: usize = 1024;
 /// The lock that a client wants, and the owner that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedLock {
-    /// Whether others may hold shared locks too.
+    /// The mode: if it is shared, others may hold shared locks too.
     pub mode: LeaseMode,
     /// The element that describes the owner. It is complete: it declares all prefixes that it uses.
     pub owner: Option<Box<str>>,

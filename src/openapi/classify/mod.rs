@@ -48,7 +48,7 @@ pub(super) struct DecidedPath<'p> {
     pub(super) role: PathRole,
     /// The source of tags.
     pub(super) tag: TagChoice,
-    /// Whether a POST changes the resource like any other write, and whether it needs a precondition.
+    /// The effect of a POST: if it changes the resource like any other write, it may need a precondition.
     pub(super) post: Option<PostOfResource>,
     /// The collection that is written as a whole too.
     pub(super) also_changes: Option<String>,

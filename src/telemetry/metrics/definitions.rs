@@ -224,7 +224,7 @@ pub const LINES_DROPPED: Metric =
 
 /// The time at which the process started.
 pub const START_TIME: Metric = gauge("ifmatch.process.start.time", "s", &[], "Unix time at which the process started");
-/// Whether the last reload succeeded.
+/// The success of the last reload.
 pub const RELOAD_SUCCESSFUL: Metric = gauge(
     "ifmatch.config.last_reload_successful",
     "{reload}",

@@ -292,7 +292,7 @@ async fn a_message_of_a_later_queue_stays() {
     }
 }
 
-/// What is left of a queue is removed, also what cannot be read.
+/// The rest of a queue is removed, also a document that cannot be read.
 #[tokio::test]
 async fn a_cleared_queue_has_no_messages() {
     let (backend, proxy) = jobs().await;

@@ -130,8 +130,8 @@ async fn a_state_with_a_cookie_is_not_shown_again() {
     assert_waits(&scene).await;
 }
 
-/// What the backend shows to other credentials, or by a part of them that is no part of the identity, is not what it shows
-/// to the client of a read.
+/// The client of a read does not get a state that the backend shows to other credentials, or by a part of them outside
+/// the identity.
 #[tokio::test]
 async fn a_state_that_depends_on_more_than_the_identity_is_waited_for() {
     for (lines, vary) in [

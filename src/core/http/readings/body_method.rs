@@ -2,11 +2,11 @@
 //!
 //! # Design
 //!
-//! *Which frameworks look into JSON?* Laravel and Phoenix do so as they are set up at first, and so do applications of
-//! Express. Parse Server reads every body as JSON, whatever its declared type. So each body that begins as an object is
-//! searched, if its type does not say that it is something else.
+//! *Which frameworks look into JSON?* Laravel and Phoenix do by default, and so do applications of Express. Parse
+//! Server reads every body as JSON, with any declared type. So each body that begins as an object is searched, if its
+//! type does not exclude JSON.
 //!
-//! *Why is a form refused that is compressed, or in another charset than ASCII extends to?* Servers that decode it find
+//! *Why is a compressed form refused, or one in a charset that does not extend ASCII?* Servers that decode it find
 //! names that its octets do not spell. No browser sends one.
 
 use http::{HeaderMap, header};

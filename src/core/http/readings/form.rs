@@ -16,7 +16,7 @@ const KEPT_BYTES: usize = 256;
 /// The number of bytes of a line about a part that are kept. No browser sends a longer one.
 const LINE_BYTES: usize = 4096;
 
-/// What a line about a part holds.
+/// The field in a line about a part.
 const OF_PART: &[u8] = b"content-disposition";
 
 /// A search through the bytes of a form.
@@ -38,7 +38,7 @@ impl FormSearch {
         self.take_of_line(octet);
     }
 
-    /// What the form names, after its last octet.
+    /// Returns the method that the form names, after its last octet.
     pub(super) fn found(mut self) -> NamedMethod {
         self.end_parameter();
         self.end_line();

@@ -18,7 +18,7 @@ const MEMBERS: [&str; 2] = ["_method", "_httpmethod"];
 /// A search through the octets of a body.
 #[derive(Default)]
 pub(super) struct JsonSearch {
-    /// How many brackets are open.
+    /// The number of open brackets.
     depth: usize,
     is_over: bool,
     /// The string that is being read, as it is spelled.
@@ -37,7 +37,7 @@ impl JsonSearch {
         self.is_over
     }
 
-    /// What the body names.
+    /// Returns the method that the body names.
     pub(super) fn found(self) -> NamedMethod {
         self.found
     }

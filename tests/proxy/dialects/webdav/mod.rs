@@ -81,7 +81,7 @@ fn token(locked: &Response) -> String {
     token
 }
 
-/// Whether a refusal names this condition.
+/// Checks that a refusal names this condition.
 #[track_caller]
 fn assert_condition(refused: &Response, status: u16, condition: &str) {
     assert_eq!(refused.status, status, "{refused:?}");
