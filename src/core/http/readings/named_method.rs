@@ -1,28 +1,28 @@
-//! The method that a body names, as far as one can be told from it.
+//! The method that a body names, as well as the proxy can tell.
 
 use http::Method;
 
-/// What a body says of the method.
+/// The method that a body names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NamedMethod {
-    /// Nothing.
+    /// The body names no method.
     #[default]
     None,
-    /// It names this method.
+    /// The body names this method.
     One(Method),
-    /// It names several, or none that can be read.
+    /// The body names several methods, or none that can be read.
     Unclear,
 }
 
 impl NamedMethod {
-    /// Adds what a body also says. Readers take a method in any letter case.
+    /// Adds another name in the body. Readers take a method in any letter case.
     pub(super) fn add(&mut self, token: &[u8]) {
         let token = token.trim_ascii().to_ascii_uppercase();
         let named = Method::from_bytes(&token).map_or(Self::Unclear, Self::One);
         self.join(named);
     }
 
-    /// Joins what two readers find in one body.
+    /// Joins the findings of two readers of one body.
     pub(super) fn join(&mut self, other: Self) {
         *self = match (std::mem::take(self), other) {
             (own, Self::None) => own,
