@@ -1,4 +1,4 @@
-//! What a machine must have before cargo builds anything there.
+//! The tools that a machine must have before cargo builds anything there.
 
 use std::{
     env, fs,

@@ -43,7 +43,7 @@ pub struct Tally {
     /// Confirmed increments of each optimistic counter, and of each leased one.
     pub counted: [AtomicUsize; KEYS],
     pub held: [AtomicUsize; KEYS],
-    /// True if the process was told to end.
+    /// True if the process was asked to end.
     pub ends: AtomicBool,
     /// Connections that ended then before an answer began.
     pub not_taken: AtomicUsize,

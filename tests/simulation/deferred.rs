@@ -21,7 +21,7 @@ pub struct Waiting {
     acted: BTreeMap<String, u64>,
 }
 
-/// True if a DELETE was told that it waits.
+/// True if the answer to a DELETE says that it waits.
 pub fn is_deferred(entry: &Entry) -> bool {
     entry.operation == Operation::Delete && entry.answered.as_ref().is_some_and(|(_, told)| told.status == 202)
 }

@@ -48,7 +48,7 @@ pub fn written(document: &str) -> Option<u32> {
 }
 
 impl Entry {
-    /// True if the client was told that its write may be done by half, and should read the resource.
+    /// True if the answer to the client says that its write may be done by half, and asks it to read the resource.
     pub fn is_half_done(&self, told: &Told) -> bool {
         self.parts != Parts::default() && told.code == Some("upstream-failed")
     }

@@ -109,7 +109,7 @@ pub struct Manner {
     pub is_anonymous: bool,
     /// True if the credentials differ from those of the client's reads.
     pub as_other: bool,
-    /// True if a write names the state by its modification date, if its client was told one.
+    /// True if a write names the state by its modification date, if its client got one.
     pub by_date: bool,
     /// True if a cookie names the client.
     pub has_session: bool,

@@ -70,7 +70,7 @@ fn a_lease_reaches_what_is_below_its_collection() {
     }
 }
 
-/// A backend that checks fences would refuse the holder for ever.
+/// A backend that checks fences would always refuse the holder.
 #[test]
 fn the_fence_of_a_holder_does_not_go_back_when_a_lease_around_ends() {
     let mut member = Resource::new();

@@ -24,7 +24,7 @@ const READS: [&str; 14] = [
     "test",
 ];
 
-/// Names that mean a lock of the backend, whatever is beside them.
+/// Names that mean a lock of the backend, with anything beside them.
 const LOCKS: [&str; 2] = ["lock", "unlock"];
 
 /// Names that mean a lock of the backend together. Alone, they mean much else: shops have a checkout, and flats a lease.

@@ -126,7 +126,7 @@ async fn an_upload_has_the_checksums_that_it_names() {
     }
 }
 
-/// The client compares it with its own: what has arrived may be something else, whatever the request names.
+/// The client compares it with its own: the content that has arrived may differ from the one that the request names.
 #[tokio::test]
 async fn the_answer_to_an_upload_has_the_md5_of_what_has_arrived() {
     let backend = Backend::start().await;

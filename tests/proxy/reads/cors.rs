@@ -186,7 +186,7 @@ async fn p15_a_refusal_is_readable_after_a_preflight() {
     assert_eq!(backend.count("*", "*"), 1, "the preflight");
 }
 
-/// The same if the probe has told it, for a client that made its preflight long ago.
+/// The same if the probe has shown it, for a client that made its preflight long ago.
 #[tokio::test]
 async fn p15_a_refusal_is_readable_after_a_probe() {
     let (backend, setup) = with_cors(CONTENT).await;

@@ -193,7 +193,7 @@ async fn what_others_write_is_told_after_the_next_probe() {
     assert!(deleted.data["etag"].is_null(), "{deleted:?}");
 }
 
-/// Whoever watches would wait for such a backend in turn, and be told of nothing else meanwhile.
+/// Clients that watch would wait for such a backend in turn, and get no other event meanwhile.
 #[tokio::test]
 async fn a_backend_that_keeps_silent_is_asked_once_for_all_who_watch() {
     let backend = Backend::start().await;

@@ -33,7 +33,7 @@ const EXCHANGE: Duration = Duration::from_millis(40);
 /// while it was on its way.
 const BEFORE_MAX: usize = 3 * CLIENTS;
 
-/// The same if the stream comes through another proxy, which has to be told first.
+/// The same if the stream comes through another proxy, which has to learn of it first.
 const BEFORE_ELSEWHERE_MAX: usize = 6 * CLIENTS;
 
 /// Clients who write again and again, until it is over or they are refused.
