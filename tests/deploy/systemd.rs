@@ -31,7 +31,7 @@ fn the_service_is_confined() {
     );
 }
 
-/// systemd compares these statuses with that of the main process alone. A program before it that fails is tried again and again.
+/// systemd compares these statuses with that of the main process alone. A program before it that fails is tried without end.
 #[test]
 fn a_file_with_problems_is_not_tried_again() {
     let unit = fs::read_to_string(file("deploy/systemd/ifmatch.service")).expect("the unit");
