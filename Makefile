@@ -26,11 +26,14 @@ run: setup-compilers ## Build, and start the demo; UPSTREAM=http://host:port gua
 
 install: PREFIX ?= /usr/local
 install: PROGRAM ?= target/release/ifmatch
-install: setup-build ## Build the program for daily use (10 minutes on two cores), and install it with its manual; PREFIX=/usr/local
+install: setup-build ## Build the program for daily use (10 minutes on two cores), and install it with its manual and completions; PREFIX=/usr/local
 	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --release --locked --bin ifmatch
 	@install -D --mode=0755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/ifmatch'
 	@$(PROGRAM) manual target/manual && \
-		install -D --mode=0644 --target-directory='$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/*
+		install -D --mode=0644 --target-directory='$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/* && \
+		install -D --mode=0644 target/manual/completions/ifmatch.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/ifmatch' && \
+		install -D --mode=0644 --target-directory='$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d' target/manual/completions/ifmatch.fish && \
+		install -D --mode=0644 --target-directory='$(DESTDIR)$(PREFIX)/share/zsh/site-functions' target/manual/completions/_ifmatch
 	@echo 'installed: $(DESTDIR)$(PREFIX)/bin/ifmatch'
 
 example: setup-compilers clients ## Build, and start a page with React whose notes several people edit (examples/notes)

@@ -367,6 +367,11 @@ fn explain_names_the_routes_that_a_more_specific_one_was_preferred_to() {
     let lines = explained(&[&file.display().to_string(), "PUT", "/"]);
     assert_eq!(labelled(&lines, "route"), "\"all\" (host *, path /{*rest}), to upstream app");
     assert_eq!(labelled(&lines, "outcome"), "it passes unchanged; nothing guards this route");
+    // A backend's own 404 to a request for a lease says nothing of the policy.
+    let lines = explained(&[&file.display().to_string(), "POST", "/.leases/documents/42"]);
+    assert!(labelled(&lines, "leases").contains("offers none"), "{lines:?}");
+    let lines = explained(&[&file.display().to_string(), "POST", "/.leases/others/42"]);
+    assert!(lines.iter().all(|(label, _)| label != "leases"), "{lines:?}");
 }
 
 /// Rule 18: what the operator has said of the readings of a path is shown.

@@ -65,6 +65,7 @@ pub(super) const HEALTH: &str = "\
 Examples:
   ifmatch health
   ifmatch health --ready --admin unix:/run/ifmatch/admin
+  ifmatch health --writes
 
 Read on: docs/admin.md";
 

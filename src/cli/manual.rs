@@ -18,8 +18,10 @@ fn write(mut command: Command, directory: &Path) -> io::Result<()> {
     let (pages, completions) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&pages)?;
     fs::create_dir_all(&completions)?;
+    // The completions add a command `help` to each, which needs no page.
+    clap_mangen::generate_to(command.clone(), &pages)?;
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
         clap_complete::generate_to(shell, &mut command, "ifmatch", &completions)?;
     }
-    clap_mangen::generate_to(command, &pages)
+    Ok(())
 }

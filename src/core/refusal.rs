@@ -351,9 +351,10 @@ impl Refusal {
         problem::document(self)
     }
 
-    /// The holder of the lease in the cause, if the client may know it.
-    fn told_holder(&self) -> Option<&str> {
-        self.cause.as_ref().filter(|cause| cause.client_may_know)?.lease.as_ref()?.holder.as_deref()
+    /// The name that the holder of the lease gives itself, if the client may know it.
+    pub fn shown_holder(&self) -> Option<&str> {
+        let of_cause = || self.cause.as_ref().filter(|cause| cause.client_may_know)?.lease.as_ref()?.holder.as_deref();
+        self.holder.as_deref().or_else(of_cause)
     }
 
     /// The `Proxy-Status` field (RFC 9209), made of the proxy's own words alone, never of a request's.

@@ -214,8 +214,7 @@ pub trait Grammar: Sync {
 
     /// Returns the document that reports a refusal, with the id of the refused request.
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {
-        let _ = request;
-        native::problem(refusal)
+        native::page_or_problem(request, refusal)
     }
 
     /// Returns the meaning of the upstream's status and fields for a call.

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::{PROGRAM, directory, file, output};
 
 #[test]
-fn make_install_installs_a_program_that_runs_and_its_manual() {
+fn make_install_installs_a_program_that_runs_with_its_manual_and_completions() {
     let root = directory("from-source");
     let mut make = Command::new("make");
     make.args(["--no-print-directory", "--directory"]).arg(file("")).args(["install", "CARGO=true", "PREFIX=/opt"]);
@@ -14,5 +14,12 @@ fn make_install_installs_a_program_that_runs_and_its_manual() {
     let installed = root.join("opt/bin/ifmatch");
     assert!(told.ends_with(&format!("installed: {}\n", installed.display())), "{told}");
     assert!(output(Command::new(&installed).arg("--version")).starts_with("ifmatch "));
-    assert!(root.join("opt/share/man/man1/ifmatch-run.1").exists());
+    for path in [
+        "man/man1/ifmatch-run.1",
+        "bash-completion/completions/ifmatch",
+        "fish/vendor_completions.d/ifmatch.fish",
+        "zsh/site-functions/_ifmatch",
+    ] {
+        assert!(root.join("opt/share").join(path).exists(), "{path}");
+    }
 }

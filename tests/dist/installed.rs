@@ -27,6 +27,16 @@ fn the_unit_starts_the_program_where_the_package_has_it() {
     assert_eq!(String::from_utf8_lossy(&verify.stderr), "");
 }
 
+/// A machine without the repository has what its monitoring loads.
+#[test]
+fn alerts_and_the_dashboard_come_with_the_documents() {
+    let documents = UNPACKED.join("usr/share/doc/ifmatch");
+    for path in ["prometheus/alerts.yaml", "grafana/ifmatch.json", "balancer/haproxy.cfg", "kubernetes/sidecar.yaml"] {
+        assert!(documents.join("deploy").join(path).exists(), "{path}");
+    }
+    assert!(!documents.join("deploy/packages").exists());
+}
+
 /// Names and lines of the program come back with the file that is shipped apart.
 #[test]
 fn the_line_tables_are_found_beside_the_program() {

@@ -21,6 +21,7 @@ fn each_command_has_a_manual_page() {
     }
     assert!(names.contains("ifmatch.1.gz") && names.contains("ifmatch-leases-break.1.gz"), "{names:?}");
     assert!(!names.contains("ifmatch-manual.1.gz"), "what packages alone use is not shown");
+    assert!(!names.iter().any(|name| name.contains("-help")), "{names:?}");
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::{
 async fn submit(addr: SocketAddr, page: &str, text: &str) -> Response {
     let (_, action) = page.split_once("action=\"").expect("a form");
     let (action, _) = action.split_once('"').expect("the end of the address");
-    let fields = [("Content-Type", "application/x-www-form-urlencoded")];
+    let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let fields = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", accept)];
     send(addr, "POST", action, &fields, format!("text={text}")).await
 }
 
@@ -25,11 +26,15 @@ async fn a_form_with_the_version_in_its_address_is_guarded() {
     let addr = proxy.addr();
     let [ann, bob] = [get(addr, "/notes/1").await, get(addr, "/notes/1").await];
     assert_eq!(submit(addr, ann.text(), "bread").await.status, 303);
-    submit(addr, bob.text(), "tea").await.refused(412, "precondition-failed");
+    let stale = submit(addr, bob.text(), "tea").await;
+    assert_eq!((stale.status, stale.header("Content-Type")), (412, Some("text/html; charset=utf-8")), "{stale:?}");
+    assert!(stale.text().contains("<h1>This was changed in the meantime</h1>"), "{stale:?}");
     let now = get(addr, "/notes/1").await;
     assert!(now.text().contains("bread"), "{now:?}");
     assert_eq!(submit(addr, now.text(), "bread, tea").await.status, 303);
-    submit(addr, &now.text().replace("&version=", "&other="), "no version").await.refused(428, "precondition-required");
+    let unversioned = submit(addr, &now.text().replace("&version=", "&other="), "no version").await;
+    assert_eq!(unversioned.status, 428);
+    assert!(unversioned.text().contains("precondition-required: "), "{unversioned:?}");
 }
 
 /// The form on the page is the one that the server writes.

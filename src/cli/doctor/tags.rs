@@ -90,7 +90,8 @@ fn tag(read: &ReceivedAnswer) -> Finding {
     }
     let remedy = if read.names_ifmatch() {
         "If a gateway in front of ifmatch removes ETag, set mirror_header = \"X-ETag\", and let clients read that \
-         field. If ifmatch gave no tag, raise max_hash_size or hash_wait, or guard the route."
+         field. If ifmatch gave no tag: its store may not answer (ifmatch health --writes); else guard the route, or \
+         raise max_hash_size or hash_wait."
     } else {
         "Put ifmatch in front of the backend with etag = \"content\": it makes a tag of each body."
     };

@@ -105,6 +105,14 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
         lines.push(("route", format!("{}, to upstream {}", describe(route), route.upstream.name)));
         lines.extend(readings(route).map(|read| ("reads", read)));
         lines.push(("why", why(config, route, request, normal.as_ref().ok())));
+        let of_resource = normal.as_ref().ok().and_then(|path| table.route_without_leases(&request.host, path));
+        if let Some(other) = of_resource.filter(|other| other.guard.is_some()) {
+            let name = &other.name;
+            lines.push((
+                "leases",
+                format!("route {name:?} offers none, so no lease: that needs policy = \"pessimistic\""),
+            ));
+        }
         lines.push(("policy", policy(route)));
         if let Some(target) = mapped(route, request) {
             lines.push(("target", format!("the backend gets {target}")));

@@ -85,7 +85,7 @@ pub(super) fn document(refusal: &Refusal) -> String {
     object.0.push_str(refusal.code.status().as_str());
     object.text("detail", &refusal.detail);
     object.word("code", refusal.code.as_str());
-    if let Some(holder) = refusal.holder.as_deref().or_else(|| refusal.told_holder()) {
+    if let Some(holder) = refusal.shown_holder() {
         object.text("holder", holder);
     }
     if let Some(seconds) = refusal.retry_after_seconds() {

@@ -16,11 +16,13 @@ use crate::core::lease::field_names;
 
 mod answer;
 mod call;
+mod page;
 mod read;
 
 pub(super) use answer::id_value;
 pub use answer::{applied_wait, done, grant_fields, refuse, refuse_use, show, state_fields};
 pub use call::{FACTS, Native, at_destination, call, problem};
+pub use page::page_or_problem;
 pub use read::{presented_id, presented_id_at_destination, read, read_on_get, wait};
 
 /// The field with the id of a lease, which proves the lease on every request that uses it.

@@ -31,6 +31,8 @@ async fn a_proxy_that_serves_is_healthy_without_a_token() {
     let (_proxy, admin) = start_with(&Proxy::to(backend.addr()), "token_env = \"IFMATCH_ADMIN_TOKEN\"", &token).await;
     assert_eq!(health(&url(admin), &[]).await, (Some(0), "alive\n".to_owned(), String::new()));
     assert_eq!(health(&url(admin), &["--ready"]).await, (Some(0), "ready\n".to_owned(), String::new()));
+    assert_eq!(health(&url(admin), &["--writes"]).await, (Some(0), "accepts writes\n".to_owned(), String::new()));
+    assert_eq!(health(&url(admin), &["--ready", "--writes"]).await.0, Some(64));
 }
 
 #[tokio::test]
