@@ -47,6 +47,8 @@ section! {
         max_claim_waiters: usize = Count(10_000) in 0..=10_000_000, restart;
         /// The proxies in front of this one that it trusts.
         trusted_proxies: TrustedProxies = Peers(());
+        /// The balancers that name the client of each connection in a header of the PROXY protocol.
+        proxy_protocol: TrustedProxies = Peers(());
         /// The treatment of fields with an underscore in their name.
         underscores: Underscores = OneOf(Underscores::Keep);
         /// True if the answers of guarded routes tell their clients what took time.

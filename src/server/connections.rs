@@ -1,8 +1,12 @@
 //! The common state of all connections, with any protocol and listener.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
-use pingora::{http::RequestHeader, protocols::Stream};
+use pingora::{
+    http::RequestHeader,
+    protocols::{SocketDigest, Stream},
+};
+use pingora_timeout::timeout;
 use tokio::sync::watch;
 
 use super::{
@@ -10,6 +14,7 @@ use super::{
     descriptors,
     head::{Heads, HeldHead},
     places::{ConnectionPlace, ConnectionPlaces, RequestPlace},
+    proxy_header::{self, NoProxyHeader},
 };
 use crate::{config, drain::InFlight, generation::Live, proxy::Gateway};
 
@@ -55,13 +60,47 @@ impl Connections {
     pub(super) fn place(&self, stream: &Stream) -> Option<ConnectionPlace> {
         let digest = stream.get_socket_digest();
         let peer = digest.as_ref().and_then(|digest| digest.peer_addr());
-        let client = peer.and_then(|peer| peer.as_inet()).map(|address| address.ip().to_canonical());
-        let place = self.places.take(stream.id(), client, &self.live.serving().config.server.trusted_proxies);
+        let address = address(stream);
+        let serving = self.live.serving();
+        let server = &serving.config.server;
+        // The client of a balancer is not known yet: it is counted when it is.
+        let client = address.filter(|_| !server.proxy_protocol.contains(address));
+        let place = self.places.take(stream.id(), client, &server.trusted_proxies);
         // Pingora does not ask the pace about clients of a Unix socket, which have no address.
         if peer.is_some() {
             self.pace.examined();
         }
         place
+    }
+
+    /// Learns the client of a balancer's connection from the header at its beginning. Returns nothing if the connection
+    /// must be closed: without a whole header, or because its client has its share.
+    pub(super) async fn identify(
+        &self,
+        mut stream: Stream,
+        mut place: ConnectionPlace,
+    ) -> Option<(Stream, ConnectionPlace)> {
+        let balancer = address(&stream);
+        if !self.live.serving().config.server.proxy_protocol.contains(balancer) {
+            return Some((stream, place));
+        }
+        let found = timeout(self.heads.time_max, proxy_header::read(&mut stream)).await;
+        match found.unwrap_or(Err(NoProxyHeader::Other)) {
+            Ok(None) => {}
+            Ok(Some(client)) => {
+                let told = SocketDigest::from_raw_fd(stream.id());
+                // It is new, so nobody has looked for the address before.
+                let _ = told.peer_addr.set(Some(client.into()));
+                stream.set_socket_digest(told);
+                place.count(client.ip().to_canonical(), &self.live.serving().config.server.trusted_proxies)?;
+            }
+            Err(NoProxyHeader::Gone) => return None,
+            Err(NoProxyHeader::Other) => {
+                place.tell_no_header(balancer);
+                return None;
+            }
+        }
+        Some((stream, place))
     }
 
     /// Admits a request beside others on its connection, if its client and the totals have room for it.
@@ -80,6 +119,12 @@ impl Connections {
     pub(super) fn end(&self) {
         self.end.send_replace(true);
     }
+}
+
+/// Returns the address of the peer, without its port; none over a Unix socket.
+fn address(stream: &Stream) -> Option<IpAddr> {
+    let digest = stream.get_socket_digest()?;
+    digest.peer_addr()?.as_inet().map(|address| address.ip().to_canonical())
 }
 
 /// Returns the size in bytes of a head that came as a list of fields (RFC 9113 section 10.5.1).

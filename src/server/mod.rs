@@ -34,6 +34,7 @@ mod http2;
 mod places;
 mod protocol_detect;
 mod protocols;
+mod proxy_header;
 mod secure;
 pub mod signals;
 

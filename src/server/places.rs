@@ -146,22 +146,15 @@ impl ConnectionPlaces {
         address: Option<IpAddr>,
         trusted: &TrustedProxies,
     ) -> Result<ConnectionPlace, ConnectionRefused> {
-        let counted = address.filter(|address| !trusted.contains(Some(*address)));
         if descriptor >= self.first_reserved {
             return Err(ConnectionRefused::Descriptors);
         }
         if !take(&self.open, self.max) {
             return Err(ConnectionRefused::Full);
         }
-        let mut place = ConnectionPlace { places: Arc::clone(self), address, client: None };
-        if let Some(network) = counted.map(network) {
-            let mut by_client = self.by_client.lock();
-            let client = by_client.entry(network).or_default();
-            if client.connections.load(Ordering::Relaxed) >= self.max_per_client {
-                return Err(ConnectionRefused::ClientFull);
-            }
-            client.connections.fetch_add(1, Ordering::Relaxed);
-            place.client = Some((network, Arc::clone(client)));
+        let mut place = ConnectionPlace { places: Arc::clone(self), address: None, client: None };
+        if let Some(address) = address {
+            place.try_count(address, trusted)?;
         }
         Ok(place)
     }
@@ -178,6 +171,36 @@ impl ConnectionPlaces {
 }
 
 impl ConnectionPlace {
+    /// Counts the place for the client at an address that was not known before. A refusal is counted and, now and then,
+    /// logged.
+    pub(super) fn count(&mut self, address: IpAddr, trusted: &TrustedProxies) -> Option<()> {
+        let counted = self.try_count(address, trusted);
+        counted.inspect_err(|reason| self.places.tell(reason.word(), reason.hint(), Some(address))).ok()
+    }
+
+    fn try_count(&mut self, address: IpAddr, trusted: &TrustedProxies) -> Result<(), ConnectionRefused> {
+        self.address = Some(address);
+        if trusted.contains(Some(address)) {
+            return Ok(());
+        }
+        let network = network(address);
+        let mut by_client = self.places.by_client.lock();
+        let client = by_client.entry(network).or_default();
+        if client.connections.load(Ordering::Relaxed) >= self.places.max_per_client {
+            return Err(ConnectionRefused::ClientFull);
+        }
+        client.connections.fetch_add(1, Ordering::Relaxed);
+        self.client = Some((network, Arc::clone(client)));
+        Ok(())
+    }
+
+    /// Reports that a balancer's connection names no client.
+    pub(super) fn tell_no_header(&self, balancer: Option<IpAddr>) {
+        let hint =
+            "a balancer in proxy_protocol sends no PROXY header: let it send one (HAProxy: send-proxy), or remove it";
+        self.places.tell("proxy-header", hint, balancer);
+    }
+
     /// Returns a place for a request beside others on the same connection. Such requests have the same limits as
     /// connections, per client and in total: no client gains anything by its protocol.
     pub(super) fn request(&self) -> Option<RequestPlace> {

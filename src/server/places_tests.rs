@@ -48,6 +48,21 @@ fn a_trusted_proxy_brings_as_many_as_there_are() {
     assert_eq!(all.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
 }
 
+/// A balancer's client is known only when the connection has its place.
+#[test]
+fn a_client_that_is_known_late_has_its_share() {
+    let places = places(10, 1, 100);
+    let unknown = || places.take(5, None, &nobody()).expect("a place");
+    let (mut first, mut second, mut other) = (unknown(), unknown(), unknown());
+    assert_eq!(first.count(address("192.0.2.1"), &nobody()), Some(()));
+    assert_eq!(second.count(address("192.0.2.1"), &nobody()), None);
+    assert_eq!(other.count(address("192.0.2.2"), &nobody()), Some(()));
+    drop(first);
+    assert_eq!(second.count(address("192.0.2.1"), &nobody()), Some(()));
+    drop((second, other));
+    assert_eq!((places.by_client.lock().len(), places.open.load(Ordering::Relaxed)), (0, 0));
+}
+
 #[test]
 fn a_host_has_a_network_of_ipv6_addresses() {
     let places = places(10, 1, 100);

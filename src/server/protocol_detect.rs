@@ -25,12 +25,13 @@ pub(super) struct ProtocolDetect(pub(super) Arc<Connections>);
 
 #[async_trait]
 impl ServerApp for ProtocolDetect {
-    async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.0.place(&stream)?;
         let detect = Arc::clone(self);
-        spawn(&self.0, place, shutdown, async move {
+        spawn(&self.0, shutdown, async move {
+            let (mut stream, place) = detect.0.identify(stream, place).await?;
             let protocol = detect.protocol(&mut stream).await?;
-            Some((protocol, stream))
+            Some((protocol, stream, place))
         });
         None
     }

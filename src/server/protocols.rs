@@ -18,19 +18,18 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// Serves a connection to its end in a task of its own. `detected` is the connection and its protocol, or nothing if the
-/// client has gone before.
+/// Serves a connection to its end in a task of its own. `detected` is the connection with its protocol and its place, or
+/// nothing if the client has gone before.
 pub(super) fn spawn(
     connections: &Arc<Connections>,
-    place: ConnectionPlace,
     shutdown: &ShutdownWatch,
-    detected: impl Future<Output = Option<(Protocol, Stream)>> + Send + 'static,
+    detected: impl Future<Output = Option<(Protocol, Stream, ConnectionPlace)>> + Send + 'static,
 ) {
     let (connections, shutdown) = (Arc::clone(connections), shutdown.clone());
     // Boxed, because it ends long before the connection does.
     let detected = Box::pin(detected);
     tokio::spawn(async move {
-        if let Some((protocol, stream)) = detected.await {
+        if let Some((protocol, stream, place)) = detected.await {
             serve(&connections, protocol, stream, &place, &shutdown).await;
         }
     });

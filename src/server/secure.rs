@@ -51,12 +51,13 @@ impl Secure {
 impl ServerApp for Secure {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.connections.place(&stream)?;
-        let connection = stream.into_any().downcast::<Connection>().ok()?;
         let secure = Arc::clone(self);
-        spawn(&self.connections, place, shutdown, async move {
+        spawn(&self.connections, shutdown, async move {
+            let (stream, place) = secure.connections.identify(stream, place).await?;
+            let connection = stream.into_any().downcast::<Connection>().ok()?;
             let stream = secure.shake_hands(*connection).await?;
             let has_chosen = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
-            Some((if has_chosen { Protocol::Http2 } else { Protocol::Http1 }, stream))
+            Some((if has_chosen { Protocol::Http2 } else { Protocol::Http1 }, stream, place))
         });
         None
     }

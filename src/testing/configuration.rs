@@ -83,6 +83,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             max_target_bytes: 8 << 10,
             max_claim_waiters: 10_000,
             trusted_proxies: config::TrustedProxies::default(),
+            proxy_protocol: config::TrustedProxies::default(),
             underscores: Underscores::Keep,
             server_timing: false,
             keepalive_timeout: Duration::from_secs(60),

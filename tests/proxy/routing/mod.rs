@@ -1,5 +1,6 @@
 //! Routing: targets on their way to a backend, the fields that name clients, and routes without a guard.
 
+mod balanced_clients;
 mod forwarded_clients;
 mod loops;
 mod named_by_query;
