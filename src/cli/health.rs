@@ -30,7 +30,7 @@ pub(super) struct HealthOptions {
     writes: bool,
 }
 
-/// What is asked.
+/// The question to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HealthQuestion {
     Lives,
@@ -139,8 +139,9 @@ mod tests {
             assert!(found.contains(reason), "{document}: {found}");
         }
     }
+
     #[test]
-    fn whoever_asks_for_writes_learns_why_there_are_none() {
+    fn a_question_about_writes_gets_the_reason_why_there_are_none() {
         let refused = |details: Value| {
             let mut document = json!({ "ready": false, "reads": true, "draining": false });
             document.as_object_mut().expect("an object").extend(details.as_object().expect("an object").clone());

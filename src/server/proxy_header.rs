@@ -2,7 +2,7 @@
 //!
 //! # Design
 //!
-//! *Why not found out for each connection?* The protocol forbids it: a peer that may send a header may name any client. So
+//! *Why does each connection not show it?* The protocol forbids it: a peer that may send a header may name any client. So
 //! the configuration names the balancers, and each of their connections begins with a header.
 //!
 //! *Why byte by byte in version 1?* The header has no length, and what follows it belongs to the next protocol.
@@ -30,7 +30,7 @@ pub(super) enum NoProxyHeader {
     Other,
 }
 
-/// Reads the header of a connection, and nothing behind it. Returns the client; none where the balancer connects for
+/// Reads the header of a connection, and nothing behind it. Returns the client; none if the balancer connects for
 /// itself, as its health checks do.
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<SocketAddr>, NoProxyHeader> {
     let mut header = vec![0; SIGNATURE.len()];
@@ -86,7 +86,7 @@ fn client(header: &[u8]) -> Result<Option<SocketAddr>, NoProxyHeader> {
 mod tests {
     use super::*;
 
-    /// What follows each header.
+    /// The bytes behind each header.
     const NEXT: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
     fn version_2(command: u8, family: u8, addresses: &[u8]) -> Vec<u8> {

@@ -41,7 +41,7 @@ pub fn page_or_problem(request: Incoming<'_>, refusal: &Refusal) -> ErrorDocumen
     }
 }
 
-/// Whether a browser shows the answer to a request as a page, and no script reads it.
+/// True if a browser shows the answer to a request as a page, and no script reads it.
 fn shows_answer(headers: &HeaderMap) -> bool {
     match headers.get(SEC_FETCH_MODE) {
         Some(mode) => mode == "navigate",
@@ -128,7 +128,7 @@ mod tests {
             (&[("accept", BROWSER)][..], true),
             (&[("sec-fetch-mode", "navigate"), ("accept", BROWSER)], true),
             (&[("sec-fetch-mode", "navigate")], true),
-            // `fetch` in a page, whatever it accepts.
+            // `fetch` in a page, with any `Accept`.
             (&[("sec-fetch-mode", "cors"), ("accept", BROWSER)], false),
             (&[("sec-fetch-mode", "same-origin"), ("accept", "text/html")], false),
             (&[("accept", "*/*")], false),
