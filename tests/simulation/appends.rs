@@ -15,15 +15,13 @@ use crate::{
 /// and a third reads it between the two and writes later. No other client writes, so the record may know the tag.
 pub fn setting(random: &mut Rng) -> Setting {
     use Operation::{Post, Put, Read};
-    let adapt = |options| Options {
+    let adapt = |options: Options| Options {
         source: Source::Content,
         exclusive: true,
         contents: u32::MAX,
         leased: (false, false),
-        item_touches_document: false,
-        document_touches_item: false,
         omits: false,
-        ..options
+        ..options.without_touches()
     };
     let keeping = if random.bool() { Keeping::Memory } else { Keeping::Shared };
     let (_, setting) = setting_of(random, keeping, adapt);

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use http::Method;
 use ifmatch::{
     core::records::{availability::Availability, record::Snapshot},
-    dialect::azure_queue::{PopReceipt, QueueMessage},
+    dialect::azure_queue::{PopReceipt, Queue, QueueMessage},
 };
 use tokio::time::{Instant, advance};
 
@@ -40,6 +40,8 @@ const ATTEMPTS_MAX: u32 = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueStep {
     Create,
+    /// Deletes the queue with all messages.
+    Drop,
     Put,
     Take,
     Peek,
@@ -67,6 +69,8 @@ pub struct Queues {
     named: BTreeMap<usize, Taken>,
     /// The texts of the messages that were put and acknowledged.
     put: BTreeSet<String>,
+    /// The id of the queue that each message was put into.
+    of_queue: BTreeMap<String, String>,
     /// The texts that a deletion was sent for.
     may_be_gone: BTreeSet<String>,
     /// The moment at which the deletion of each text was acknowledged.
@@ -110,6 +114,7 @@ pub fn request(ledger: &mut Ledger, (client, number): (usize, usize), of: QueueS
     let message = || Some(format!("<QueueMessage><MessageText>{number}</MessageText></QueueMessage>"));
     let (method, target, body) = match of {
         QueueStep::Create => (Method::PUT, QUEUE.to_owned(), None),
+        QueueStep::Drop => (Method::DELETE, QUEUE.to_owned(), None),
         QueueStep::Put => (Method::POST, format!("{QUEUE}/messages"), message()),
         QueueStep::Take => {
             let count = manner.waits.clamp(1, 32);
@@ -133,6 +138,12 @@ pub fn request(ledger: &mut Ledger, (client, number): (usize, usize), of: QueueS
 }
 
 impl Backend {
+    /// The queue that is there.
+    fn queue(&self) -> Option<Queue> {
+        let (_, document) = self.files.get(&format!("{QUEUE}.json"))?;
+        Queue::from_document(document.as_bytes())
+    }
+
     /// Acts on a request for a file, and returns what was there before.
     fn act_on_file(&mut self, sent: &Sent) -> (Response, Option<String>) {
         let before = self.files.get(&sent.target).map(|(_, content)| content.clone());
@@ -173,12 +184,13 @@ impl Inner {
             self.ledger.requests[number].arrived = true;
         }
         let (told, before) = self.backend.act_on_file(sent);
+        let queue = self.backend.queue();
         let after = self.backend.files.get(&sent.target).map(|(_, content)| content.clone());
         if sent.writes() {
             let (before, after) = (stored(before.as_ref()), stored(after.as_ref()));
             let how = match before {
-                Some(before) => self.ledger.changed_message(sent, &before, after),
-                None => after.and_then(|after| self.ledger.made_message(sent, &after)),
+                Some(before) => self.ledger.changed_message(sent, (&before, after), queue.as_ref()),
+                None => after.and_then(|after| self.ledger.made_message(sent, after)),
             };
             if let Some(how) = how {
                 self.ledger.breaks(how);
@@ -190,14 +202,21 @@ impl Inner {
 
 impl Ledger {
     /// Returns what is wrong with a message that was not there before.
-    fn made_message(&self, sent: &Sent, after: &QueueMessage) -> Option<String> {
+    fn made_message(&mut self, sent: &Sent, after: QueueMessage) -> Option<String> {
         let number = sent.request?;
         let puts = self.requests[number].operation == Operation::OfQueue(QueueStep::Put);
-        (!puts).then(|| format!("request {number} brings message {} back", after.text))
+        let how = (!puts).then(|| format!("request {number} brings message {} back", after.text));
+        self.queues.of_queue.insert(after.text, after.queue);
+        how
     }
 
     /// Returns what is wrong with the change of a message.
-    fn changed_message(&self, sent: &Sent, before: &QueueMessage, after: Option<QueueMessage>) -> Option<String> {
+    fn changed_message(
+        &self,
+        sent: &Sent,
+        (before, after): (&QueueMessage, Option<QueueMessage>),
+        queue: Option<&Queue>,
+    ) -> Option<String> {
         let number = sent.request?;
         let operation = self.requests[number].operation;
         let about = format!("request {number} changes message {} of take {}", before.text, before.taken);
@@ -219,6 +238,10 @@ impl Ledger {
             (Operation::OfQueue(QueueStep::Delete), None) => {
                 (!proves()).then(|| format!("{about}: it is deleted without its last receipt"))
             }
+            // What is left of a queue that was deleted.
+            (Operation::OfQueue(QueueStep::Drop | QueueStep::Take), None) => queue
+                .is_some_and(|queue| queue.id == before.queue)
+                .then(|| format!("{about}: it is removed from the queue that is there")),
             (operation, after) => Some(format!("{about} by {operation:?} and leaves {after:?}")),
         }
     }
@@ -261,7 +284,7 @@ impl Ledger {
                     self.broken.get_or_insert(format!("request {number} is told of a deletion that nobody has sent"));
                 }
             }
-            QueueStep::Create | QueueStep::Peek => {}
+            QueueStep::Create | QueueStep::Drop | QueueStep::Peek => {}
         }
     }
 }
@@ -300,14 +323,18 @@ impl Run {
             // A write of a dead process keeps its message from all until its doubt is over.
             let is_free = |(_, snapshot): &(_, Snapshot)| snapshot.availability() == Availability::Free;
             let is_quiet = self.cellar.records().iter().all(is_free);
-            if is_quiet && told.is_some_and(|told| told.status == 200 && messages(&told.body).is_empty()) {
+            let is_over = |told: Told| told.status == 404 || told.status == 200 && messages(&told.body).is_empty();
+            if is_quiet && told.is_some_and(is_over) {
                 break;
             }
         }
         let inner = self.world.lock();
         let queues = &inner.ledger.queues;
         let got: BTreeSet<&String> = queues.taken.get(&client).into_iter().flatten().map(|taken| &taken.text).collect();
-        let is_lost = |text: &&String| !queues.may_be_gone.contains(*text) && !got.contains(text);
+        // A message is gone with its queue.
+        let queue = inner.backend.queue().map(|queue| queue.id);
+        let is_there = |text: &String| queue.is_some() && queues.of_queue.get(text) == queue.as_ref();
+        let is_lost = |text: &&String| !queues.may_be_gone.contains(*text) && is_there(text) && !got.contains(text);
         let lost = queues.put.iter().find(is_lost).map(|text| format!("message {text} is lost"));
         drop(inner);
         if let Some(how) = lost {
@@ -319,7 +346,7 @@ impl Run {
 
 impl Options {
     /// Returns the text of a configuration of queues.
-    fn text_of_queue(&self) -> String {
+    pub fn text_of_queue(&self) -> String {
         let whole = self.text();
         let (head, _) = whole.split_once("[defaults]").unwrap();
         let (etag, other_writers) = match self.source {
@@ -341,6 +368,11 @@ pub fn setting(random: &mut Rng) -> Setting {
         1..3 => Keeping::Memory,
         _ => Keeping::Shared,
     };
+    setting_with(random, keeping).1
+}
+
+/// Builds a setting with such a store, and returns the options too.
+pub fn setting_with(random: &mut Rng, keeping: Keeping) -> (Options, Setting) {
     let source = [Source::Version, Source::Version, Source::Upstream, Source::Content][random.usize(..4)];
     let options = Options {
         source,
@@ -355,15 +387,20 @@ pub fn setting(random: &mut Rng) -> Setting {
     prologue[0].push(step(QueueStep::Create, Manner::default()));
     prologue[0].extend((0..random.usize(1..4)).map(|_| step(QueueStep::Put, Manner::default())));
     let mut steps = vec![Vec::new(); clients];
+    let begins_anew = random.u32(..3) == 0;
     for own in &mut steps {
         own.push(step(QueueStep::Take, manner(random)));
         for _ in 0..random.usize(2..6) {
-            use QueueStep::{Delete, Peek, Put, Take, Update};
-            let of = [Take, Take, Take, Delete, Delete, Delete, Update, Update, Put, Peek][random.usize(..10)];
+            use QueueStep::{Create, Delete, Drop, Peek, Put, Take, Update};
+            let of = if begins_anew && random.bool() {
+                [Drop, Create, Create, Put, Put][random.usize(..5)]
+            } else {
+                [Take, Take, Take, Delete, Delete, Delete, Update, Update, Put, Peek][random.usize(..10)]
+            };
             own.push(step(of, manner(random)));
         }
     }
-    Setting {
+    let setting = Setting {
         keeping,
         remembers: remembers(random),
         proxies: if keeping == Keeping::Shared { random.usize(1..3) } else { 1 },
@@ -372,7 +409,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         faults: Faults { left: random.u32(..4), kills: true, fails: true },
         has_queue: true,
         ..Setting::of(&options, &options.text_of_queue())
-    }
+    };
+    (options, setting)
 }
 
 fn manner(random: &mut Rng) -> Manner {

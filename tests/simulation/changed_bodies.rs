@@ -17,15 +17,13 @@ use crate::{
 /// Builds a setting from a seed: clients replace one document by the tags that they were told last, and read now and then.
 pub fn setting(random: &mut Rng) -> Setting {
     use Operation::{Delete, Patch, Put, Read};
-    let adapt = |options| Options {
+    let adapt = |options: Options| Options {
         source: Source::Content,
         exclusive: false,
         verbatim_after: 1,
         leased: (false, false),
-        item_touches_document: false,
-        document_touches_item: false,
         omits: false,
-        ..options
+        ..options.without_touches()
     };
     let keeping = if random.bool() { Keeping::Memory } else { Keeping::Shared };
     let (options, setting) = setting_of(random, keeping, adapt);

@@ -140,11 +140,10 @@ pub fn setting(random: &mut Rng) -> Setting {
         tags: Tags::Precise,
         contents: u32::MAX,
         leased: (false, false),
-        delete_pending: false,
         idempotent: false,
         others_write: !exclusive && random.bool(),
         dates,
-        ..drawn
+        ..drawn.without_sharing()
     };
     let operations = [Operation::Put, Operation::Put, Operation::Put, Operation::Patch, Operation::Post];
     let faults = if random.u32(..3) == 0 { random.u32(1..3) } else { 0 };
@@ -175,12 +174,9 @@ pub fn setting_with_untrue_tags(random: &mut Rng) -> Setting {
         judges: source == Source::Delegate && random.bool(),
         contents: u32::MAX,
         leased: (false, false),
-        delete_pending: false,
         idempotent: false,
-        item_touches_document: false,
-        document_touches_item: false,
         others_write: !exclusive && !says_unique && random.bool(),
-        ..drawn
+        ..drawn.without_touches().without_sharing()
     };
     assemble(random, keeping, &options, (&[Operation::Put], 0), 0)
 }

@@ -16,16 +16,12 @@ const LASTS_SECONDS: u64 = 15;
 /// Builds a setting from a seed: one client renews its lease or writes under it, and others write without one.
 pub fn setting(random: &mut Rng) -> Setting {
     use Operation::{Acquire, Create, Put, Read, Renew};
-    let adapt = |options| Options {
+    let adapt = |options: Options| Options {
         contents: u32::MAX,
         leased: (true, true),
         guards: Guards::Write,
         required: false,
-        shared: false,
-        delete_pending: false,
-        item_touches_document: false,
-        document_touches_item: false,
-        ..options
+        ..options.without_touches().without_sharing()
     };
     let keeping = if random.bool() { Keeping::Memory } else { Keeping::Shared };
     let (_, setting) = setting_of(random, keeping, adapt);

@@ -38,6 +38,8 @@ pub struct Ledger {
     pub tags_are_versions: bool,
     /// True if any fault has happened.
     pub is_faulty: bool,
+    /// The greatest fence that each resource was written with.
+    fences: BTreeMap<String, u64>,
     /// True if a process was killed.
     pub has_died: bool,
     pub settled_reads: bool,
@@ -210,6 +212,9 @@ impl Inner {
                 if let Some(how) = self.ledger.application(number, (&entry, sent.fence), &before, now) {
                     self.ledger.loses(number, how);
                 }
+                if let Some(how) = self.ledger.fence_goes_back(number, &resource, sent.fence) {
+                    self.ledger.breaks(how);
+                }
             }
         }
         response
@@ -286,6 +291,14 @@ impl Inner {
 }
 
 impl Ledger {
+    /// Returns how a fence goes back, for a backend that checks them. What comes late after a fault is such a case.
+    fn fence_goes_back(&mut self, number: usize, resource: &str, fence: Option<u64>) -> Option<String> {
+        let fence = fence.filter(|_| !self.is_faulty)?;
+        let greatest = self.fences.entry(resource.to_owned()).or_default();
+        let before = std::mem::replace(greatest, fence.max(*greatest));
+        (fence < before).then(|| format!("request {number} is sent with the fence {fence} after {before}"))
+    }
+
     /// Returns what is wrong with the application of a write.
     pub fn application(
         &mut self,

@@ -54,7 +54,7 @@ impl Change {
 pub fn setting(random: &mut Rng) -> Setting {
     let keeping = if random.u32(..4) == 0 { Keeping::Memory } else { Keeping::Shared };
     let drawn = options(random, keeping);
-    let options = Options { idempotent: true, leased: (false, false), shared: false, delete_pending: false, ..drawn };
+    let options = Options { idempotent: true, leased: (false, false), ..drawn.without_sharing() };
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(1..4);
     let mut steps = vec![Vec::new(); clients];

@@ -21,6 +21,7 @@ mod azure_queues;
 mod backend;
 mod changed_bodies;
 mod client;
+mod combined;
 mod copies;
 mod dates;
 mod deferred;
@@ -240,6 +241,30 @@ fn random_schedules_keep_the_promise_for_clients_that_watch() {
     random_runs(watchers::setting);
 }
 
+/// Rule 20: what is held beside documents survives chains of restarts too.
+#[test]
+fn random_schedules_keep_the_promise_for_all_services_over_chains_of_restarts() {
+    random_runs(combined::restarted);
+}
+
+/// A reload changes nothing of what a request under way was promised.
+#[test]
+fn random_schedules_keep_the_promise_for_all_services_over_reloads() {
+    random_runs(combined::reloaded);
+}
+
+/// Section 8: a client that watches a resource learns of the writes of the collections around it.
+#[test]
+fn random_schedules_keep_the_promise_for_watched_trees() {
+    random_runs(combined::watched_trees);
+}
+
+/// Rule 1: a lease that a stream holds and the lock of a collection around its resource exclude each other.
+#[test]
+fn random_schedules_keep_the_promise_for_streams_in_trees() {
+    random_runs(combined::streams_in_trees);
+}
+
 /// Rule 7: an owner looks at its clock directly before the first byte.
 #[test]
 fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
@@ -249,7 +274,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 19] = [
+    let kinds: [fn(&mut Rng) -> Setting; 23] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
@@ -269,6 +294,10 @@ fn a_seed_repeats_its_run() {
         streams::setting,
         azure_queues::setting,
         watchers::setting,
+        combined::restarted,
+        combined::reloaded,
+        combined::watched_trees,
+        combined::streams_in_trees,
     ];
     let runs: Vec<_> = kinds.into_iter().flat_map(|kind| (1..=REPEATED_RUNS).map(move |seed| (kind, seed))).collect();
     on_all_cores(runs.len() as u64, |number| {

@@ -109,6 +109,11 @@ pub fn setting(random: &mut Rng) -> Setting {
         1..4 => Keeping::Memory,
         _ => Keeping::Shared,
     };
+    setting_with(random, keeping).1
+}
+
+/// Builds a setting with such a store, and returns the options too.
+pub fn setting_with(random: &mut Rng, keeping: Keeping) -> (Options, Setting) {
     let source = [Source::Version, Source::Upstream, Source::Content][random.usize(..3)];
     let options = Options {
         source,
@@ -118,12 +123,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         require: if random.bool() { "never" } else { "existing" },
         judges: false,
         idempotent: false,
-        shared: false,
         required: false,
-        delete_pending: false,
-        item_touches_document: false,
-        document_touches_item: false,
-        ..options(random, keeping)
+        ..options(random, keeping).without_touches().without_sharing()
     };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
@@ -134,7 +135,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     let create = |name: &&str| Step { operation: Operation::Create, ..of_member(name, Manner::default()) };
     let mut prologue = vec![Vec::new(); clients];
     prologue[0] = MEMBERS[..random.usize(1..=MEMBERS.len())].iter().map(create).collect();
-    Setting {
+    let setting = Setting {
         keeping,
         remembers: remembers(random),
         proxies: if keeping == Keeping::Shared { random.usize(1..3) } else { 1 },
@@ -143,7 +144,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         faults: Faults { left: random.u32(..4), kills: true, fails: true },
         guards_reads: options.guards == Guards::ReadAndWrite,
         ..Setting::of(&options, &options.text_of_members())
-    }
+    };
+    (options, setting)
 }
 
 fn of_member(name: &str, manner: Manner) -> Step {

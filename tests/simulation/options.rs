@@ -140,6 +140,16 @@ impl Options {
         }
     }
 
+    /// The same options, where no write touches another resource.
+    pub fn without_touches(self) -> Self {
+        Self { item_touches_document: false, document_touches_item: false, ..self }
+    }
+
+    /// The same options, where one client at a time holds a lease, and no DELETE waits for another.
+    pub fn without_sharing(self) -> Self {
+        Self { shared: false, delete_pending: false, ..self }
+    }
+
     /// Returns options for the same proxy under other rules. Proxies beside each other must agree on what excludes
     /// writes, so options of that kind change only if the proxy is alone.
     pub fn reloaded(self, random: &mut Rng, is_alone: bool) -> Self {

@@ -22,15 +22,13 @@ pub fn stops(pending: &[Pending]) -> impl Iterator<Item = Event> {
 /// Builds a setting from a seed: writers of one document, with an upstream that takes its time and applies nothing late.
 /// So a write that begins too late is still in flight when the doubt of its mark is over.
 pub fn setting(random: &mut Rng) -> Setting {
-    let adapt = |options| Options {
+    let adapt = |options: Options| Options {
         tags: Tags::Precise,
         contents: u32::MAX,
         leased: (false, false),
-        item_touches_document: false,
-        document_touches_item: false,
         late_write_window: (1, 1),
         timeout: (20, 20),
-        ..options
+        ..options.without_touches()
     };
     let (_, setting) = setting_of(random, Keeping::Shared, adapt);
     let step = Step::of_document;

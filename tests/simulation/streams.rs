@@ -27,7 +27,7 @@ pub type LeaseEvents = Box<dyn Pieces>;
 const ROUNDS_AT_ONCE: u32 = 10;
 
 /// The term of the leases, in seconds.
-const LASTS_SECONDS: u64 = 15;
+pub const LASTS_SECONDS: u64 = 15;
 
 /// Reads a stream up to the grant or the refusal, which is the answer of the request.
 pub async fn outcome(mut stream: LeaseEvents) -> (Told, Option<LeaseEvents>) {
@@ -95,8 +95,13 @@ impl Ledger {
         let (entry, now, moment) = (self.requests[number].clone(), Instant::now(), self.moment());
         let is_broken = self.may_be_broken(&entry);
         let Some(place) = self.grants.iter().position(|grant| grant.stream == Some(number)) else { return };
-        let fence = self.grants[place].fence;
-        let is_beside = |grant: &&Grant| grant.resource == entry.resource && grant.fence != fence && grant.is_held(now);
+        let own = self.grants[place].clone();
+        let fence = own.fence;
+        let is_beside = |grant: &&Grant| {
+            // A client may take its own lease up again in another mode.
+            let is_own = grant.fence == fence || grant.ids.iter().any(|id| own.ids.contains(id));
+            grant.resource == entry.resource && !is_own && !(own.is_shared && grant.is_shared) && grant.is_held(now)
+        };
         if let Some(other) = self.grants.iter().find(is_beside).map(|other| other.fence) {
             self.breaks(format!("the leases {other} and {fence} are held at once, the latter by a stream"));
         }
@@ -147,18 +152,19 @@ impl Run {
 
 /// Builds a setting from a seed: clients hold one lease by streams, break off and come back, and others want it too.
 pub fn setting(random: &mut Rng) -> Setting {
-    let adapt = |options| Options {
+    let keeping = [Keeping::Shared, Keeping::Shared, Keeping::Memory, Keeping::Disk][random.usize(..4)];
+    setting_with(random, keeping).1
+}
+
+/// Builds a setting with such a store, and returns the options too.
+pub fn setting_with(random: &mut Rng, keeping: Keeping) -> (Options, Setting) {
+    let adapt = |options: Options| Options {
         contents: u32::MAX,
         leased: (true, true),
         guards: Guards::Write,
-        shared: false,
-        delete_pending: false,
-        item_touches_document: false,
-        document_touches_item: false,
-        ..options
+        ..options.without_touches().without_sharing()
     };
-    let keeping = [Keeping::Shared, Keeping::Shared, Keeping::Memory, Keeping::Disk][random.usize(..4)];
-    let (_, setting) = setting_of(random, keeping, adapt);
+    let (options, setting) = setting_of(random, keeping, adapt);
     let clients = random.usize(2..4);
     let plain = Step::of_document;
     let mut prologue = vec![vec![plain(Operation::Read)]; clients];
@@ -173,10 +179,11 @@ pub fn setting(random: &mut Rng) -> Setting {
         steps.extend((0..random.usize(1..4)).map(|_| step(random)));
     }
     let faults = Faults { left: random.u32(..3), ..setting.faults };
-    Setting { other: None, reload_changes_tags: false, prologue, steps, faults, ..setting }
+    (options, Setting { other: None, reload_changes_tags: false, prologue, steps, faults, ..setting })
 }
 
-fn hold(random: &mut Rng, resumes: bool) -> Step {
+/// Makes the step of a client that holds the lease of the document by a stream.
+pub fn hold(random: &mut Rng, resumes: bool) -> Step {
     let manner = Manner {
         holds: true,
         resumes,

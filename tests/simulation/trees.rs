@@ -169,6 +169,11 @@ pub fn setting(random: &mut Rng) -> Setting {
         1 | 2 => Keeping::Memory,
         _ => Keeping::Shared,
     };
+    setting_with(random, keeping, |options| options).1
+}
+
+/// Builds a setting with such a store and adapted options, and returns the options too.
+pub fn setting_with(random: &mut Rng, keeping: Keeping, adapt: fn(Options) -> Options) -> (Options, Setting) {
     let drawn = options(random, keeping);
     let has_leases = random.bool();
     let source = [Source::Version, Source::Version, Source::Upstream, Source::Content][random.usize(..4)];
@@ -181,14 +186,11 @@ pub fn setting(random: &mut Rng) -> Setting {
         require: if random.bool() { "never" } else { "existing" },
         judges: false,
         idempotent: false,
-        shared: false,
         required: false,
-        delete_pending: false,
-        item_touches_document: false,
-        document_touches_item: false,
         tags: [Tags::Precise, Tags::Seconds, Tags::Alternating][random.usize(..3)],
-        ..drawn
+        ..drawn.without_touches().without_sharing()
     };
+    let options = adapt(options);
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     // Two requests alone meet most often between the verdict and the mark of one of them.
     let is_duel = random.bool();
@@ -218,7 +220,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         let target = leased[random.usize(..leased.len())];
         prologue[random.usize(..clients)].push(Step { operation: Operation::Acquire, ..read(target) });
     }
-    Setting {
+    let setting = Setting {
         keeping,
         remembers: remembers(random),
         proxies,
@@ -226,7 +228,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         steps,
         faults: Faults { left: if is_duel { 0 } else { random.u32(..4) }, kills: true, fails: true },
         ..Setting::of(&options, &options.text_of_trees())
-    }
+    };
+    (options, setting)
 }
 
 /// Returns the steps of a client that moves a collection onto the other, or locks one, and of one that writes a member of

@@ -26,7 +26,10 @@ use crate::{
 };
 
 /// The resources.
-const TARGETS: [&str; 2] = ["/docs/1", "/items/1"];
+pub const TARGETS: [&str; 2] = ["/docs/1", "/items/1"];
+
+/// The resources of a run about collections.
+pub const MEMBERS: [&str; 2] = ["/tree/1", "/other/1"];
 
 /// How long a lost notice, or the write of a client that has no proxy, may stay unknown (docs/watch.md).
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
@@ -76,7 +79,8 @@ impl Watches {
 /// The target by which a client watches a resource, or both.
 pub fn watch_target(target: &str, manner: Manner) -> String {
     if manner.watches_both {
-        format!("/.watch?path={}&path={}", TARGETS[0], TARGETS[1])
+        let [one, other] = if MEMBERS.contains(&target) { MEMBERS } else { TARGETS };
+        format!("/.watch?path={one}&path={other}")
     } else {
         format!("/.watch{target}")
     }
@@ -84,8 +88,10 @@ pub fn watch_target(target: &str, manner: Manner) -> String {
 
 impl Entry {
     fn watched(&self) -> Vec<String> {
-        let both = self.request.target.starts_with("/.watch?");
-        if both { TARGETS.map(resource_of).to_vec() } else { vec![self.resource.clone()] }
+        match self.request.target.strip_prefix("/.watch?") {
+            Some(names) => names.split('&').filter_map(|name| name.strip_prefix("path=")).map(resource_of).collect(),
+            None => vec![self.resource.clone()],
+        }
     }
 }
 
@@ -395,7 +401,7 @@ impl Run {
 }
 
 fn target_of(resource: &str) -> String {
-    TARGETS.into_iter().find(|target| resource_of(target) == resource).unwrap().to_owned()
+    TARGETS.into_iter().chain(MEMBERS).find(|target| resource_of(target) == resource).unwrap().to_owned()
 }
 
 /// The credentials of a client with some of its own.
@@ -426,7 +432,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         own.extend((0..random.usize(1..5)).map(|_| change(random, options.items_leased)));
     }
     for own in &mut steps[clients..] {
-        own.extend((0..random.usize(1..5)).map(|_| watch(random)));
+        own.extend((0..random.usize(1..5)).map(|_| watch(random, TARGETS)));
     }
     if random.u32(..6) == 0 {
         let place = random.usize(..=steps[clients].len());
@@ -454,7 +460,8 @@ pub fn setting(random: &mut Rng) -> Setting {
     }
 }
 
-fn watch(random: &mut Rng) -> Step {
+/// Makes a step of a client that watches one of these resources, or both.
+pub fn watch(random: &mut Rng, targets: [&str; 2]) -> Step {
     let manner = Manner {
         holds: random.u32(..3) > 0,
         resumes: random.bool(),
@@ -464,7 +471,7 @@ fn watch(random: &mut Rng) -> Step {
         ..Manner::default()
     };
     let operation = if random.u32(..5) == 0 { Operation::HangUp } else { Operation::Watch };
-    Step { operation, target: TARGETS[usize::from(random.u32(..4) == 0)].to_owned(), manner }
+    Step { operation, target: targets[usize::from(random.u32(..4) == 0)].to_owned(), manner }
 }
 
 fn change(random: &mut Rng, items_leased: bool) -> Step {
