@@ -77,11 +77,12 @@ async fn odd_answers_of_the_upstream() {
     let switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let single = format!("{CHUNKED}1\r\no\r\n1\r\nn\r\n1\r\ne\r\n0\r\n\r\n");
     // The answer of the backend, and that of the proxy by each exchange.
-    let cases: [(&str, String, [&str; 2]); 10] = [
+    let cases: [(&str, String, [&str; 2]); 11] = [
         ("chunks", coded("chunked"), [TAGGED, PLAIN]),
         ("a coding that nobody asked for", coded("gzip"), [FAILED, FAILED]),
         ("an unknown coding", coded("xchunked"), [FAILED, FAILED]),
         ("the coding twice", coded("chunked, chunked"), [FAILED, FAILED]),
+        ("another coding before it", coded("gzip, chunked"), [FAILED, FAILED]),
         ("a tunnel that nobody asked for", switched.to_owned(), [FAILED, FAILED]),
         ("interim responses", interim(16), [TAGGED, PLAIN]),
         ("interim responses without end", interim(17), [FAILED, FAILED]),
