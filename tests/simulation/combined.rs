@@ -22,13 +22,16 @@ use crate::{
 /// The largest number of faults in a chain of restarts.
 const FAULTS_MAX: u32 = 6;
 
+/// The text of a configuration with these options.
+type Text = fn(&Options) -> String;
+
 /// A kind of run: its options, the text of their configuration, and its setting.
-type Drawn = (Options, fn(&Options) -> String, Setting);
+type Drawn = (Options, Text, Setting);
 
 /// Draws one of the kinds, with such a store.
 fn drawn(random: &mut Rng, keeping: Keeping) -> Drawn {
     type Build = fn(&mut Rng, Keeping) -> (Options, Setting);
-    let kinds: [(Build, fn(&Options) -> String); 4] = [
+    let kinds: [(Build, Text); 4] = [
         (|random, keeping| trees::setting_with(random, keeping, |options| options), Options::text_of_trees),
         (streams::setting_with, Options::text),
         (next_member::setting_with, Options::text_of_members),
@@ -92,15 +95,15 @@ pub fn streams_in_trees(random: &mut Rng) -> Setting {
                 0 => Step { operation: Operation::HangUp, target, manner: Manner::default() },
                 resumes => Step { target, ..streams::hold(random, resumes == 1) },
             };
-            let step = Step { manner: Manner { shares: random.bool(), ..step.manner }, ..step };
             let place = random.usize(..=steps.len());
             steps.insert(place, step);
         }
     }
-    // A stream that takes a lease up may shorten it, although its client is told of a failure.
+    // A client that takes its lease up again keeps the mode. It may shorten the term, although it is told of a failure.
+    let shares = random.bool();
     for step in setting.steps.iter_mut().chain(&mut setting.prologue).flatten() {
         if step.operation == Operation::Acquire && !trees::is_root(&step.target) {
-            step.manner.lasts = Some(LASTS_SECONDS);
+            (step.manner.lasts, step.manner.shares) = (Some(LASTS_SECONDS), shares);
         }
     }
     setting

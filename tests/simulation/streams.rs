@@ -95,12 +95,10 @@ impl Ledger {
         let (entry, now, moment) = (self.requests[number].clone(), Instant::now(), self.moment());
         let is_broken = self.may_be_broken(&entry);
         let Some(place) = self.grants.iter().position(|grant| grant.stream == Some(number)) else { return };
-        let own = self.grants[place].clone();
-        let fence = own.fence;
+        let (fence, is_shared) = (self.grants[place].fence, self.grants[place].is_shared);
         let is_beside = |grant: &&Grant| {
-            // A client may take its own lease up again in another mode.
-            let is_own = grant.fence == fence || grant.ids.iter().any(|id| own.ids.contains(id));
-            grant.resource == entry.resource && !is_own && !(own.is_shared && grant.is_shared) && grant.is_held(now)
+            let is_in_the_way = grant.resource == entry.resource && !(is_shared && grant.is_shared);
+            is_in_the_way && grant.fence != fence && grant.is_held(now)
         };
         if let Some(other) = self.grants.iter().find(is_beside).map(|other| other.fence) {
             self.breaks(format!("the leases {other} and {fence} are held at once, the latter by a stream"));
