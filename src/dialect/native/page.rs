@@ -81,13 +81,13 @@ fn for_people(refusal: &Refusal) -> (&'static str, &'static str) {
     match refusal.code {
         Code::PreconditionFailed => (
             "This was changed in the meantime",
-            "Somebody has saved another version since you opened the page. Your change was not saved, and theirs is safe. \
+            "Another user has saved a new version since you opened the page. Your change was not saved, and theirs is safe. \
              Open the page again, and make your change to what it shows.",
         ),
         Code::PreconditionRequired => (
             "This was not saved",
-            "The page does not say which version you have changed, so it could overwrite the work of somebody else. Tell \
-             those who run this site.",
+            "The page does not say which version you have changed, so it could overwrite the work of another user. Tell \
+             the owner of this site.",
         ),
         Code::LeaseHeld | Code::LeaseIdMissing | Code::SharingViolation | Code::LeaseIdMismatchOnUse => (
             "This is locked",
@@ -95,7 +95,7 @@ fn for_people(refusal: &Refusal) -> (&'static str, &'static str) {
         ),
         Code::LeaseLost | Code::LeaseNotPresentOnUse => (
             "Your edit lock has ended",
-            "Your change was not saved. Open the page again: somebody else may have changed it since.",
+            "Your change was not saved. Open the page again: another user may have changed it since.",
         ),
         Code::WriteInFlight | Code::DeletePending | Code::IdempotencyInFlight => {
             ("Another change is being saved", "Yours was not saved. Try again in a minute.")
@@ -103,9 +103,9 @@ fn for_people(refusal: &Refusal) -> (&'static str, &'static str) {
         Code::NoRoute => ("There is nothing here", "Check the address."),
         code if code.status().is_server_error() => (
             "The server cannot answer at the moment",
-            "Try again in a minute. If it stays so, tell those who run this site.",
+            "Try again in a minute. If it stays so, tell the owner of this site.",
         ),
-        _ => ("The server does not accept this request", "Tell those who run this site."),
+        _ => ("The server does not accept this request", "Tell the owner of this site."),
     }
 }
 
