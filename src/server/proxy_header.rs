@@ -1,4 +1,4 @@
-//! The header with which a balancer of connections names the client of each (the PROXY protocol of HAProxy, 1 and 2).
+//! The header with which a balancer of connections names the client of each (the PROXY protocol, versions 1 and 2).
 //!
 //! # Design
 //!
