@@ -1,4 +1,4 @@
-//! Reading from and writing to a connection of HTTP/1.1, whoever is on its other side.
+//! Reading from and writing to a connection of HTTP/1.1, with a client or a server on its other side.
 
 use std::{
     future::poll_fn,
@@ -11,7 +11,7 @@ use std::{
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-/// How much is read at once by somebody who may wait for long.
+/// The number of bytes that a reader takes at once if it may wait for long.
 pub(crate) const AHEAD_BYTES_MAX: usize = 4 * 1024;
 /// The longest piece of content that is copied behind what precedes it.
 const JOINED_BYTES: usize = 16 * 1024;

@@ -186,7 +186,7 @@ async fn fields_keep_their_spelling_and_folded_ones_become_one_line() {
     assert_eq!((answered.status, &*fields), (201, &expected[..]), "a coding takes precedence over a length");
 }
 
-/// A response may come in any pieces, and whoever waits for one may give up and wait again.
+/// A response may come in any pieces, and a reader may stop waiting for one and wait again.
 #[tokio::test]
 async fn a_response_comes_in_any_pieces() {
     let (mut session, mut server) = exchange("GET", &[]);

@@ -85,7 +85,7 @@ impl EtcdClient {
     }
 }
 
-/// Whether an error says that no member answers, or that none leads. A user must log in before anything else is asked.
+/// True if an error says that no member answers, or that none leads. A user must log in before anything else is asked.
 fn is_away(error: &etcd_client::Error) -> bool {
     match error {
         etcd_client::Error::IoError(_) | etcd_client::Error::TransportError(_) => true,
