@@ -238,7 +238,7 @@ impl Ledger {
             (Operation::OfQueue(QueueStep::Delete), None) => {
                 (!proves()).then(|| format!("{about}: it is deleted without its last receipt"))
             }
-            // What is left of a queue that was deleted.
+            // The rest of a deleted queue.
             (Operation::OfQueue(QueueStep::Drop | QueueStep::Take), None) => queue
                 .is_some_and(|queue| queue.id == before.queue)
                 .then(|| format!("{about}: it is removed from the queue that is there")),

@@ -99,7 +99,7 @@ pub fn streams_in_trees(random: &mut Rng) -> Setting {
             steps.insert(place, step);
         }
     }
-    // A client that takes its lease up again keeps the mode. It may shorten the term, although it is told of a failure.
+    // A client that takes its lease up again keeps the mode. It may shorten the term, although it learns of a failure.
     let shares = random.bool();
     for step in setting.steps.iter_mut().chain(&mut setting.prologue).flatten() {
         if step.operation == Operation::Acquire && !trees::is_root(&step.target) {

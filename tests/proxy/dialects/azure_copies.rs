@@ -117,7 +117,7 @@ async fn a_copy_has_the_md5_that_it_names() {
     let copied = scene.copy(&[field(of_one)]).await;
     assert_copied(&copied);
     assert_eq!(copied.headers.all("content-md5"), [of_one], "{copied:?}");
-    assert_eq!(scene.copy(&[]).await.headers.all("content-md5"), [""; 0], "only a client that names one is told");
+    assert_eq!(scene.copy(&[]).await.headers.all("content-md5"), [""; 0], "only a client that names one gets it");
 }
 
 /// Rule 10: a lease of either side counts, and each has a field of its own.

@@ -64,7 +64,7 @@ async fn a_balancer_that_names_no_client_gets_no_answer() {
     let proxy = proxy(&backend, BALANCERS).await;
     let mut connection = Connection::open(proxy.addr()).await;
     connection.send_bytes(request_bytes("GET", DOC, &[], b"")).await;
-    assert_eq!(connection.closed().await, b"", "whoever may name a client must");
+    assert_eq!(connection.closed().await, b"", "a balancer that may name a client must");
     proxy.logged(&["reason=\"proxy-header\"", "send-proxy"]).await;
     assert_eq!(backend.count("GET", DOC), 0);
 }
