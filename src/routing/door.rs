@@ -35,7 +35,7 @@ use crate::{
                 destination::DESTINATION,
                 method::{self, MethodReadings},
             },
-            request_target::{KeptInNames, NormalPath, normalize, split_query},
+            request_target::{AmbiguousTarget, KeptInNames, NormalPath, normalize, split_query},
         },
         policy::{GuardRules, MethodClass},
         refusal::{Code, Refusal},
@@ -48,7 +48,7 @@ use crate::{
 mod destination;
 mod path_checks;
 
-use path_checks::{ambiguous, check_decoded, check_kept, check_readings, not_below};
+use path_checks::{ambiguous, check_kept, check_path, not_below, second_path};
 
 /// The head of a request, its target in origin-form.
 #[derive(Clone, Copy, Debug)]
@@ -123,26 +123,11 @@ fn misleading(fault: Fault) -> Refusal {
 }
 
 fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
-    let routes = table.routes();
     let (path, _) = split_query(head.target);
-    let spelled = || table.find_raw(head.host, path);
-    let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
     // The route decides which characters are kept, and it is not found yet.
     let normal = match normalize(path, KeptInNames::ALL) {
         Ok(normal) => normal,
-        Err(what) => {
-            let spelled = spelled();
-            return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
-                Some((_, route)) if !route.mapping.is_identity() => refuse(spelled, ambiguous(what)),
-                Some((route_index, route)) if route.guard.is_none() && !route.is_protected() => {
-                    Door::Pass { route_index, upgrade: true }
-                }
-                Some((route_index, route)) if !route.is_protected() => {
-                    Door::Observed { route_index, would: Err(Code::AmbiguousTarget) }
-                }
-                _ => refuse(spelled, ambiguous(what)),
-            };
-        }
+        Err(what) => return without_normal_form(table, head, path, what),
     };
     if path == normal.as_str().as_bytes()
         && table.is_watch_prefix(&normal)
@@ -154,37 +139,12 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
             Err(refusal) => refuse(None, refusal),
         };
     }
-    let no_route = || match table.route_without_leases(head.host, &normal) {
-        Some(route) => {
-            let detail = format!("route {:?} offers no leases: they need policy = \"pessimistic\"", route.name);
-            Refusal::new(Code::NoRoute, detail)
-        }
-        None => Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches"),
+    let Some((found, taken)) = taken(table, head.host, &normal) else {
+        return refuse(None, no_route(table, head.host, &normal));
     };
-    let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
-    let (route_index, route, prefix) = match table.place(found.index) {
-        TablePlace::Resource(index, route) => (index, route, None),
-        TablePlace::Lease(index, route, rules) => (index, route, Some((Facet::Lease, rules.prefix.as_str()))),
-        TablePlace::Watch(index, route, rules) => (index, route, Some((Facet::Watch, rules.watch_prefix.as_str()))),
-        TablePlace::Nothing => return refuse(None, no_route()),
-    };
-    // A path in normal form is spelled like the route that it takes.
-    let other = if path == normal.as_str().as_bytes() { None } else { spelled().filter(|&index| index != found.index) };
-    let readings = check_readings(path, route, other, routes)
-        .and_then(|()| check_decoded(table, head.host, path, (found.index, route)));
-    if let Err(refusal) = readings {
-        return refuse(Some(route_index), refusal);
-    }
-    if route.is_protected() && names_path(head.headers) {
-        return refuse(Some(route_index), second_path());
-    }
-    if prefix.is_none() && !route.mapping.agrees(path, &normal) {
-        return refuse(Some(route_index), not_below(route));
-    }
-    if route.is_protected()
-        && route.enforced().is_none()
-        && let Err(refusal) = destination::leads_to_nothing_guarded(table, route, head)
-    {
+    let (route_index, route, prefix) = taken;
+    let checked = check(table, head, (path, &normal), (found.index, route, prefix.is_some()));
+    if let Err(refusal) = checked {
         return refuse(Some(route_index), refusal);
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
@@ -203,11 +163,64 @@ fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
     }
 }
 
-/// The refusal of a request whose fields name a path.
-fn second_path() -> Refusal {
-    let detail = "leave out the fields that name another path than the target does: X-Original-URL, X-Rewrite-URL, \
-                  Script-Name, X-Script-Name and Path-Info";
-    Refusal::new(Code::AmbiguousTarget, detail)
+const fn refuse(route_index: Option<usize>, refusal: Refusal) -> Door {
+    Door::Refuse { refusal, route_index }
+}
+
+/// Decides where a request goes whose path has no normal form: only to a route that leads to no guarded resource.
+fn without_normal_form(table: &RoutingTable, head: &Head<'_>, path: &[u8], what: AmbiguousTarget) -> Door {
+    let spelled = table.find_raw(head.host, path);
+    match spelled.and_then(|index| Some((index, table.routes().get(index)?))) {
+        Some((_, route)) if !route.mapping.is_identity() || route.is_protected() => refuse(spelled, ambiguous(what)),
+        Some((route_index, route)) if route.guard.is_none() => Door::Pass { route_index, upgrade: true },
+        Some((route_index, _)) => Door::Observed { route_index, would: Err(Code::AmbiguousTarget) },
+        None => refuse(spelled, ambiguous(what)),
+    }
+}
+
+/// A route with its place in the configuration, and the prefix that a path has before that of the resource.
+type FoundRoute<'a> = (usize, &'a Arc<Route>, Option<(Facet, &'a str)>);
+
+/// Returns the route that a path in normal form takes.
+fn taken<'a>(table: &'a RoutingTable, host: &str, normal: &'a NormalPath) -> Option<(RouteMatch<'a>, FoundRoute<'a>)> {
+    let found = table.find(host, normal)?;
+    let taken = match table.place(found.index) {
+        TablePlace::Resource(index, route) => (index, route, None),
+        TablePlace::Lease(index, route, rules) => (index, route, Some((Facet::Lease, rules.prefix.as_str()))),
+        TablePlace::Watch(index, route, rules) => (index, route, Some((Facet::Watch, rules.watch_prefix.as_str()))),
+        TablePlace::Nothing => return None,
+    };
+    Some((found, taken))
+}
+
+fn no_route(table: &RoutingTable, host: &str, normal: &NormalPath) -> Refusal {
+    match table.route_without_leases(host, normal) {
+        Some(route) => {
+            let detail = format!("route {:?} offers no leases: they need policy = \"pessimistic\"", route.name);
+            Refusal::new(Code::NoRoute, detail)
+        }
+        None => Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches"),
+    }
+}
+
+/// Refuses a request that could reach another resource than the one that its path names on this route.
+fn check(
+    table: &RoutingTable,
+    head: &Head<'_>,
+    (path, normal): (&[u8], &NormalPath),
+    (index, route, is_prefixed): (usize, &Route, bool),
+) -> Result<(), Refusal> {
+    check_path(table, head.host, (path, normal), (index, route))?;
+    if route.is_protected() && names_path(head.headers) {
+        return Err(second_path());
+    }
+    if !is_prefixed && !route.mapping.agrees(path, normal) {
+        return Err(not_below(route));
+    }
+    if route.is_protected() && route.enforced().is_none() {
+        return destination::leads_to_nothing_guarded(table, route, head);
+    }
+    Ok(())
 }
 
 /// Refuses a request if a field that only this route judges by is removed from it, or has a second spelling. Also

@@ -9,7 +9,7 @@ use http::Method;
 
 use super::{
     Head, TakenRoute, check_own_fields,
-    path_checks::{ambiguous, check_decoded, check_kept, check_readings, not_below},
+    path_checks::{ambiguous, check_kept, check_path, not_below},
     second_resource,
 };
 use crate::{
@@ -47,9 +47,7 @@ pub(super) fn of_request(
     let normal = normalize(target, KeptInNames::ALL).map_err(ambiguous)?;
     let found = table.find(head.host, &normal).ok_or_else(elsewhere)?;
     let TablePlace::Resource(route_index, route) = table.place(found.index) else { return Err(elsewhere()) };
-    let spelled = table.find_raw(head.host, target).filter(|&index| index != found.index);
-    check_readings(target, route, spelled, table.routes())?;
-    check_decoded(table, head.host, target, (found.index, route))?;
+    check_path(table, head.host, (target, &normal), (found.index, route))?;
     if !route.mapping.agrees(target, &normal) {
         return Err(not_below(route));
     }
@@ -85,9 +83,7 @@ pub(super) fn leads_to_nothing_guarded(table: &RoutingTable, source: &Route, hea
         if route.enforced().is_some() || !is_reached_alike || other.is_some_and(is_guarded) {
             return Err(elsewhere());
         }
-        let spelled = table.find_raw(head.host, path.as_bytes()).filter(|&index| index != found.index);
-        check_readings(path.as_bytes(), route, spelled, table.routes())?;
-        check_decoded(table, head.host, path.as_bytes(), (found.index, route))?;
+        check_path(table, head.host, (path.as_bytes(), &normal), (found.index, route))?;
         if !route.mapping.agrees(path.as_bytes(), &normal) {
             return Err(not_below(route));
         }

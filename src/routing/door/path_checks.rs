@@ -6,21 +6,38 @@ use crate::{
     config::Route,
     core::{
         http::request_target::{
-            AmbiguousTarget, EncodedSlash, KeptInNames, decode_slashes, holds_encoded_slash, normalize,
+            AmbiguousTarget, EncodedSlash, KeptInNames, NormalPath, decode_slashes, holds_encoded_slash, normalize,
         },
         refusal::{Code, Refusal},
     },
     routing::table::RoutingTable,
 };
 
+/// Refuses a path with another reading by which it could reach a guarded resource. `taken` is the place and the route
+/// that it takes in its normal form.
+pub(super) fn check_path(
+    table: &RoutingTable,
+    host: &str,
+    (path, normal): (&[u8], &NormalPath),
+    (index, route): (usize, &Route),
+) -> Result<(), Refusal> {
+    // A path in normal form is spelled like the route that it takes.
+    let is_normal = path == normal.as_str().as_bytes();
+    let spelled = if is_normal { None } else { table.find_raw(host, path).filter(|&other| other != index) };
+    check_readings(path, route, spelled, table.routes())?;
+    check_decoded(table, host, path, (index, route))
+}
+
+/// The refusal of a request whose fields name a path.
+pub(super) fn second_path() -> Refusal {
+    let detail = "leave out the fields that name another path than the target does: X-Original-URL, X-Rewrite-URL, \
+                  Script-Name, X-Script-Name and Path-Info";
+    Refusal::new(Code::AmbiguousTarget, detail)
+}
+
 /// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route,
 /// which the path takes as spelled.
-pub(super) fn check_readings(
-    path: &[u8],
-    route: &Route,
-    spelled: Option<usize>,
-    routes: &[Arc<Route>],
-) -> Result<(), Refusal> {
+fn check_readings(path: &[u8], route: &Route, spelled: Option<usize>, routes: &[Arc<Route>]) -> Result<(), Refusal> {
     let other = spelled.and_then(|index| routes.get(index));
     if let Some(other) = other
         && (route.is_protected() || other.is_protected())
@@ -46,7 +63,7 @@ pub(super) fn check_kept(path: &[u8], kept: KeptInNames) -> Result<(), Refusal> 
 
 /// Refuses a path whose encoded slashes could be read as slashes, so that it reaches a guarded resource from a route
 /// that is not guarded. `taken` is the place and the route that it takes as it is.
-pub(super) fn check_decoded(
+fn check_decoded(
     table: &RoutingTable,
     host: &str,
     path: &[u8],
