@@ -86,8 +86,16 @@ impl Gate {
         }
     }
 
-    /// Waits until callers that wait for something else must give up: the route gets other rules, or the process ends.
-    pub async fn waiters_cancelled(&self) {
+    /// Waits for an output. Returns `None` as soon as callers must give up: the route gets other rules, or the process ends.
+    pub async fn unless_cancelled<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            output = wait => Some(output),
+            () = self.waiters_cancelled() => None,
+        }
+    }
+
+    async fn waiters_cancelled(&self) {
         loop {
             let changed = self.changed.notified();
             if self.has_cancelled_waiters() {

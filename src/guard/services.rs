@@ -7,7 +7,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Answer, Guard, Halt, Request,
-    lease::{Operated, member_lines::PlaceInLine, usage::is_open_to_all},
+    lease::{Leases, Operated, member_lines::PlaceInLine, rules_of_leases, usage::is_open_to_all},
     probe::{collection::TypeSeen, index::IndexDocument},
     viewer::Viewer,
     write::several::WrittenMembers,
@@ -16,14 +16,10 @@ use crate::{
     body::{Bodies, Body, Client},
     core::{
         http::client_address::ClientAddress,
-        lease::{Acquire, Action},
         records::{
             record::{Revision, Snapshot},
             settled::shows_settled_state,
-            tree_leases::LeaseReach,
         },
-        refusal::{Code, Refusal},
-        resource::ResourceKey,
         route::MembersFolder,
         tags::validators::Validators,
     },
@@ -45,84 +41,15 @@ impl Guard {
         request: &Request,
         operation: LeaseOperation,
     ) -> Result<Operated, Halt> {
-        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
+        let rules = rules_of_leases(request)?;
         self.finish_expected_delete(client, request).await;
         let operated = Box::pin(self.leases.operate(client, request, rules, operation)).await;
         self.finish_delete_after(client, request, true, operated).await
     }
 
-    /// Acquires the lease of a collection that reaches this far below it.
-    ///
-    /// # Errors
-    ///
-    /// The lease is denied, perhaps because of another one below it, or its route has no leases.
-    pub(crate) async fn acquire_tree(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        wanted: (Acquire, LeaseReach),
-    ) -> Result<Operated, Halt> {
-        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
-        Box::pin(self.leases.acquire_tree(client, request, rules, wanted)).await
-    }
-
-    /// Carries out another operation on such a lease.
-    ///
-    /// # Errors
-    ///
-    /// The operation is denied, or its route has no leases.
-    pub(crate) async fn operate_tree(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        action: Action,
-    ) -> Result<Operated, Halt> {
-        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
-        Box::pin(self.leases.operate_tree(client, request, rules, action)).await
-    }
-
-    /// Acquires a lease, and puts it on a list.
-    ///
-    /// # Errors
-    ///
-    /// The lease is denied, the list is full, or its route has no leases.
-    pub(crate) async fn acquire_listed(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        wanted: (Acquire, &ResourceKey),
-    ) -> Result<Operated, Halt> {
-        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
-        Box::pin(self.leases.acquire_listed(client, request, rules, wanted)).await
-    }
-
-    /// Carries out an operation that ends a lease, and takes it off its list.
-    ///
-    /// # Errors
-    ///
-    /// The operation is denied, or its route has no leases.
-    pub(crate) async fn end_listed(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        end: (Action, &ResourceKey),
-    ) -> Result<Operated, Halt> {
-        let Some(rules) = &request.rules().lease else { return Err(no_leases().into()) };
-        Box::pin(self.leases.end_listed(client, request, rules, end)).await
-    }
-
-    /// Puts the lease that a record shows on a list, unless it is there.
-    ///
-    /// # Errors
-    ///
-    /// The list is full, or the store fails.
-    pub(crate) async fn put_on_list(
-        &self,
-        key: &ResourceKey,
-        found: &Snapshot,
-        named: &ResourceKey,
-    ) -> Result<(), Refusal> {
-        self.leases.put_on_list(key, found, named).await
+    /// Returns the leases of resources, for operations on those of collections and on listed ones.
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
     }
 
     /// Asks the upstream what it has at the target of a request. `None` if it does not know the question.
@@ -272,8 +199,4 @@ impl Guard {
     pub(crate) fn door(&self, method: &Method, head: &RequestHeader, client: ClientAddress) -> Door {
         self.writes.door(method, head, client)
     }
-}
-
-fn no_leases() -> Refusal {
-    Refusal::new(Code::NotSupported, "its route has no leases: policy = \"pessimistic\" gives it some")
 }

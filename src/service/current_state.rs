@@ -11,7 +11,7 @@
 use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::{Service, own_request::call_of};
+use super::Service;
 use crate::{
     body::Client,
     core::{
@@ -23,7 +23,7 @@ use crate::{
         records::idempotency::IDEMPOTENCY_KEY,
         refusal::{Code, Refusal},
     },
-    guard::{Answer, Halt, ReceivedClient, Verb, remove_conditions},
+    guard::{Answer, Halt, Verb, remove_conditions},
     routing::{GuardedRequest, door::Door},
     upstream::fields::FieldsOfHead as _,
 };
@@ -52,9 +52,7 @@ impl Service<'_> {
         let Door::Guarded(read) = self.guard.door(&Method::GET, &head, guarded.client) else {
             return Err(refusal.into());
         };
-        let (rules, call) = call_of(&head, &read)?;
-        let mut client = ReceivedClient::without_content(client, head);
-        let request = self.guard.request(&mut client, &read, rules, call)?;
+        let (mut client, request) = self.own_request(client, head, &read)?;
         match self.guard.serve(&mut client, &request, Verb::Read).await {
             Ok(Answer::Relayed(relayed)) if relayed.head.status == StatusCode::OK => {
                 return Ok(Answer::Current(Box::new(refusal), relayed));

@@ -11,8 +11,8 @@ use crate::{
     body::{Client, ReceiveError},
     box_future::box_future,
     core::{quirks::ServiceKind, refusal::Refusal},
-    dialect::Intent,
-    guard::{Answer, Guard, Halt, Verb, refusals, rules_of},
+    dialect::{Call, Intent},
+    guard::{Answer, Guard, Halt, Request, Verb, refusals, rules_of},
     routing::{Facet, GuardedRequest},
 };
 
@@ -59,7 +59,7 @@ impl Service<'_> {
         client: &mut dyn Client,
         guarded: &GuardedRequest,
     ) -> pingora::Result<Result<Answer, Refusal>> {
-        if takes_member(client.head(), guarded) {
+        if guarded.route.members.is_some() && takes_member(client.head(), guarded) {
             return Box::pin(self.handle_next(client, guarded)).await;
         }
         if Guard::is_named_by_content(client, guarded) {
@@ -89,25 +89,25 @@ impl Service<'_> {
     }
 
     async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
-        if guarded.facet == Facet::Watch && guarded.methods.judged == Method::GET {
-            return Box::pin(self.answer_watch(client, guarded)).await;
+        let rules = rules_of(guarded)?;
+        // Boxed, so that the futures of other requests stay small.
+        match guarded.facet {
+            Facet::Watch if guarded.methods.judged == Method::GET => Box::pin(self.answer_watch(client, guarded)).await,
+            Facet::Lease if held_lease::is_wanted(client.head(), &guarded.methods.judged) => {
+                Box::pin(self.answer_held_lease(client, guarded)).await
+            }
+            _ if rules.restates() && restated::may_be_needed(&client.head().headers, guarded, rules) => {
+                Box::pin(self.answer_restated(client, guarded)).await
+            }
+            _ => self.answer_as_stated(client, guarded).await,
         }
-        if held_lease::is_wanted(&client.head().headers, guarded) {
-            return Box::pin(self.answer_held_lease(client, guarded)).await;
-        }
-        if restated::may_be_needed(&client.head().headers, guarded, rules_of(guarded)?) {
-            // Boxed, so that the futures of other requests stay small.
-            return Box::pin(self.answer_restated(client, guarded)).await;
-        }
-        self.answer_as_stated(client, guarded).await
     }
 
     async fn answer_as_stated(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Halt> {
         let (rules, call) = call_of(client.head(), guarded)?;
         match rules.quirks.service {
             ServiceKind::Plain => {
-                let verb = verb(call.intent, guarded.is_lease());
-                let request = self.guard.request(client, guarded, rules, call)?;
+                let (request, verb) = self.called(client, guarded, call)?;
                 match self.guard.serve(client, &request, verb).await {
                     Err(Halt::Refused(refusal)) if current_state::is_wanted(client, guarded, &refusal) => {
                         Box::pin(self.with_current_state(client, guarded, refusal)).await
@@ -125,6 +125,17 @@ impl Service<'_> {
             #[cfg(test)]
             ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,
         }
+    }
+
+    /// Returns the request of a call, and the one verb that its purpose names.
+    fn called(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        call: Call,
+    ) -> pingora::Result<(Request, Verb<'static>)> {
+        let verb = verb(call.intent, guarded.is_lease());
+        Ok((self.guard.request(client, guarded, rules_of(guarded)?, call)?, verb))
     }
 
     /// Receives a body of at most this length.

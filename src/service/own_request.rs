@@ -7,9 +7,10 @@ use pingora::http::RequestHeader;
 
 use super::Service;
 use crate::{
+    body::Client,
     core::{http::credentials::signer, policy::GuardRules, refusal::Refusal},
     dialect::Call,
-    guard::{Halt, incoming, rules_of},
+    guard::{Halt, ReceivedClient, Request, incoming, rules_of},
     routing::{GuardedRequest, door::Door},
     upstream::fields::FieldsOfHead as _,
 };
@@ -51,6 +52,19 @@ impl Service<'_> {
         let is_ours = rules_of(&guarded)?.quirks.service == rules_of(beside)?.quirks.service;
         let is_here = is_ours && guarded.route.upstream == beside.route.upstream;
         if is_here { Ok(guarded) } else { Err(elsewhere().into()) }
+    }
+
+    /// Returns a request without content that this service makes for a client, as its route reads it.
+    pub(super) fn own_request<'c>(
+        &self,
+        client: &'c mut dyn Client,
+        head: RequestHeader,
+        guarded: &GuardedRequest,
+    ) -> Result<(ReceivedClient<'c>, Request), Halt> {
+        let (rules, call) = call_of(&head, guarded)?;
+        let mut client = ReceivedClient::without_content(client, head);
+        let request = self.guard.request(&mut client, guarded, rules, call)?;
+        Ok((client, request))
     }
 }
 

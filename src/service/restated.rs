@@ -36,7 +36,7 @@ use crate::{
 
 static LENIENT: Seldom = Seldom::usual();
 
-/// True if a request may have to be restated.
+/// True if a request may have to be restated, on a route that restates some.
 pub(super) fn may_be_needed(headers: &HeaderMap, guarded: &GuardedRequest, rules: &GuardRules) -> bool {
     let has_tags = || headers.contains_key(header::IF_MATCH) || headers.contains_key(header::IF_NONE_MATCH);
     may_name_version(guarded, rules) || rules.lenient_tags && has_tags() || has_tagged_bodies(guarded, rules)

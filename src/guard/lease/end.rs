@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{Leases, bound_to, step::unless_cancelled};
+use super::{Leases, bound_to};
 use crate::{
     body::Client,
     core::{policy::LeaseRules, records::record::Snapshot, watch::next_change},
@@ -34,7 +34,7 @@ impl Leases {
             let left = end.saturating_duration_since(Instant::now()).min(LOOK_AFTER);
             let wait = next_change(&snapshot).map_or(left, |change| change.min(left));
             let change = timeout(wait, self.knowledge.records.changed(&request.key, &snapshot, snapshot.revision));
-            let _ = while_client_waits(client, unless_cancelled(&request.place.gate, change)).await?;
+            let _ = while_client_waits(client, request.place.gate.unless_cancelled(change)).await?;
             snapshot = self.knowledge.record(request).await?;
         }
         Ok(snapshot)

@@ -8,12 +8,11 @@
 //! *What if a process dies before it lists a lease?* No client got the id of that lease. A process that shows the lease
 //! to another client lists it first ([`put_on_list`](Leases::put_on_list)).
 
-use super::{Leases, Operated};
+use super::{Leases, Operated, rules_of_leases};
 use crate::{
     body::Client,
     core::{
         lease::{Acquire, Action, Done},
-        policy::LeaseRules,
         records::{
             record::Snapshot,
             tree_leases::{LISTED_LEASES, LeaseReach, TreeLease},
@@ -27,13 +26,17 @@ use crate::{
 
 impl Leases {
     /// Acquires a lease, and puts it on a list.
+    ///
+    /// # Errors
+    ///
+    /// The lease is denied, the list is full, or its route has no leases.
     pub(crate) async fn acquire_listed(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        rules: &LeaseRules,
         (wanted, named): (Acquire, &ResourceKey),
     ) -> Result<Operated, Halt> {
+        let rules = rules_of_leases(request)?;
         let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
         let operated = self.operate(client, request, rules, operation).await?;
         let Some(Done::Acquired { id, .. }) = operated.done else { return Err(refusals::unknown_state().into()) };
@@ -53,11 +56,10 @@ impl Leases {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        rules: &LeaseRules,
         (action, named): (Action, &ResourceKey),
     ) -> Result<Operated, Halt> {
         let operation = LeaseOperation::Step { action, wait: None };
-        let operated = self.operate(client, request, rules, operation).await?;
+        let operated = self.operate(client, request, rules_of_leases(request)?, operation).await?;
         self.unlist(named, &request.key, &operated.snapshot).await;
         Ok(operated)
     }

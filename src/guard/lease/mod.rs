@@ -47,6 +47,12 @@ mod tree_leases;
 pub(crate) mod untold;
 pub(crate) mod usage;
 
+/// Returns the rules for leases of the route of a request. Fails if the route has no leases.
+pub(crate) fn rules_of_leases(request: &Request) -> Result<&LeaseRules, Refusal> {
+    let detail = "its route has no leases: policy = \"pessimistic\" gives it some";
+    request.rules().lease.as_ref().ok_or_else(|| Refusal::new(Code::NotSupported, detail))
+}
+
 /// The facts about its resource that a lease operation needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {

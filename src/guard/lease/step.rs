@@ -21,13 +21,12 @@ use crate::{
         },
         refusal::Refusal,
     },
-    drain::Gate,
     guard::{
         Halt,
         answer::while_client_waits,
         claim::{
             pending_mark::{PendingMark, Tried},
-            queue::{Member, NoTurn},
+            queue::{Member, NoTurn, Turn},
             turn::PlaceInFront,
         },
         refusals,
@@ -74,16 +73,7 @@ impl Leases {
         // If the route allows no waiters, no client waits.
         let patience = wait.filter(|_| rules.max_waiters > 0).map(|wait| now + wait.min(rules.max_wait));
         let _turn = match patience {
-            Some(end) => {
-                // The client whose turn it is counts as a waiter too: it waits for the lease itself.
-                let member = (Member::Passing, request.line_client());
-                let turn = self.queues.turn(&request.key, member, rules.max_waiters - 1, end);
-                let turn = unless_cancelled(&request.place.gate, turn);
-                match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
-                    Ok(turn) => Some(turn),
-                    Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
-                }
-            }
+            Some(end) => Some(self.turn_to_wait(client, request, (rules, &action), end).await?),
             None => None,
         };
         // Only a grant records its target, and its name is a hash.
@@ -143,10 +133,7 @@ impl Leases {
                             standing.step_aside();
                         }
                         self.note_lease(request, &snapshot, done);
-                        span.set("ifmatch.lease.event", done.word());
-                        if let Some(metrics) = metrics::get() {
-                            metrics.lease(&request.route().name, done.word());
-                        }
+                        tell(&mut span, request, done);
                         return Ok(Stepped { done, snapshot, waited, asked, untold });
                     }
                     if Instant::now() >= end {
@@ -159,17 +146,37 @@ impl Leases {
                 {
                     drop((pass, standing.take(), beside_trees.take()));
                     waited = true;
-                    let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
+                    let left = end.saturating_duration_since(Instant::now());
                     // Expiry does not change the record, so the wait has to end with the lease.
                     let wait = remaining.map_or(left, |remaining| remaining.min(left));
                     let change = self.wait_for_change(request, &action, &snapshot, wait);
-                    let changed = while_client_waits(client, unless_cancelled(&request.place.gate, change)).await?;
+                    let changed = while_client_waits(client, request.place.gate.unless_cancelled(change)).await?;
                     has_signed |= changed.unwrap_or(Ok(false)).map_err(|error| refusals::of_lease_store(&error))?;
                 }
                 Err(denied) => {
                     let refusal = request.grammar().lease_denied(denied);
                     return Err(self.knowledge.explain_lease(request, &snapshot, refusal).into());
                 }
+            }
+        }
+    }
+
+    /// Waits for the turn of a client that is willing to wait for the lease.
+    async fn turn_to_wait(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        (rules, action): (&LeaseRules, &Action),
+        end: Instant,
+    ) -> Result<Turn, Halt> {
+        // The client whose turn it is counts as a waiter too: it waits for the lease itself.
+        let member = (Member::Passing, request.line_client());
+        let turn = self.queues.turn(&request.key, member, rules.max_waiters - 1, end);
+        match while_client_waits(client, request.place.gate.unless_cancelled(turn)).await? {
+            Some(Ok(turn)) => Ok(turn),
+            no_turn => {
+                let why = no_turn.and_then(Result::err).unwrap_or(NoTurn::TimedOut);
+                Err(self.refuse_turn(request, rules, action.clone(), why).await.into())
             }
         }
     }
@@ -306,19 +313,18 @@ impl Leases {
     }
 }
 
+/// Reports a step in the trace and in the metrics.
+fn tell(span: &mut Step, request: &Request, done: Done) {
+    span.set("ifmatch.lease.event", done.word());
+    if let Some(metrics) = metrics::get() {
+        metrics.lease(&request.route().name, done.word());
+    }
+}
+
 /// True if a client wants a lease that cannot be beside a shared one that another client holds.
 fn waits_for_sharers(action: &Action, snapshot: &Snapshot) -> bool {
     let Action::Acquire(Acquire { mode, proposed, .. }) = action else { return false };
     let is_in_the_way =
         |lease: &Lease| lease.mode.is_shared() && !lease.mode.stands_beside(*mode) && Some(lease.id) != *proposed;
     snapshot.held_leases().any(is_in_the_way)
-}
-
-/// Waits for an output. Returns `None` as soon as the gate of the route makes its callers give up.
-pub(super) async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        output = wait => Some(output),
-        () = gate.waiters_cancelled() => None,
-    }
 }

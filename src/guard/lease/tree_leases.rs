@@ -6,7 +6,7 @@ use pingora::ErrorType;
 use tokio::time::Instant;
 
 use super::{
-    Leases, Operated,
+    Leases, Operated, rules_of_leases,
     step::Stepped,
     untold::{UntoldGrant, has_nobody_to_tell},
 };
@@ -30,14 +30,17 @@ use crate::{
 impl Leases {
     /// Acquires the lease of a collection that reaches this far below it. If the lease of a resource there is in the way, its
     /// path is in the cause of the refusal.
+    ///
+    /// # Errors
+    ///
+    /// The lease is denied, perhaps because of another one below it, or its route has no leases.
     pub(crate) async fn acquire_tree(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        rules: &LeaseRules,
         (wanted, reach): (Acquire, LeaseReach),
     ) -> Result<Operated, Halt> {
-        let (rules, mode) = (of_trees(rules), wanted.mode);
+        let (rules, mode) = (of_trees(rules_of_leases(request)?), wanted.mode);
         let end = Instant::now() + request.rules().claim.max_wait;
         let around = self.knowledge.records.trees_around(&request.key).ok_or_else(refusals::unknown_state)?;
         let stepped = self.take_step(client, request, &rules, Action::Acquire(wanted), None).await?;
@@ -64,9 +67,9 @@ impl Leases {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        rules: &LeaseRules,
         action: Action,
     ) -> Result<Operated, Halt> {
+        let rules = rules_of_leases(request)?;
         if rules.auth == LeaseAuth::Probe {
             // Few servers answer a GET of a collection.
             self.probes.type_of(request).await?;

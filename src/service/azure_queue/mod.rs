@@ -18,7 +18,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use super::{Service, verb};
+use super::Service;
 use crate::{
     body::Client,
     dialect::{
@@ -68,8 +68,7 @@ impl Service<'_> {
     ) -> Result<Answer, Halt> {
         let rules = rules_of(guarded)?;
         if call.intent == Intent::Preflight {
-            let verb = verb(call.intent, false);
-            let request = self.guard.request(client, guarded, rules, call)?;
+            let (request, verb) = self.called(client, guarded, call)?;
             return self.guard.serve(client, &request, verb).await;
         }
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);

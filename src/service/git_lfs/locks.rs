@@ -50,7 +50,7 @@ impl Repository<'_> {
             keeper: None,
             takes_over: false,
         };
-        match service.guard.acquire_listed(&mut client, &request, (wanted, &listed)).await {
+        match Box::pin(service.guard.leases().acquire_listed(&mut client, &request, (wanted, &listed))).await {
             Ok(locked) => {
                 let mut answer = told(StatusCode::CREATED, lock_answer(&lock));
                 if let (Answer::Local(head, _), Some(untold)) = (&mut answer, locked.untold) {
@@ -116,7 +116,7 @@ impl Repository<'_> {
         let path = lock.path().ok_or_else(lock_not_found)?.target_in(&self.path);
         let (mut client, request) = self.request(&Method::GET, &path)?;
         stream_info::acts_on(&request.key);
-        service.guard.end_listed(&mut client, &request, (action, &listed)).await?;
+        Box::pin(service.guard.leases().end_listed(&mut client, &request, (action, &listed))).await?;
         if !is_own {
             tracing::warn!(key = %request.key, owner, "a client has ended the lock of another (lease.client_break)");
         }
@@ -166,7 +166,7 @@ impl Service<'_> {
             Some(HeldLock { lock, lease: lease.clone() })
         });
         if let (Some(_), Some(listed)) = (&held, listed) {
-            self.guard.put_on_list(key, &found, listed).await?;
+            self.guard.leases().put_on_list(key, &found, listed).await?;
         }
         Ok(held)
     }

@@ -10,14 +10,14 @@
 
 use http::StatusCode;
 
-use super::{Service, verb};
+use super::Service;
 use crate::{
     body::Client,
     dialect::{
         Call, Intent, Response,
         git_lfs::{LfsCall, LfsOperation, MEDIA_TYPE},
     },
-    guard::{Answer, Halt, incoming, refusals, rules_of},
+    guard::{Answer, Halt, incoming, refusals},
     routing::GuardedRequest,
 };
 use repository::Repository;
@@ -38,8 +38,7 @@ impl Service<'_> {
         call: Call,
     ) -> Result<Answer, Halt> {
         if matches!(call.intent, Intent::Preflight | Intent::Read | Intent::Write) {
-            let verb = verb(call.intent, false);
-            let request = self.guard.request(client, guarded, rules_of(guarded)?, call)?;
+            let (request, verb) = self.called(client, guarded, call)?;
             return self.guard.serve(client, &request, verb).await;
         }
         let LfsCall { repository, operation } = LfsCall::of(incoming(client.head(), guarded))?;

@@ -12,6 +12,7 @@
 //! *Who renews the lease?* Its keeper ([`LeaseKeeper`](crate::guard::LeaseKeeper)), no matter what the stream does.
 
 use http::{HeaderMap, HeaderValue, Method, header};
+use pingora::http::RequestHeader;
 
 use super::{Service, events};
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
     dialect::LeaseOperation,
     entropy::random_u64,
     guard::{Answer, Halt, fresh_id, incoming, rules_of, while_client_waits},
-    routing::{Facet, GuardedRequest},
+    routing::GuardedRequest,
 };
 use stream::{HeldLease, LeaseStream};
 
@@ -34,9 +35,9 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-/// True if a request acquires a lease that its client holds by a stream.
-pub(super) fn is_wanted(headers: &HeaderMap, guarded: &GuardedRequest) -> bool {
-    guarded.facet == Facet::Lease && guarded.methods.judged == Method::POST && events::are_wanted(headers)
+/// True if a lease operation acquires a lease that its client holds by a stream.
+pub(super) fn is_wanted(head: &RequestHeader, judged: &Method) -> bool {
+    *judged == Method::POST && events::are_wanted(&head.headers)
 }
 
 impl Service<'_> {

@@ -16,9 +16,8 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::native::{LEASE_DURATION, LEASE_ID},
-    guard::{Answer, Halt, PlaceInLine, ReceivedClient, Relayed, Verb, fresh_id, refusals, rules_of},
+    guard::{Answer, Halt, PlaceInLine, Relayed, Verb, fresh_id, refusals, rules_of},
     routing::GuardedRequest,
-    service::own_request::call_of,
 };
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -59,9 +58,7 @@ impl Service<'_> {
         };
         // The door refuses some names on some routes. No client can take a member with such a name.
         let Ok(member) = self.member_at(&head, guarded) else { return Ok(Looked::Passed) };
-        let (rules, call) = call_of(&head, &member)?;
-        let mut client = ReceivedClient::without_content(client, head);
-        let request = self.guard.request(&mut client, &member, rules, call)?;
+        let (mut client, request) = self.own_request(client, head, &member)?;
         let snapshot = self.guard.record_without_dead_marks(&request).await;
         let snapshot = snapshot.map_err(|error| refusals::of_store(&error))?;
         if snapshot.lease_state().is_held() {

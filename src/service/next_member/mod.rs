@@ -41,10 +41,9 @@ mod look;
 /// the others from all clients. A backend that fails for all members must not get a request for each.
 const FAILURES_MAX: usize = 8;
 
-/// True if a request takes a member of the collection that it names.
+/// True if a request takes a member, if it names a collection.
 pub(super) fn takes_member(head: &RequestHeader, guarded: &GuardedRequest) -> bool {
-    guarded.route.members.is_some()
-        && guarded.route.guard.as_ref().is_some_and(|rules| rules.quirks.service == ServiceKind::Plain)
+    guarded.route.guard.as_ref().is_some_and(|rules| rules.quirks.service == ServiceKind::Plain)
         && !guarded.is_lease()
         && guarded.methods.judged == Method::GET
         && head.headers.contains_key(&LEASE_DURATION)
@@ -108,19 +107,18 @@ impl Service<'_> {
             return Err(of_no_member().into());
         }
         let request = self.guard.request(client, guarded, rules, call)?;
+        let gate = &request.place.gate;
         let collection = Collection::of(self.guard, client.head(), guarded)?;
         let limits = self.wait_limits(client, &collection, guarded)?;
         let place = self.guard.stand_in_line(&request, &collection.members);
-        let mut end = Instant::now();
-        if let Some(wait) = wait(&client.head().headers).filter(|_| place.count <= limits.max_waiters) {
-            end += wait.min(limits.max_wait);
-        }
+        let patience = wait(&client.head().headers).filter(|_| place.count <= limits.max_waiters);
+        let end = Instant::now() + patience.unwrap_or_default().min(limits.max_wait);
         let (mut waited, mut failures, mut failed) = (false, 0, None);
         loop {
             if client.has_gone() {
                 return Err(Halt::Broken(pingora::Error::new_down(pingora::ErrorType::ConnectionClosed)));
             }
-            let waits = Instant::now() < end && !request.place.gate.has_cancelled_waiters();
+            let waits = Instant::now() < end && !gate.has_cancelled_waiters();
             match place.need(waits) {
                 Need::Look(dealt) => match self.look(client, (&collection, guarded), &place, &dealt).await? {
                     Looked::Taken(taken) => {
@@ -152,14 +150,7 @@ impl Service<'_> {
                 }
                 Need::Nothing => {
                     waited = true;
-                    let gate = &request.place.gate;
-                    let change = async {
-                        tokio::select! {
-                            biased;
-                            () = place.change() => {}
-                            () = gate.waiters_cancelled() => {}
-                        }
-                    };
+                    let change = gate.unless_cancelled(place.change());
                     let _ = while_client_waits(client, timeout_at(end, change)).await?;
                 }
             }

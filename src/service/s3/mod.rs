@@ -15,17 +15,16 @@ use std::sync::Arc;
 use http::Method;
 use pingora::http::RequestHeader;
 
-use super::{Service, own_request::call_of, verb};
+use super::Service;
 use crate::{
     body::Client,
     core::policy::GuardRules,
     dialect::{
         Call,
-        blocks::SentContent,
-        copies::CopySource,
+        objects::{CopySource, SentContent},
         s3::{is_of_source, not_judged},
     },
-    guard::{Answer, Halt, ReceivedClient},
+    guard::{Answer, Halt},
     routing::{GuardedRequest, door::Door},
     upstream::fields::FieldsOfHead as _,
 };
@@ -46,8 +45,7 @@ impl Service<'_> {
             SentContent::Removals => return self.remove_listed(client, guarded, (rules, call)).await,
             _ => {}
         }
-        let verb = verb(call.intent, guarded.is_lease());
-        let request = self.guard.request(client, guarded, rules, call)?;
+        let (request, verb) = self.called(client, guarded, call)?;
         self.guard.serve(client, &request, verb).await
     }
 
@@ -65,9 +63,7 @@ impl Service<'_> {
             _ if source.fields.is_empty() => return Ok(()),
             _ => return Err(not_judged().into()),
         };
-        let (rules, call) = call_of(&head, &guarded)?;
-        let mut client = ReceivedClient::without_content(client, head);
-        let request = self.guard.request(&mut client, &guarded, rules, call)?;
+        let (mut client, request) = self.own_request(client, head, &guarded)?;
         self.guard.may_be_read(&mut client, &request).await
     }
 }

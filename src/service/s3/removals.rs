@@ -16,7 +16,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
-use super::{Service, call_of};
+use super::Service;
 use crate::{
     body::{Body, Client, ReceiveError},
     core::{
@@ -30,6 +30,7 @@ use crate::{
     },
     guard::{Answer, Halt, ReceivedClient, Request, WrittenMembers, refusals},
     routing::GuardedRequest,
+    service::own_request::call_of,
     upstream::fields::FieldsOfHead as _,
 };
 

@@ -8,7 +8,7 @@
 use http::{StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::{Service, verb};
+use super::Service;
 use crate::{
     body::Client,
     core::{
@@ -40,16 +40,12 @@ impl Service<'_> {
         if let Some(asked) = lock_request(incoming(client.head(), guarded), rules)? {
             return self.answer_of_lock(client, guarded, call, &asked).await;
         }
-        let verb = verb(call.intent, false);
-        let request = self.guard.request(client, guarded, rules, call)?;
-        let answer = self.guard.serve(client, &request, verb).await?;
-        match (verb, answer) {
-            (Verb::Write(_), Answer::Relayed(mut relayed)) => {
-                tell_stored(&mut relayed.head)?;
-                Ok(Answer::Relayed(relayed))
-            }
-            (_, answer) => Ok(answer),
+        let (request, verb) = self.called(client, guarded, call)?;
+        let mut answer = self.guard.serve(client, &request, verb).await?;
+        if let (Verb::Write(_), Answer::Relayed(relayed)) = (verb, &mut answer) {
+            tell_stored(&mut relayed.head)?;
         }
+        Ok(answer)
     }
 
     async fn answer_of_lock(

@@ -21,7 +21,7 @@ use crate::{
             WantedLock, lock_answer, not_locked, timeout, token_uri,
         },
     },
-    guard::{Answer, Halt, Operated, ReceivedClient, TypeSeen, Verb, fresh_id, incoming, refusals, rules_of},
+    guard::{Answer, Halt, Operated, TypeSeen, Verb, fresh_id, refusals},
     routing::GuardedRequest,
 };
 
@@ -34,39 +34,17 @@ impl Service<'_> {
             return self.refresh(client, &mut dav, rules).await;
         }
         let content = content_of(&body, LOCK_INFO_BYTES_MAX).await?;
-        let info = WantedLock::parse(&content).map_err(of_lock_info)?;
+        let lock = WantedLock::parse(&content).map_err(of_lock_info)?;
         if dav.fields.depth == Some(LockDepth::One) {
             return Err(Refusal::new(Code::MalformedLeaseHeader, "a lock has the depth 0 or infinity").into());
         }
         let before = self.read(&dav.request.key).await?;
         let seen = self.guard.type_of(&dav.request).await?;
-        let is_named_as_collection = path_of(&dav.received).ends_with('/');
-        let reach = match (seen, dav.fields.depth) {
-            (Some(TypeSeen::Collection), _) if !dav.request.has_trees() => return Err(no_collections().into()),
-            (Some(TypeSeen::Collection), Some(LockDepth::Zero)) => Some(LeaseReach::Membership),
-            (Some(TypeSeen::Collection), _) => Some(LeaseReach::Tree),
-            (None, _) if is_named_as_collection => return Err(no_collections().into()),
-            _ => None,
-        };
+        let reach = reach_of(&dav, seen)?;
         self.judge_conditions(&mut dav).await?;
-        let note = LockNote {
-            maker: dav.request.sender.principal.holder(),
-            is_deep: dav.fields.depth != Some(LockDepth::Zero),
-            is_of_collection: reach.is_some(),
-            owner: info.owner,
-        };
-        let wanted = Acquire {
-            proposed: None,
-            fresh: fresh_id()?,
-            mode: info.mode,
-            duration: timeout(&dav.received.headers, rules),
-            holder: None,
-            note: Some(note.to_note().map_err(|_error| of_lock_info(LockInfoFault::TooLarge))?),
-            keeper: None,
-            takes_over: false,
-        };
+        let wanted = lease_of(&dav, lock, rules, reach.is_some())?;
         let locked = if let Some(reach) = reach {
-            self.guard.acquire_tree(client, &dav.request, (wanted, reach)).await
+            Box::pin(self.guard.leases().acquire_tree(client, &dav.request, (wanted, reach))).await
         } else {
             let operation = LeaseOperation::Step { action: Action::Acquire(wanted), wait: None };
             self.guard.operate_lease(client, &dav.request, operation).await
@@ -103,9 +81,7 @@ impl Service<'_> {
     async fn create(&self, client: &mut dyn Client, dav: &DavRequest<'_>, id: LeaseId) -> Result<bool, Halt> {
         let head: RequestHeader = creation(&dav.received)?;
         let found = self.guarded_at(&dav.guarded.key, &head, dav)?;
-        let call = dav.rules.dialect.grammar().read(incoming(&head, &found), dav.rules, false)?;
-        let mut client = ReceivedClient::without_content(client, head);
-        let mut request = self.guard.request(&mut client, &found, dav.rules, call)?;
+        let (mut client, mut request) = self.own_request(client, head, &found)?;
         request.sender.lease_id = Some(id);
         request.sender.lease_ids = dav.fields.submitted();
         match self.guard.serve(&mut client, &request, Verb::Write(None)).await {
@@ -157,11 +133,11 @@ impl Service<'_> {
         let own = self.read(&dav.request.key).await?;
         if let Some(around) = own.held_around(LeaseReach::Tree).find(|around| around.lease.id == id) {
             self.go_to_root(client, dav, &around.root).await?;
-            return self.guard.operate_tree(client, &dav.request, action).await;
+            return Box::pin(self.guard.leases().operate_tree(client, &dav.request, action)).await;
         }
         let note = own.held_leases().find(|lease| lease.id == id).and_then(|lease| lease.note.as_ref());
         if note.and_then(LockNote::of).is_some_and(|note| note.is_of_collection) {
-            return self.guard.operate_tree(client, &dav.request, action).await;
+            return Box::pin(self.guard.leases().operate_tree(client, &dav.request, action)).await;
         }
         self.guard.operate_lease(client, &dav.request, LeaseOperation::Step { action, wait: None }).await
     }
@@ -181,11 +157,8 @@ impl Service<'_> {
         head.set_raw_path(path.as_bytes())?;
         remove_lock_fields(&mut head);
         let found = self.guarded_at(root, &head, dav)?;
-        let rules = rules_of(&found)?;
-        let call = rules.dialect.grammar().read(incoming(&head, &found), rules, false)?;
-        let mut client = ReceivedClient::without_content(client, head.clone());
-        dav.request = self.guard.request(&mut client, &found, rules, call)?;
-        dav.received = head;
+        let (client, request) = self.own_request(client, head, &found)?;
+        (dav.request, dav.received) = (request, client.head);
         Ok(())
     }
 
@@ -216,6 +189,42 @@ impl Service<'_> {
         self.operate_lock(client, &mut dav, (id, Action::Release { id })).await?;
         Ok(Answer::local(Response::empty(StatusCode::NO_CONTENT)))
     }
+}
+
+/// Returns how far a lock reaches below its target of this type; `None` if nothing is below that.
+fn reach_of(dav: &DavRequest<'_>, seen: Option<TypeSeen>) -> Result<Option<LeaseReach>, Refusal> {
+    match (seen, dav.fields.depth) {
+        (Some(TypeSeen::Collection), _) if !dav.request.has_trees() => Err(no_collections()),
+        (Some(TypeSeen::Collection), Some(LockDepth::Zero)) => Ok(Some(LeaseReach::Membership)),
+        (Some(TypeSeen::Collection), _) => Ok(Some(LeaseReach::Tree)),
+        (None, _) if path_of(&dav.received).ends_with('/') => Err(no_collections()),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the lease that stands for a lock.
+fn lease_of(
+    dav: &DavRequest<'_>,
+    lock: WantedLock,
+    rules: &LeaseRules,
+    is_of_collection: bool,
+) -> Result<Acquire, Halt> {
+    let note = LockNote {
+        maker: dav.request.sender.principal.holder(),
+        is_deep: dav.fields.depth != Some(LockDepth::Zero),
+        is_of_collection,
+        owner: lock.owner,
+    };
+    Ok(Acquire {
+        proposed: None,
+        fresh: fresh_id()?,
+        mode: lock.mode,
+        duration: timeout(&dav.received.headers, rules),
+        holder: None,
+        note: Some(note.to_note().map_err(|_error| of_lock_info(LockInfoFault::TooLarge))?),
+        keeper: None,
+        takes_over: false,
+    })
 }
 
 /// The answer to a LOCK of a collection that was refused. A lock below it has an element of its own.
