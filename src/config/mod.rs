@@ -166,6 +166,11 @@ impl Route {
         self.guard.as_ref().filter(|rules| !rules.observe)
     }
 
+    /// True if the upstream may name resources otherwise than clients do: by other paths, or by another host.
+    pub fn renames_resources(&self) -> bool {
+        !self.mapping.is_identity() || self.upstream.host_header != HostHeader::Preserve
+    }
+
     /// True if a request that takes this route could change a guarded resource.
     pub fn is_protected(&self) -> bool {
         self.beside_guarded || self.enforced().is_some()

@@ -324,7 +324,7 @@ pub struct GuardRules {
     pub idempotency_ttl: Duration,
     /// True if the route is that of collections, whose members it names (`members`).
     pub has_members: bool,
-    /// The end of the names of the documents that keep metadata (`metadata_suffix`), if the route keeps any.
+    /// The end of the names of the documents that describe resources (`metadata_suffix`), if the route keeps any.
     pub metadata_suffix: Option<Box<str>>,
     /// The form in which the backend lists the members of a collection (`index`).
     pub index: IndexForm,
@@ -360,6 +360,11 @@ impl GuardRules {
     /// Returns whether all of a field is part of a principal.
     pub fn identifies(&self, name: &HeaderName) -> bool {
         self.identity_headers.contains(name) && (*name != header::COOKIE || self.identity_cookies.is_empty())
+    }
+
+    /// True if requests may state their conditions otherwise than RFC 9110 does, or have a tag in their bodies.
+    pub fn restates(&self) -> bool {
+        self.lenient_tags || !self.version_sources.is_empty() || self.tag_member.is_some()
     }
 
     /// True if content tags leave out some of a body.

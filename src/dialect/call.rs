@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Method};
 
-use super::{blocks::SentContent, description::DescriptionUse};
+use super::{description::DescriptionUse, objects::SentContent};
 use crate::core::{
     lease::{Acquire, Action, LeaseId},
     objects::folders::Listing,
@@ -72,8 +72,8 @@ pub struct Call {
     pub content: SentContent,
     /// The resources that a list shows.
     pub listing: Option<Listing>,
-    /// The use that it makes of the description of its resource.
-    pub description: DescriptionUse,
+    /// The use that it makes of the description of its resource, if any.
+    pub description: Option<DescriptionUse>,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// True if the proxy cuts the part that the client wants out of a whole response.
@@ -95,7 +95,7 @@ impl Call {
             checksums: Vec::new(),
             content: SentContent::default(),
             listing: None,
-            description: DescriptionUse::None,
+            description: None,
             forwarded: None,
             cuts_parts: false,
             part_checksum: None,

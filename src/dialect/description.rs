@@ -11,11 +11,8 @@ use crate::core::{
 };
 
 /// The use that a request makes of the description of its resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptionUse {
-    /// Nothing.
-    #[default]
-    None,
     /// It is shown with the answer.
     Shown,
     /// It comes into being with the resource, even if it is empty: it dates the resource.
@@ -40,7 +37,7 @@ impl DescriptionUse {
         match self {
             Self::Created(description) | Self::ReplacedWithContent(description) => Some(&mut description.metadata),
             Self::ReplacedAlone(DescribedPart::Metadata(metadata)) => Some(metadata),
-            Self::ReplacedAlone(DescribedPart::Properties(_)) | Self::None | Self::Shown | Self::Removed => None,
+            Self::ReplacedAlone(DescribedPart::Properties(_)) | Self::Shown | Self::Removed => None,
         }
     }
 

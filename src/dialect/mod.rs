@@ -25,16 +25,14 @@ mod answers;
 pub mod azure;
 pub mod azure_queue;
 pub mod azure_table;
-pub mod blocks;
 mod call;
-pub mod copies;
 pub mod description;
 mod endless_locks;
 pub mod git_lfs;
 pub mod index;
-pub mod lists;
 mod markup;
 pub mod native;
+pub mod objects;
 pub mod s3;
 pub mod settings;
 pub mod terraform;
@@ -46,10 +44,8 @@ pub mod xml;
 pub use answers::{CallOutcome, ErrorDocument, Response, ShownDocument};
 pub use call::{AtDestination, Call, ForwardedHead, Incoming, Intent, LeaseOnRead, LeaseOperation, PartChecksum};
 
-use blocks::BlockGrammar;
-use copies::CopyGrammar;
 use description::DescriptionGrammar;
-use lists::ListGrammar;
+use objects::{BlockGrammar, CopyGrammar, ListGrammar};
 use settings::{Defaults, Demands, DialectFacts};
 
 impl Dialect {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use http::header;
+use http::{Method, header};
 use pingora::{ErrorType, http::RequestHeader};
 
 use crate::{
@@ -231,7 +231,8 @@ impl Guard {
 
     /// True if the content of a request may name its resource or its method.
     pub(crate) fn is_named_by_content(client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
-        guarded.writes_to().is_some() && client.has_content() || is_method_in_body(client, guarded)
+        let may_name_method = guarded.methods.may_be(&[Method::POST]) && is_method_in_body(client, guarded);
+        guarded.writes_to().is_some() && client.has_content() || may_name_method
     }
 
     /// Receives the content of a request of this kind. Returns the request as the content names it.
@@ -268,7 +269,9 @@ impl Guard {
         }
         if let Ok(answer) = &mut answer {
             answer.mirror_tag(guard)?;
-            answer.rewrite_references(&guarded.route, request)?;
+            if guarded.route.renames_resources() {
+                answer.rewrite_references(&guarded.route, request)?;
+            }
             answer.tell_date(guard)?;
         }
         if guard.tag_member.is_some() {
@@ -285,9 +288,14 @@ impl Guard {
         request: &Request,
         verb: Verb<'_>,
     ) -> Result<Answer, Halt> {
-        self.finish_expected_delete(client, request).await;
-        let answer = self.serve_in_room(client, request, verb).await;
-        self.finish_delete_after(client, request, matches!(verb, Verb::Lease), answer).await
+        let may_wait = request.route().deletes_may_be_pending || request.destination().is_some();
+        if may_wait {
+            self.finish_expected_delete(client, request).await;
+        }
+        match self.serve_in_room(client, request, verb).await {
+            Ok(answer) if !may_wait => Ok(answer),
+            answer => self.finish_delete_after(client, request, matches!(verb, Verb::Lease), answer).await,
+        }
     }
 
     /// Serves a request in the room of a verb.

@@ -18,7 +18,7 @@ use crate::{
     config::{Route, Upstream},
     core::{
         http::{client_address::ClientAddress, credentials::signer, request_target::split_query},
-        lease::{LeaseId, TargetName, Usages},
+        lease::{LeaseId, TargetName, Usage, Usages},
         policy::{GuardRules, ProbeAuth},
         records::{
             presence::Presence,
@@ -66,14 +66,24 @@ pub(crate) struct AnnouncedContent {
     pub(crate) follows: bool,
     /// The checksums that it should have.
     pub(crate) checksums: Vec<Checksum>,
-    /// The use that the request makes of the description of its resource.
-    pub(crate) description: DescriptionUse,
+    /// The use that the request makes of the description of its resource, if any.
+    pub(crate) description: Option<DescriptionUse>,
 }
 
 impl AnnouncedContent {
     /// No content.
     const fn none() -> Self {
-        Self { follows: false, checksums: Vec::new(), description: DescriptionUse::None }
+        Self { follows: false, checksums: Vec::new(), description: None }
+    }
+
+    /// True if the request shows the description of its resource.
+    pub(crate) fn shows_description(&self) -> bool {
+        self.description == Some(DescriptionUse::Shown)
+    }
+
+    /// True if the request changes the description of its resource, and leaves the content as it is.
+    pub(crate) fn is_description_alone(&self) -> bool {
+        self.description.as_ref().is_some_and(DescriptionUse::is_alone)
     }
 }
 
@@ -176,7 +186,7 @@ impl Request {
     ) -> pingora::Result<Self> {
         let Call { intent, mut conditions, checksums, mut description, lease_id, needs_lease, forwarded, .. } = call;
         let mut head = client.head().clone();
-        if let Some(grammar) = rules.dialect.grammar().description() {
+        if let (Some(description), Some(grammar)) = (&mut description, rules.dialect.grammar().description()) {
             description.spell(grammar, head.spelled_fields().map(|(field, _)| field));
         }
         if let Some(forwarded) = forwarded {
@@ -227,6 +237,11 @@ impl Request {
     /// True if an applied request leaves no representation of its target, which may end its lease.
     pub(crate) fn removes_target(&self) -> bool {
         self.method == Method::DELETE || self.destination().is_some() && !self.only_reads_target()
+    }
+
+    /// True if the request may change the resources below its target, or below its destination.
+    pub(crate) fn may_change_members(&self) -> bool {
+        self.place.usages.contains(Usage::Delete) || self.destination().is_some()
     }
 
     /// Returns the state of its target that an applied request leaves; `None` if its method does not tell.

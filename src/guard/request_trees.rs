@@ -2,7 +2,6 @@
 
 use super::Request;
 use crate::core::{
-    lease::Usage,
     records::trees::TreeRoot,
     refusal::{Code, Refusal},
     resource::ResourceKey,
@@ -14,21 +13,13 @@ impl Request {
         self.route().has_trees && self.rules().changes_trees()
     }
 
-    /// True if the request may change a collection with all resources below it.
-    pub(crate) fn may_change_tree(&self) -> bool {
-        self.route().has_trees && (self.place.usages.contains(Usage::Delete) || self.destination().is_some())
-    }
-
     /// Returns the tree of a request that removes a collection as an operation of its own. Where the keys do not tell what is
     /// in the collection, refuses the request if memory answers for it.
-    pub(crate) fn named_tree(&self) -> Result<Vec<TreeRoot>, Refusal> {
-        if !self.place.removes_tree {
-            return Ok(Vec::new());
-        }
+    pub(crate) fn named_tree(&self) -> Result<Option<TreeRoot>, Refusal> {
         let root = self.grammar().removed_tree(self.key.as_str()).filter(|_| self.has_trees());
         match root {
-            Some(key) => Ok(vec![TreeRoot { key: key.into(), is_read: false }]),
-            None if self.rules().other_writers => Ok(Vec::new()),
+            Some(key) => Ok(Some(TreeRoot { key: key.into(), is_read: false })),
+            None if self.rules().other_writers => Ok(None),
             None => Err(unknown_members()),
         }
     }

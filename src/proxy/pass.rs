@@ -74,7 +74,7 @@ pub(super) fn response_from_upstream(
     }
     if !response.status.is_informational() {
         end_hop(response);
-        if let Some(route) = &context.entry.route {
+        if let Some(route) = context.entry.route.as_ref().filter(|route| route.renames_resources()) {
             rewrite_references(response, route, client)?;
         }
         response.append_header("Via", via(response.version))?;

@@ -19,9 +19,7 @@ use crate::{
         records::idempotency::REPLAYED,
         tags::{checksum::Checksum, validators::Modified},
     },
-    dialect::{
-        Call, CallOutcome, ErrorDocument, Intent, ShownDocument, blocks::SentContent, description::DescriptionUse,
-    },
+    dialect::{Call, CallOutcome, ErrorDocument, Intent, ShownDocument, objects::SentContent},
     entropy::number_of_answer,
     guard::{
         Answer, Halt, Relayed, Request, Verb, not_modified_fields, not_modified_head, refusals, remove_validators,
@@ -47,7 +45,7 @@ impl Service<'_> {
             let md5 = HeaderValue::try_from(md5.to_base64()).map_err(|_error| refusals::of_field())?;
             fields.push((HeaderName::from_static(CONTENT_MD5), md5));
         }
-        if is_applied(&answer) && call.intent == Intent::Write && !request.content.description.is_alone() {
+        if is_applied(&answer) && call.intent == Intent::Write && !request.content.is_description_alone() {
             // The client's own blocks belonged to the state that this write has replaced.
             self.end_upload(&request);
         }
@@ -180,15 +178,8 @@ impl Service<'_> {
                 (begun, fields)
             }
         };
-        if matches!(call.intent, Intent::Read | Intent::ReadBlocks) && head.status.is_success() {
-            // Without the store the state of the lease is unknown, and the answer omits it.
-            if let Ok(snapshot) = self.guard.record_of(request).await {
-                insert(&mut head, &request.grammar().state_fields(&snapshot))?;
-            }
-        }
-        if matches!(call.content, SentContent::CopyOf(_)) && head.status.is_success() {
-            let made = request.grammar().copies().map(|copies| copies.made(number_of_answer));
-            insert(&mut head, &made.unwrap_or_default())?;
+        if head.status.is_success() {
+            insert(&mut head, &self.fields_of_success(request, call).await)?;
         }
         if let Some(modified) = Modified::from_headers(&head.headers) {
             head.insert_header(header::LAST_MODIFIED, modified.told().to_string())?;
@@ -196,6 +187,20 @@ impl Service<'_> {
         insert(&mut head, fields)?;
         insert(&mut head, &of_outcome)?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
+    }
+
+    /// Returns the fields that only the answer to a successful operation has: the state of the lease that was read, or the
+    /// copy that was made.
+    async fn fields_of_success(&self, request: &Request, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
+        let fields = match (call.intent, &call.content) {
+            (Intent::Read | Intent::ReadBlocks, _) => {
+                // Without the store the state of the lease is unknown, and the answer omits it.
+                self.guard.record_of(request).await.ok().map(|snapshot| request.grammar().state_fields(&snapshot))
+            }
+            (_, SentContent::CopyOf(_)) => request.grammar().copies().map(|copies| copies.made(number_of_answer)),
+            _ => None,
+        };
+        fields.unwrap_or_default()
     }
 }
 
@@ -264,7 +269,7 @@ fn replace_content(head: &mut ResponseHeader, document: Option<(&'static str, us
 
 /// Names the checksum of the whole as that of the content, if an answer has the whole. That of a part is another one.
 fn label_checksum(head: &mut ResponseHeader, request: &Request) -> pingora::Result<()> {
-    let is_shown = request.content.description == DescriptionUse::Shown && head.status == StatusCode::OK;
+    let is_shown = request.content.shows_description() && head.status == StatusCode::OK;
     let Some(grammar) = request.grammar().description().filter(|_| is_shown) else { return Ok(()) };
     match head.remove_header(&grammar.checksum_of_whole()) {
         Some(checksum) => head.insert_header(CONTENT_MD5, checksum),

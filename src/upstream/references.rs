@@ -9,11 +9,8 @@ use crate::config::{HostHeader, Route};
 const SINGLE: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
 
 /// Rewrites the references of `Location`, `Content-Location` and `Link` in a response so that they lead the client
-/// back here. Needed if the route changes paths or the upstream uses another host name.
+/// back here. Needed if the route renames resources ([`Route::renames_resources`]).
 pub fn rewrite_references(response: &mut ResponseHeader, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
-    if route.mapping.is_identity() && route.upstream.host_header == HostHeader::Preserve {
-        return Ok(());
-    }
     let host = client.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     for name in &SINGLE {
         let value = response.headers.get(name).and_then(|value| value.to_str().ok());

@@ -16,7 +16,7 @@ use crate::{
         refusal::{Code, Refusal},
         tags::checksum::Checksum,
     },
-    dialect::{Response, ShownDocument, blocks::BlockGrammar, xml},
+    dialect::{Response, ShownDocument, objects::BlockGrammar, xml},
 };
 
 /// The longest id of a block, in bytes.

@@ -26,7 +26,7 @@ use crate::{
             precondition::{Preconditions, TagCondition},
         },
     },
-    dialect::{Call, ForwardedHead, Incoming, blocks::SentContent, description::DescriptionUse},
+    dialect::{Call, ForwardedHead, Incoming, objects::SentContent},
 };
 
 /// The settings of a route that decide which operations it serves.
@@ -92,7 +92,7 @@ pub fn read(request: Incoming<'_>, route: BlobRoute<'_>) -> Result<Call, Refusal
         },
         description: match metadata_suffix {
             Some(_) => metadata::used(operation, headers)?,
-            None => DescriptionUse::None,
+            None => None,
         },
         forwarded: Some(ForwardedHead { method, target, fields }),
         cuts_parts: operation == AzureOperation::ReadBlob,

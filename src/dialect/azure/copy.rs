@@ -24,7 +24,7 @@ use crate::{
     },
     dialect::{
         Random,
-        copies::{CopyGrammar, CopySource},
+        objects::{CopyGrammar, CopySource},
     },
 };
 

@@ -21,8 +21,10 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, DialectFacts, ErrorDocument, Fresh, Grammar, Incoming, LeaseOperation,
-        Random, Response, blocks::BlockGrammar, copies::CopyGrammar, description::DescriptionGrammar,
-        lists::ListGrammar, native,
+        Random, Response,
+        description::DescriptionGrammar,
+        native,
+        objects::{BlockGrammar, CopyGrammar, ListGrammar},
     },
 };
 

@@ -3,7 +3,7 @@
 use super::{containers, list, query::Query};
 use crate::{
     core::{http::request_target::split_query, objects::folders::Page},
-    dialect::{ShownDocument, lists::ListGrammar, xml},
+    dialect::{ShownDocument, objects::ListGrammar, xml},
 };
 
 /// Lists of Azure Blob Storage: of blobs, and of containers.

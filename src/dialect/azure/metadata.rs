@@ -26,13 +26,13 @@ pub(super) struct AzureMetadata;
 /// The reason why an operation on a description has no content.
 const IN_FIELDS: &str = "metadata and properties are in fields of their own";
 
-/// Returns what an operation does with the description of its blob.
+/// Returns what an operation does with the description of its blob, if anything.
 ///
 /// # Errors
 ///
 /// The description in its fields cannot be kept, or it has content that would be dropped.
-pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<DescriptionUse, Refusal> {
-    Ok(match operation {
+pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<Option<DescriptionUse>, Refusal> {
+    Ok(Some(match operation {
         AzureOperation::ReadBlob
         | AzureOperation::ReadMetadata
         | AzureOperation::ReadContainer
@@ -54,8 +54,8 @@ pub(super) fn used(operation: AzureOperation, headers: &HeaderMap) -> Result<Des
             DescriptionUse::ReplacedAlone(DescribedPart::Properties(properties(operation, headers)?))
         }
         AzureOperation::DeleteBlob => DescriptionUse::Removed,
-        _ => DescriptionUse::None,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 /// True if a field has a value of the metadata.
@@ -156,7 +156,7 @@ impl DescriptionGrammar for AzureMetadata {
 mod tests {
     use super::*;
 
-    fn of(operation: AzureOperation, fields: &[(&'static str, &str)]) -> Result<DescriptionUse, &'static str> {
+    fn of(operation: AzureOperation, fields: &[(&'static str, &str)]) -> Result<Option<DescriptionUse>, &'static str> {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
@@ -169,7 +169,7 @@ mod tests {
         let fields =
             [("x-ms-meta-owner", "a b"), ("x-ms-meta-_x", ""), ("x-ms-date", "today"), ("content-length", "0")];
         let set = of(AzureOperation::SetMetadata, &fields);
-        let Ok(DescriptionUse::ReplacedAlone(DescribedPart::Metadata(mut metadata))) = set else {
+        let Ok(Some(DescriptionUse::ReplacedAlone(DescribedPart::Metadata(mut metadata)))) = set else {
             panic!("{:?}", of(AzureOperation::SetMetadata, &fields))
         };
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("_x", ""), ("owner", "a b")]);
@@ -183,10 +183,10 @@ mod tests {
         metadata.spell("owner");
         let uploads = [AzureOperation::PutBlob, AzureOperation::PutBlockList];
         assert!(uploads.iter().all(|upload| of(*upload, &fields)
-            == Ok(DescriptionUse::ReplacedWithContent(ResourceDescription {
+            == Ok(Some(DescriptionUse::ReplacedWithContent(ResourceDescription {
                 metadata: metadata.clone(),
                 ..ResourceDescription::default()
-            }))));
+            })))));
     }
 
     fn shown(description: &ResourceDescription) -> Vec<String> {
@@ -210,17 +210,18 @@ mod tests {
             "content-type: text/x".to_owned(),
         ];
         for upload in [AzureOperation::PutBlob, AzureOperation::PutBlockList] {
-            let Ok(DescriptionUse::ReplacedWithContent(description)) = of(upload, &fields) else {
+            let Ok(Some(DescriptionUse::ReplacedWithContent(description))) = of(upload, &fields) else {
                 panic!("{upload:?}")
             };
             assert_eq!(shown(&description), kept, "{upload:?}");
         }
-        let Ok(DescriptionUse::ReplacedAlone(set)) = of(AzureOperation::SetProperties, &fields) else {
+        let Ok(Some(DescriptionUse::ReplacedAlone(set))) = of(AzureOperation::SetProperties, &fields) else {
             panic!("no set")
         };
         assert_eq!(shown(&ResourceDescription::default().with(set)), kept);
         for (operation, is_kept) in [(AzureOperation::PutBlob, true), (AzureOperation::PutBlockList, false)] {
-            let Ok(DescriptionUse::ReplacedWithContent(description)) = of(operation, &[("content-md5", MD5)]) else {
+            let Ok(Some(DescriptionUse::ReplacedWithContent(description))) = of(operation, &[("content-md5", MD5)])
+            else {
                 panic!("{operation:?}")
             };
             assert_eq!(!description.is_empty(), is_kept, "{operation:?}");
@@ -256,9 +257,9 @@ mod tests {
     #[test]
     fn only_operations_on_whole_blobs_use_metadata() {
         for operation in [AzureOperation::PutBlock, AzureOperation::LeaseBlob, AzureOperation::DeleteContainer] {
-            assert_eq!(of(operation, &[]), Ok(DescriptionUse::None), "{operation:?}");
+            assert_eq!(of(operation, &[]), Ok(None), "{operation:?}");
         }
-        assert_eq!(of(AzureOperation::DeleteBlob, &[]), Ok(DescriptionUse::Removed));
-        assert_eq!(of(AzureOperation::ReadMetadata, &[]), Ok(DescriptionUse::Shown));
+        assert_eq!(of(AzureOperation::DeleteBlob, &[]), Ok(Some(DescriptionUse::Removed)));
+        assert_eq!(of(AzureOperation::ReadMetadata, &[]), Ok(Some(DescriptionUse::Shown)));
     }
 }

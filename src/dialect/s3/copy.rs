@@ -10,7 +10,7 @@ use crate::{
         policy::TagSource,
         refusal::{Code, Refusal},
     },
-    dialect::copies::CopySource,
+    dialect::objects::CopySource,
 };
 
 /// The field that names the source of a copy, and the start of those that describe it further.

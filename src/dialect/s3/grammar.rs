@@ -12,7 +12,7 @@ use crate::{
         tags::precondition::Preconditions,
     },
     dialect::{
-        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, blocks::SentContent, native,
+        Call, Defaults, Demands, DialectFacts, ErrorDocument, Grammar, Incoming, Intent, native, objects::SentContent,
         xml,
     },
 };

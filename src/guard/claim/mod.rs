@@ -223,7 +223,8 @@ fn intent<'a>(request: &Request, kind: MarkKind<'a>, seen: &Sighting) -> MarkInt
     let probes = request.destination().map_or(Duration::ZERO, |other| other.rules().probe.timeout);
     let deadline = deadline.plus(probes.saturating_mul(2));
     // The writes below its trees.
-    let members = if request.may_change_tree() { request.rules().claim.max_wait } else { Duration::ZERO };
+    let may_wait_below = request.route().has_trees && request.may_change_members();
+    let members = if may_wait_below { request.rules().claim.max_wait } else { Duration::ZERO };
     let deadline = deadline.plus(members);
     MarkIntent { kind, since: seen.since, deadline, leaves_lease: false, leaves: None, late_write_window }
 }

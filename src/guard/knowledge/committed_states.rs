@@ -30,10 +30,7 @@ use crate::{
         policy::{GuardRules, TagSource},
         records::record::{Availability, Mark, Snapshot, VariantName},
         resource::ResourceKey,
-        tags::{
-            head_answer::{Aim, keeps_state},
-            validators::Validators,
-        },
+        tags::validators::Validators,
     },
     guard::request::Request,
     upstream::{BodyPrefix, SharedBody},
@@ -115,10 +112,9 @@ impl Drop for KeptState {
     }
 }
 
-/// True if the answer to a probe with this aim, with this status and these fields, is kept for the reads beside the write.
-pub(crate) fn is_kept(request: &Request, aim: Aim, status: StatusCode, fields: &HeaderMap) -> bool {
-    keeps_state(aim, request.rules())
-        && status == StatusCode::OK
+/// True if an answer with this status and these fields can be kept for the reads beside the write.
+pub(crate) fn can_be_kept(request: &Request, status: StatusCode, fields: &HeaderMap) -> bool {
+    status == StatusCode::OK
         && !request.rules().keeps_descriptions()
         // The tag of a version names the selecting fields of its reader.
         && (request.rules().etag != TagSource::Version || !fields.contains_key(header::VARY))

@@ -54,8 +54,8 @@ impl Probes {
         Ok(self.read_document(request, head, Instant::now() + request.rules().probe.timeout).await?.kept)
     }
 
-    /// Returns the date of the last change of a resource whose content has this date. If the route keeps descriptions,
-    /// it depends on that of the document too.
+    /// Returns the date of the last change of a resource whose content has this date, if the route keeps descriptions. It
+    /// depends on that of the document too.
     pub(crate) async fn last_change(
         &self,
         request: &Request,
@@ -63,7 +63,7 @@ impl Probes {
         end: Instant,
     ) -> Result<Option<Modified>, Refusal> {
         let target = request.head.raw_path();
-        if !request.rules().keeps_descriptions() || !is_dated_by_document(target, of_content) {
+        if !is_dated_by_document(target, of_content) {
             return Ok(of_content);
         }
         let mut head = document_head(request, Method::GET)?;

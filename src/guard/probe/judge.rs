@@ -58,7 +58,7 @@ impl Probes {
     pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Halt> {
         request.affinity.judge_anew();
         // A resource that is only described must exist, and memory does not tell.
-        if request.content.description.is_alone() {
+        if request.content.is_description_alone() {
             return self.judge_by_probe(request, snapshot).await;
         }
         match self.knowledge.verdict(request, snapshot) {
@@ -189,7 +189,7 @@ fn before(tag: &EntityTag, spelling: &Spelling) -> Before {
 
 /// Returns the refusal of a description for a resource that does not exist, if the request has nothing else.
 fn nothing_to_describe(request: &Request) -> Option<Refusal> {
-    let grammar = request.grammar().description().filter(|_| request.content.description.is_alone());
+    let grammar = request.grammar().description().filter(|_| request.content.is_description_alone());
     grammar.map(|grammar| grammar.nothing_to_describe(request.head.raw_path()))
 }
 

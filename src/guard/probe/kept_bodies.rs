@@ -26,7 +26,6 @@ use crate::{
         records::record::Snapshot,
         tags::verbatim_row::VerbatimRow,
     },
-    dialect::description::DescriptionUse,
     guard::{
         knowledge::{issued_tags::BodyKind, selection::Selection, unstable_tags::hash_of, warn_once::Unsuited},
         request::Request,
@@ -68,7 +67,7 @@ impl KeptBodies {
 pub(crate) fn kind_of_body(request: &Request) -> Option<BodyKind> {
     let (rules, fields) = (request.rules(), &request.head.headers);
     let is_told_by_bytes = rules.etag == TagSource::Content && !rules.hashes_parts() && rules.other_writers;
-    let needs_no_date = !rules.quirks.date_after_write && request.content.description == DescriptionUse::None;
+    let needs_no_date = !rules.quirks.date_after_write && request.content.description.is_none();
     let is_whole = ![header::CONTENT_ENCODING, header::CONTENT_RANGE].iter().any(|name| fields.contains_key(name));
     (is_told_by_bytes && needs_no_date && is_whole && rules.tag_after_write == TagAfterWrite::Verbatim).then(|| {
         let types: Vec<_> = fields.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes).collect();

@@ -12,7 +12,7 @@ use super::{
     cors::Origins,
     knowledge::{
         Knowledge,
-        committed_states::{CommittedState, is_kept},
+        committed_states::{CommittedState, can_be_kept},
         derived_tag::stated_tag,
         evidence::match_rule,
         selection::Selection,
@@ -29,7 +29,7 @@ use crate::{
         refusal::Refusal,
         tags::{
             entity_tag::EntityTag,
-            head_answer::{Aim, first_method, head_decides},
+            head_answer::{Aim, first_method, head_decides, keeps_state},
             precondition::{MatchRule, Preconditions, TagCondition},
             validators::{Modified, Representation, Validators},
         },
@@ -247,15 +247,9 @@ impl Probes {
         match status.as_u16() {
             200 | 203 | 204 => {}
             404 | 410 => {
-                let missing = Some(Box::new(exchange));
-                let rule = match_rule(request.rules());
-                return Probed::Current {
-                    representation: Representation::Absent,
-                    rule,
-                    missing,
-                    status,
-                    committed: None,
-                };
+                let (missing, rule) = (Some(Box::new(exchange)), match_rule(request.rules()));
+                let representation = Representation::Absent;
+                return Probed::Current { representation, rule, missing, status, committed: None };
             }
             401 | 403 if lends_bound_credentials(request) => return Probed::Refused(bound_credentials(status)),
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
@@ -273,7 +267,8 @@ impl Probes {
         let spelling = self.knowledge.spelling(request, Some(snapshot));
         let issued = |tag: EntityTag| self.knowledge.issue(request, &spelling, &tag);
         let mut rule = match_rule(request.rules());
-        let keep = if is_kept(request, aim, status, &head.headers) { Keep::Body } else { Keep::Nothing };
+        let is_kept = keeps_state(aim, request.rules()) && can_be_kept(request, status, &head.headers);
+        let keep = if is_kept { Keep::Body } else { Keep::Nothing };
         let mut kept = None;
         let tag = match &request.rules().etag {
             TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => {
@@ -331,7 +326,8 @@ impl Probes {
         (aim, end): (Aim, Instant),
     ) -> Result<Option<Modified>, Refusal> {
         let Preconditions { if_modified_since, if_unmodified_since, .. } = &request.conditions;
-        if aim == Aim::Tag || if_modified_since.is_some() || if_unmodified_since.is_some() {
+        let is_needed = aim == Aim::Tag || if_modified_since.is_some() || if_unmodified_since.is_some();
+        if is_needed && request.rules().keeps_descriptions() {
             self.last_change(request, of_content, end).await
         } else {
             Ok(of_content)

@@ -15,7 +15,6 @@ use crate::{
         },
         verdict::failed_read,
     },
-    dialect::description::DescriptionUse,
     guard::{
         Answer, Halt, Relayed,
         answer::set_tag,
@@ -40,7 +39,7 @@ impl Reads {
     ) -> Result<Option<(Answer, Snapshot)>, Halt> {
         let may_be_shown = request.method == Method::GET
             && request.is_named_by_head()
-            && request.content.description != DescriptionUse::Shown
+            && !request.content.shows_description()
             && !wants_upstream(&request.head.headers)
             && self.knowledge.may_know(request, snapshot)
             && judge_read_by_lease(request, Ok(snapshot)).is_ok();

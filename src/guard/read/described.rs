@@ -24,7 +24,6 @@ use crate::{
         refusal::Refusal,
         tags::validators::Modified,
     },
-    dialect::description::DescriptionUse,
     guard::{Answer, Halt, answer::remove_validators, probe::description::Described, refusals, request::Request},
     store::StoreError,
 };
@@ -73,11 +72,11 @@ impl Reads {
 
     /// Asks for the description that a read shows, if it shows any.
     pub(super) async fn description_of(&self, request: &Request) -> Option<Result<Described, Refusal>> {
-        match request.content.description {
-            // Boxed, so that the futures of other reads stay small.
-            DescriptionUse::Shown => Some(Box::pin(self.probes.description(request)).await),
-            _ => None,
+        if !request.content.shows_description() {
+            return None;
         }
+        // Boxed, so that the futures of other reads stay small.
+        Some(Box::pin(self.probes.description(request)).await)
     }
 }
 

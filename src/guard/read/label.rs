@@ -2,6 +2,7 @@
 //! label.
 
 use http::{HeaderMap, StatusCode, header};
+use pingora::http::ResponseHeader;
 
 use super::{Reads, described::describe, ranges::whole_or_part};
 use crate::{
@@ -53,28 +54,13 @@ impl Reads {
         if let Some(described) = described {
             describe(&mut head, request, &described?)?;
         }
-        let whole = if request.rules().etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
-            let (wait, budget) = (request.wait_for_body(&head), self.bodies.budget_for(MemoryUse::Response));
-            let read = read_whole(&mut exchange, request.rules().max_hash_size_bytes, wait, budget).await;
-            let whole = read.map_err(refusals::of_read)?;
-            if let Some(why) = why_incomplete(&exchange, &whole) {
-                self.knowledge.was_relayed(request, why);
-            }
-            whole
-        } else {
-            BufferedBody::unread()
-        };
+        let whole = self.read_for_tag(request, &head, &mut exchange).await?;
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.knowledge.label(request, snapshot, &head, &whole, selecting.as_deref());
         self.knowledge.watch_tag(request, snapshot, &head, validators.tag.as_ref()).await;
-        let named = named_by_304(request, head.status);
         // Without the record the proxy cannot tell whether the tag names only one state (rule 12).
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
-        let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, snapshot);
-        set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
-        for (name, value) in &shown_lease(request, snapshot) {
-            head.insert_header(name.clone(), value.clone())?;
-        }
+        show_label(&mut head, request, snapshot, shown)?;
         match (head.status, shown) {
             (StatusCode::OK, None) => {
                 self.knowledge.was_untagged(request, why_untagged(request.rules(), snapshot, &exchange, &whole));
@@ -89,28 +75,8 @@ impl Reads {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
         }
         let current = Representation::Present(validators);
-        let judgement = if head.status == StatusCode::NOT_MODIFIED || request.rules().etag == TagSource::Delegate {
-            Judgement::Pass
-        } else {
-            judge(&request.method, &request.conditions, &current, match_rule(request.rules()))
-        };
-        let unwanted = match judgement {
-            Judgement::NotModified
-                if snapshot.is_some()
-                    && !names_older_state(request.rules(), snapshot, &whole)
-                    && !self.knowledge.tags_may_outlive_state(request, snapshot) =>
-            {
-                Ok(confirm(request, snapshot, not_modified_fields(&head.headers)))
-            }
-            Judgement::Failed { field, .. } => {
-                let mut refusal = failed_read(&request.conditions, field, &current);
-                // The upstream has just let the client read it.
-                refusal.cause_mut().client_may_know = true;
-                Err(refusal.into())
-            }
-            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
-                return whole_or_part(request, head, whole, exchange, &current).await;
-            }
+        let Some(unwanted) = self.judge_label(request, snapshot, (&head, &whole), &current) else {
+            return whole_or_part(request, head, whole, exchange, &current).await;
         };
         match whole {
             BufferedBody::Complete(_) => exchange.finish().await,
@@ -118,6 +84,69 @@ impl Reads {
         }
         unwanted
     }
+
+    /// Reads the body of a response if its tag is made of it, as far as it may be read.
+    async fn read_for_tag(
+        &self,
+        request: &Request,
+        head: &ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<BufferedBody, Halt> {
+        if !request.rules().etag.needs_body() || head.status == StatusCode::PARTIAL_CONTENT {
+            return Ok(BufferedBody::unread());
+        }
+        let (wait, budget) = (request.wait_for_body(head), self.bodies.budget_for(MemoryUse::Response));
+        let read = read_whole(exchange, request.rules().max_hash_size_bytes, wait, budget).await;
+        let whole = read.map_err(refusals::of_read)?;
+        if let Some(why) = why_incomplete(exchange, &whole) {
+            self.knowledge.was_relayed(request, why);
+        }
+        Ok(whole)
+    }
+
+    /// Returns the answer of a client whose conditions do not want a response with this label; `None` if they want it.
+    fn judge_label(
+        &self,
+        request: &Request,
+        snapshot: Option<&Snapshot>,
+        (head, whole): (&ResponseHeader, &BufferedBody),
+        current: &Representation,
+    ) -> Option<Result<Answer, Halt>> {
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || request.rules().etag == TagSource::Delegate {
+            Judgement::Pass
+        } else {
+            judge(&request.method, &request.conditions, current, match_rule(request.rules()))
+        };
+        match judgement {
+            Judgement::NotModified
+                if snapshot.is_some()
+                    && !names_older_state(request.rules(), snapshot, whole)
+                    && !self.knowledge.tags_may_outlive_state(request, snapshot) =>
+            {
+                Some(Ok(confirm(request, snapshot, not_modified_fields(&head.headers))))
+            }
+            Judgement::Failed { field, .. } => {
+                let mut refusal = failed_read(&request.conditions, field, current);
+                // The upstream has just let the client read it.
+                refusal.cause_mut().client_may_know = true;
+                Some(Err(refusal.into()))
+            }
+            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => None,
+        }
+    }
+}
+
+/// Puts the label of a response into its head: the tag, and the lease if the route shows it.
+fn show_label(
+    head: &mut ResponseHeader,
+    request: &Request,
+    snapshot: Option<&Snapshot>,
+    shown: Option<&EntityTag>,
+) -> pingora::Result<()> {
+    let named = named_by_304(request, head.status);
+    let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, snapshot);
+    set_tag(head, shown.or(named).filter(|_| !is_by_date))?;
+    shown_lease(request, snapshot).iter().try_for_each(|(name, value)| head.insert_header(name.clone(), value.clone()))
 }
 
 /// The reason why a response has no tag.

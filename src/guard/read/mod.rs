@@ -33,7 +33,6 @@ use crate::{
         },
         verdict::failed_read,
     },
-    dialect::description::DescriptionUse,
     store::StoreError,
     upstream::{Exchange, Failure, Purpose, Transport, fields::request_head},
 };
@@ -97,7 +96,7 @@ impl Reads {
             // Boxed, so that the futures of other reads stay small.
             return Ok(box_future(|| self.read_settled(client, request)).await?.0);
         }
-        if request.content.description == DescriptionUse::Shown {
+        if request.content.shows_description() {
             // Boxed, so that the futures of other reads stay small.
             return box_future(|| self.read_described(client, request)).await;
         }

@@ -90,15 +90,7 @@ impl Writes {
                 None => self.read_for(request).await?,
             };
             let snapshot = &seen.snapshot;
-            let is_in_doubt = self.claims.may_write(snapshot);
-            if is_in_doubt.is_err() || places.own.is_behind(snapshot) || snapshot.availability() != Availability::Free {
-                // Any request may turn a dead owner's mark into a doubt: that reveals nothing.
-                if !may_know && snapshot.availability() != Availability::Orphaned {
-                    self.must_know_to_wait(request, snapshot).await?;
-                    may_know = true;
-                }
-                is_in_doubt?;
-                self.claims.wait_for_own(request, snapshot, places, end).await?;
+            if !self.own_is_free(request, snapshot, (places, &mut may_know), end).await? {
                 continue;
             }
             if !self.others_are_free(request, places, TouchedPart::After, end).await? {
@@ -116,13 +108,15 @@ impl Writes {
                 judged => judged?,
             };
             let marking = Instant::now();
-            match self.defer(request, snapshot, right).await? {
-                Deferral::Waits(answer) => return Ok(Admission::Deferred(answer)),
-                Deferral::Outdated(current) if Instant::now() < end => {
-                    last = Some(Sighting { snapshot: *current, since: marking });
-                    continue;
+            if may_be_deferred(request, right) {
+                match self.defer(request, snapshot).await? {
+                    Deferral::Waits(answer) => return Ok(Admission::Deferred(answer)),
+                    Deferral::Outdated(current) if Instant::now() < end => {
+                        last = Some(Sighting { snapshot: *current, since: marking });
+                        continue;
+                    }
+                    Deferral::Outdated(_) | Deferral::None => {}
                 }
-                Deferral::Outdated(_) | Deferral::None => {}
             }
             let at_destination = match request.destination() {
                 // Boxed, so that the futures of other writes stay small.
@@ -147,6 +141,29 @@ impl Writes {
                 }
             }
         }
+    }
+
+    /// Looks whether the record lets the write begin in its turn. If not, waits for a change of it. Only a client that
+    /// `may_know` learns that it does not.
+    async fn own_is_free(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        (places, may_know): (&mut Places, &mut bool),
+        end: Instant,
+    ) -> Result<bool, Halt> {
+        let (permitted, availability) = (self.claims.may_write(snapshot), snapshot.availability());
+        if permitted.is_ok() && !places.own.is_behind(snapshot) && availability == Availability::Free {
+            return Ok(true);
+        }
+        // Any request may turn a dead owner's mark into a doubt: that reveals nothing.
+        if !*may_know && availability != Availability::Orphaned {
+            self.must_know_to_wait(request, snapshot).await?;
+            *may_know = true;
+        }
+        permitted?;
+        self.claims.wait_for_own(request, snapshot, places, end).await?;
+        Ok(false)
     }
 
     /// Returns the basis of a verdict by this record.
@@ -176,4 +193,12 @@ impl Writes {
             }
         }
     }
+}
+
+/// True if a DELETE with this right may have to wait for the other holders of the lease.
+fn may_be_deferred(request: &Request, right: Standing) -> bool {
+    request.rules().lease.as_ref().is_some_and(|rules| rules.delete_pending)
+        && request.removes_target()
+        && right == Standing::Holder
+        && !request.sender.is_late_delete
 }

@@ -7,7 +7,7 @@ use crate::{
     core::{
         cause::Reason,
         http::{credentials::has_credentials, request_target::split_query},
-        lease::{Done, Standing},
+        lease::Done,
         records::{
             delete_steps::{Deletion, defer, deletion},
             pending_delete::PendingDelete,
@@ -28,20 +28,7 @@ const CONDITION_FIELDS: [HeaderName; 4] =
 impl Writes {
     /// Lets a DELETE that its lease and its conditions permit wait for the other holders of the lease, and ends the
     /// lease of its client. Nothing of it is sent.
-    ///
-    pub(super) async fn defer(
-        &self,
-        request: &Request,
-        snapshot: &Snapshot,
-        standing: Standing,
-    ) -> Result<Deferral, Refusal> {
-        let may_wait = request.rules().lease.as_ref().is_some_and(|rules| rules.delete_pending)
-            && request.removes_target()
-            && standing == Standing::Holder
-            && !request.sender.is_late_delete;
-        if !may_wait {
-            return Ok(Deferral::None);
-        }
+    pub(super) async fn defer(&self, request: &Request, snapshot: &Snapshot) -> Result<Deferral, Refusal> {
         let (id, principal) = (request.sender.lease_id, Some(request.sender.principal.holder()));
         match deletion(snapshot, request.target(), id, principal) {
             Deletion::Now => return Ok(Deferral::None),

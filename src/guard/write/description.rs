@@ -14,35 +14,72 @@
 //! apply the other half, the write is in doubt, as it is without an answer to its only part.
 
 use http::{Method, StatusCode};
+use pingora::http::RequestHeader;
 
 use super::{
     Writes,
+    exchange::{Bases, Sent},
     idempotency::KeyedWrite,
-    parts::{Part, Parts},
+    parts::{DocumentParts, Part},
 };
 use crate::{
+    body::Body,
     core::{
         records::{attempt_end::Reached, steps::Outcome},
         refusal::{Code, Refusal},
         tags::{told_dates::WriteEnd, validators::tells_absence},
     },
+    dialect::description::DescriptionUse,
     guard::{Halt, Relayed, claim::Held, request::Request},
     upstream::{BufferedBody, fields::response_head},
 };
 
 impl Writes {
+    /// Sends all parts of a write with a description, in their order, and reads the answer to the main one.
+    pub(super) async fn send_described(
+        &self,
+        request: &Request,
+        (claim, bases): (Held, Bases<'_>),
+        (head, body, mut parts): (Box<RequestHeader>, &Body, DocumentParts),
+        attempt: &mut KeyedWrite,
+    ) -> Result<Sent, Halt> {
+        let (claim, document_head) = self.complete(request, claim, &mut parts).await?;
+        let mut head = document_head.unwrap_or(head);
+        bases.forward_conditions(&mut head, request)?;
+        parts.heads().chain([&mut head]).try_for_each(|head| bases.send_fence(head))?;
+        let DocumentParts { before, document, after } = parts;
+        let (claim, has_changed) = self.change_before(request, claim, before, attempt).await?;
+        let main = (head, document.as_ref().unwrap_or(body), after_change(Outcome::NotApplied, has_changed));
+        let sent = self.send_main(request, (claim, bases), main).await;
+        let mut sent = sent.map_err(|refusal| half_changed(refusal, has_changed))?;
+        sent.outcome = after_change(sent.outcome, has_changed);
+        if let Some(change) = after.filter(|_| sent.outcome == Outcome::Applied) {
+            attempt.reached(Reached::Part);
+            (sent.claim, sent.end) = self.change_after(request, sent.claim, change, sent.end).await?;
+        }
+        if sent.outcome == Outcome::Applied || !has_changed {
+            attempt.answered(sent.exchange.head());
+        }
+        Ok(sent)
+    }
+
     /// Completes the parts of a write that depend on the document beside its resource. If this fails, nothing was
     /// written.
-    pub(super) async fn complete(&self, request: &Request, claim: Held, parts: &mut Parts) -> Result<Held, Halt> {
-        if !request.content.description.depends_on_old() {
-            return Ok(claim);
+    async fn complete(
+        &self,
+        request: &Request,
+        claim: Held,
+        parts: &mut DocumentParts,
+    ) -> Result<(Held, Option<Box<RequestHeader>>), Halt> {
+        if !request.content.description.as_ref().is_some_and(DescriptionUse::depends_on_old) {
+            return Ok((claim, None));
         }
         let completed = match self.probes.kept_document(request).await {
             Ok(kept) => parts.complete(request, kept),
             Err(refusal) => Err(refusal.into()),
         };
         match completed {
-            Ok(()) => Ok(claim),
+            Ok(head) => Ok((claim, head)),
             Err(answer) => {
                 claim.settle(Outcome::NotApplied, None).await;
                 Err(answer)
@@ -52,7 +89,7 @@ impl Writes {
 
     /// Changes the document of a resource that is about to be written. Returns whether it has changed. If this fails,
     /// the resource stays, and the answer is that of the upstream.
-    pub(super) async fn change_before(
+    async fn change_before(
         &self,
         request: &Request,
         claim: Held,
@@ -89,7 +126,7 @@ impl Writes {
 
     /// Changes the document of a resource whose content has been replaced. Returns the end of the whole write. If this
     /// fails, the write is settled.
-    pub(super) async fn change_after(
+    async fn change_after(
         &self,
         request: &Request,
         claim: Held,
@@ -126,7 +163,7 @@ const fn half_done(other: Outcome) -> Outcome {
 
 /// Returns the outcome of a write whose main part had this outcome. `has_changed`: whether the document has changed
 /// before.
-pub(super) fn after_change(outcome: Outcome, has_changed: bool) -> Outcome {
+fn after_change(outcome: Outcome, has_changed: bool) -> Outcome {
     if has_changed && outcome != Outcome::Applied { half_done(outcome) } else { outcome }
 }
 
@@ -142,7 +179,7 @@ fn half_written(refusal: Refusal) -> Refusal {
 }
 
 /// Tells the client what has become of its write, if the document of the resource was changed before its content.
-pub(super) fn half_changed(refusal: Refusal, has_changed: bool) -> Refusal {
+fn half_changed(refusal: Refusal, has_changed: bool) -> Refusal {
     let detail =
         "the description was changed, but perhaps not the content: read the resource, and send the request again";
     if has_changed { half(refusal, detail) } else { refusal }

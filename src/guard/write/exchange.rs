@@ -7,17 +7,17 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::{
     Writes,
     admit::{Admitted, Basis},
-    description::{after_change, half_changed},
     idempotency::KeyedWrite,
     new_state::{NewState, describes_target},
-    parts::Parts,
+    parts::DocumentParts,
     send::end_of,
 };
 use crate::{
     body::{Body, MemoryUse},
     core::{
         lease::Standing,
-        records::{attempt_end::Reached, delete_steps::outcome_of_late_delete, steps::Outcome},
+        records::{delete_steps::outcome_of_late_delete, steps::Outcome},
+        refusal::Refusal,
         tags::{
             bare_tags::{ShortName, Shown},
             coarse_tag::Spelling,
@@ -32,6 +32,7 @@ use crate::{
         answer::set_tag,
         claim::{Held, Settled},
         knowledge::{untrue_statements::Statement, warn_once::Unsuited},
+        lease::usage::send_fence,
         refusals,
         request::Request,
         request_conditions::{remove_conditions, show_tags},
@@ -40,13 +41,20 @@ use crate::{
 };
 
 /// A write that was sent, under its claim.
-struct Sent {
-    claim: Held,
-    exchange: Exchange,
+pub(super) struct Sent {
+    pub(super) claim: Held,
+    pub(super) exchange: Exchange,
     /// The part of the answer's body that was read.
     whole: Result<BufferedBody, Failure>,
-    outcome: Outcome,
-    end: Option<WriteEnd>,
+    pub(super) outcome: Outcome,
+    pub(super) end: Option<WriteEnd>,
+}
+
+/// The bases of the verdicts on a write.
+#[derive(Clone, Copy)]
+pub(super) struct Bases<'a> {
+    own: &'a Basis,
+    at_destination: Option<&'a Basis>,
 }
 
 impl Writes {
@@ -54,14 +62,19 @@ impl Writes {
     pub(super) async fn exchange_under_claim(
         &self,
         request: &Request,
-        Admitted { claim, mut basis, at_destination }: Admitted,
-        (parts, body): (Parts, &Body),
+        Admitted { mut claim, mut basis, at_destination }: Admitted,
+        (head, body, described): (Box<RequestHeader>, &Body, Option<DocumentParts>),
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Halt> {
         let committed = basis.judged.committed.take();
         let _until_settled = committed.map(|state| self.knowledge.committed.show(&request.key, claim.mark(), *state));
-        let Sent { mut claim, exchange, whole, outcome, end } =
-            self.send_parts(request, (claim, (&basis, at_destination.as_deref())), (parts, body), attempt).await?;
+        attempt.bound(&mut claim);
+        let begun = (claim, Bases { own: &basis, at_destination: at_destination.as_deref() });
+        let Sent { mut claim, exchange, whole, outcome, end } = match described {
+            None => self.send_content(request, begun, (head, body), attempt).await?,
+            // Boxed, so that the futures of other writes stay small.
+            Some(parts) => Box::pin(self.send_described(request, begun, (head, body, parts), attempt)).await?,
+        };
         if let (Some(destination), Some(basis), Some(claim)) =
             (request.destination(), &at_destination, claim.take_destination())
         {
@@ -82,32 +95,34 @@ impl Writes {
         self.tell(request, (exchange, whole), outcome, (learned, settled)).await
     }
 
-    /// Sends all parts of a write, in their order, and reads the answer to the main one.
-    async fn send_parts(
+    /// Sends a write, and reads the answer.
+    async fn send_content(
         &self,
         request: &Request,
-        (mut claim, (basis, at_destination)): (Held, (&Basis, Option<&Basis>)),
-        (mut parts, body): (Parts, &Body),
+        (claim, bases): (Held, Bases<'_>),
+        (mut head, body): (Box<RequestHeader>, &Body),
         attempt: &mut KeyedWrite,
     ) -> Result<Sent, Halt> {
-        attempt.bound(&mut claim);
-        let claim = self.complete(request, claim, &mut parts).await?;
-        forward_conditions(&mut parts.main, request, basis)?;
-        // The write changes the destination, if there is one.
-        let fencing = at_destination.filter(|other| other.standing.is_held()).unwrap_or(basis);
-        parts.send_fence(fencing.standing, fencing.fence)?;
-        let Parts { before, main, document, after } = parts;
-        let (claim, has_changed) = self.change_before(request, claim, before, attempt).await?;
-        let main = (main, document.as_ref().unwrap_or(body));
-        let (mut exchange, claim) = self
-            .send(request, claim, main, after_change(Outcome::NotApplied, has_changed))
-            .await
-            .map_err(|refusal| half_changed(refusal, has_changed))?;
+        bases.forward_conditions(&mut head, request)?;
+        bases.send_fence(&mut head)?;
+        let sent = self.send_main(request, (claim, bases), (head, body, Outcome::NotApplied)).await?;
+        attempt.answered(sent.exchange.head());
+        Ok(sent)
+    }
+
+    /// Sends the part of a write whose result the client gets, and reads the answer. If no byte of the part was sent, the
+    /// write has the outcome `unsent`.
+    pub(super) async fn send_main(
+        &self,
+        request: &Request,
+        (claim, bases): (Held, Bases<'_>),
+        (head, body, unsent): (Box<RequestHeader>, &Body, Outcome),
+    ) -> Result<Sent, Refusal> {
+        let (mut exchange, claim) = self.send(request, claim, (head, body), unsent).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         let outcome =
             if request.sender.is_late_delete { outcome_of_late_delete(status) } else { Outcome::of_status(status) };
-        let outcome = after_change(outcome, has_changed);
         let (max_bytes, budget) = (request.rules().max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
         let whole = read_whole(&mut exchange, max_bytes, request.upstream().timeout, budget).await;
         let outcome = match &whole {
@@ -120,20 +135,10 @@ impl Writes {
             }
             _ => outcome,
         };
-        let end = end_of(request, exchange.head(), basis.judged.modified);
-        let (claim, end) = match after.filter(|_| outcome == Outcome::Applied) {
-            Some(change) => {
-                attempt.reached(Reached::Part);
-                self.change_after(request, claim, change, end).await?
-            }
-            None => (claim, end),
-        };
-        if outcome == Outcome::Applied || !has_changed {
-            attempt.answered(exchange.head());
-        }
         if judges_preconditions(status) && !request.rules().etag.is_upstreams_own() {
             self.knowledge.is_unsuited(request, Unsuited::BackendJudges);
         }
+        let end = end_of(request, exchange.head(), bases.own.judged.modified);
         Ok(Sent { claim, exchange, whole, outcome, end })
     }
 
@@ -214,25 +219,34 @@ fn names_stale_tags(request: &Request, spelling: &Spelling) -> bool {
     }
 }
 
-/// Sets the preconditions that the upstream receives. If the upstream does not know our tags, it gets none. If the tags
-/// are its own, it gets the client's preconditions, made exact by the judged tag (the last fence).
-fn forward_conditions(head: &mut RequestHeader, request: &Request, basis: &Basis) -> pingora::Result<()> {
-    if !request.rules().etag.is_upstreams_own() {
-        remove_conditions(head);
-        return Ok(());
-    }
-    let spelling = &basis.spelling;
-    let seen = spelling.conditions_of_write_at_backend(&request.conditions);
-    if seen != request.conditions {
-        show_tags(head, &seen);
-    }
-    let signature = Signature::of(request.head.raw_path(), &request.head.headers);
-    let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
-    match basis.judged.tag.as_ref().map(|tag| spelling.at_backend(tag)) {
-        // A field that the client has signed is left as it was sent, or the backend would refuse the request.
-        Some(tag) if !is_exact && !tag.is_weak() && !signature.covers(&header::IF_MATCH) => {
-            head.insert_header(header::IF_MATCH, tag.to_header_value())
+impl Bases<'_> {
+    /// Sets the preconditions that the upstream receives. If the upstream does not know our tags, it gets none. If the
+    /// tags are its own, it gets the client's preconditions, made exact by the judged tag (the last fence).
+    pub(super) fn forward_conditions(self, head: &mut RequestHeader, request: &Request) -> pingora::Result<()> {
+        if !request.rules().etag.is_upstreams_own() {
+            remove_conditions(head);
+            return Ok(());
         }
-        _ => Ok(()),
+        let spelling = &self.own.spelling;
+        let seen = spelling.conditions_of_write_at_backend(&request.conditions);
+        if seen != request.conditions {
+            show_tags(head, &seen);
+        }
+        let signature = Signature::of(request.head.raw_path(), &request.head.headers);
+        let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
+        match self.own.judged.tag.as_ref().map(|tag| spelling.at_backend(tag)) {
+            // A field that the client has signed is left as it was sent, or the backend would refuse the request.
+            Some(tag) if !is_exact && !tag.is_weak() && !signature.covers(&header::IF_MATCH) => {
+                head.insert_header(header::IF_MATCH, tag.to_header_value())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the fence of the lease that the client holds, so that the upstream can check it.
+    pub(super) fn send_fence(self, head: &mut RequestHeader) -> pingora::Result<()> {
+        // The write changes the destination, if there is one.
+        let fencing = self.at_destination.filter(|other| other.standing.is_held()).unwrap_or(self.own);
+        send_fence(head, fencing.standing, fencing.fence)
     }
 }

@@ -21,11 +21,10 @@ use crate::{
     routing::GuardedRequest,
 };
 
-/// True if the body of a request may name its method. Frameworks look for it in a POST. A backend behind a closed list of
-/// operations has no such framework.
+/// True if the body of a POST may name its method. A backend behind a closed list of operations has no framework that
+/// looks for it.
 pub(crate) fn is_method_in_body(client: &mut dyn Client, guarded: &GuardedRequest) -> bool {
     !guarded.is_lease()
-        && guarded.methods.may_be(&[Method::POST])
         && guarded.route.guard.as_ref().is_some_and(|rules| !rules.quirks.is_closed_list)
         && may_name_method(&client.head().headers)
         && client.has_content()

@@ -21,8 +21,9 @@ use crate::{
 use admit::Admission;
 use idempotency::{Beginning, KeyedWrite, Replays, WriteKey, key_of_write};
 use members::FoundBelow;
-use parts::Parts;
+use parts::DocumentParts;
 use repeated::may_be_done;
+use send::head_of_write;
 use touches::Related;
 
 pub(crate) mod admit;
@@ -134,7 +135,9 @@ impl Writes {
         content: Option<&dyn WrittenContent>,
     ) -> Result<Answer, Halt> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        checksums::check(request, &request.content.checksums, &body).await?;
+        if !request.content.checksums.is_empty() {
+            checksums::check(request, &request.content.checksums, &body).await?;
+        }
         // A retry is recognised by what its request has brought: what that stands for may be gone.
         let mut attempt = match self.begin(key, client.head(), request, &body).await? {
             Beginning::First(attempt) => attempt,
@@ -162,11 +165,16 @@ impl Writes {
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Halt> {
-        let parts = Parts::of(request, body)?;
+        let head = head_of_write(request, body)?;
+        let description = request.content.description.as_ref();
+        let described = description.map(|description| DocumentParts::of(request, description)).transpose()?;
         let end = Instant::now() + request.rules().claim.max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
-        let (mut early, mut trees) = (early, request.named_tree()?);
+        let (mut early, mut trees) = (early, Vec::new());
+        if request.place.removes_tree {
+            trees.extend(request.named_tree()?);
+        }
         loop {
             self.must_know_of_line(request, early.as_ref(), &touched).await?;
             let mut places = self.claims.stand_to_claim(request, (&touched, trees), end).await?;
@@ -184,15 +192,17 @@ impl Writes {
                 Err(refused) => return Err(refused),
             };
             places.step_aside();
-            admitted.claim = match self.hold_members(request, admitted.claim, &places.trees, end).await? {
-                FoundBelow::Held(claim) => claim,
-                FoundBelow::Of(found) => {
-                    trees = found;
-                    continue;
-                }
-            };
+            if request.may_change_members() || !places.trees.is_empty() {
+                admitted.claim = match self.hold_members(request, admitted.claim, &places.trees, end).await? {
+                    FoundBelow::Held(claim) => claim,
+                    FoundBelow::Of(found) => {
+                        trees = found;
+                        continue;
+                    }
+                };
+            }
             drop(step);
-            let answer = self.exchange_under_claim(request, *admitted, (parts, body), attempt).await;
+            let answer = self.exchange_under_claim(request, *admitted, (head, body, described), attempt).await;
             drop((pass, places));
             return answer;
         }

@@ -16,6 +16,7 @@ use crate::{
             validators::{Modified, Representation, Validators, tells_absence},
         },
     },
+    dialect::description::DescriptionUse,
     guard::{
         claim::Settled,
         knowledge::{
@@ -32,7 +33,7 @@ use crate::{
         read::label::too_large,
         request::Request,
     },
-    upstream::BufferedBody,
+    upstream::{BufferedBody, Exchange},
 };
 
 /// The state after an applied write.
@@ -169,7 +170,7 @@ impl Writes {
         let must_be_verbatim = request.method == Method::PUT
             && sent.is_some()
             && request.rules().tag_after_write == TagAfterWrite::Verbatim
-            && !request.content.description.is_alone();
+            && !request.content.is_description_alone();
         let needs_body = must_be_verbatim || request.rules().etag.needs_body();
         let end = Instant::now() + request.rules().probe.timeout;
         let asked = timeout_at(end, self.probes.ask(request, Method::GET, needs_body, None)).await.ok()?.ok()?;
@@ -178,13 +179,8 @@ impl Writes {
         let may_keep =
             is_shareable(&exchange.head().headers) && is_selected_by_name(request.rules(), &exchange.head().headers);
         if tells_absence(status) {
-            return Some(NewState {
-                representation: Representation::Absent,
-                may_answer: false,
-                may_keep,
-                selection: None,
-                told_of: None,
-            });
+            let representation = Representation::Absent;
+            return Some(NewState { representation, may_answer: false, may_keep, selection: None, told_of: None });
         }
         if status != StatusCode::OK {
             return None;
@@ -193,19 +189,7 @@ impl Writes {
         validators.tag = stated_tag(request, &exchange.head().headers);
         let mut is_verbatim = true;
         if needs_body {
-            let wait = end.saturating_duration_since(Instant::now());
-            let wanted = (selection.number(request), Keep::Nothing);
-            let tagged = self.probes.tag_body(request.rules(), &mut exchange, wanted, wait).await.ok()?;
-            let Tagged::Whole { tag, digest, .. } = tagged else {
-                // Without other writers the tag of such a body is its version.
-                if matches!(tagged, Tagged::TooLarge)
-                    && request.rules().etag.needs_body()
-                    && request.rules().other_writers
-                {
-                    self.knowledge.was_left_untagged(request, too_large(&exchange));
-                }
-                return None;
-            };
+            let (tag, digest) = self.tag_again(request, &mut exchange, &selection, end).await?;
             validators.tag = validators.tag.or(tag);
             is_verbatim = sent.is_none_or(|(body, _)| digest == body.digest());
             if let Some((_, Some(kind))) = sent {
@@ -215,7 +199,8 @@ impl Writes {
         } else {
             exchange.discard().await;
         }
-        if !request.content.description.leaves_none() {
+        let leaves_none = || request.content.description.as_ref().is_some_and(DescriptionUse::leaves_none);
+        if request.rules().keeps_descriptions() && !leaves_none() {
             validators.modified = self.probes.last_change(request, validators.modified, end).await.ok()?;
         }
         if validators.tag.is_some() {
@@ -224,6 +209,27 @@ impl Writes {
         let may_answer = !must_be_verbatim || is_verbatim;
         let representation = Representation::Present(validators);
         Some(NewState { representation, may_answer, may_keep, selection: Some(selection), told_of: None })
+    }
+
+    /// Returns the tag and the digest of a body that was read again.
+    async fn tag_again(
+        &self,
+        request: &Request,
+        exchange: &mut Exchange,
+        selection: &Selection,
+        end: Instant,
+    ) -> Option<(Option<EntityTag>, blake3::Hash)> {
+        let (rules, wait) = (request.rules(), end.saturating_duration_since(Instant::now()));
+        let wanted = (selection.number(request), Keep::Nothing);
+        match self.probes.tag_body(rules, exchange, wanted, wait).await.ok()? {
+            Tagged::Whole { tag, digest, .. } => Some((tag, digest)),
+            // Without other writers the tag of such a body is its version.
+            Tagged::TooLarge if rules.etag.needs_body() && rules.other_writers => {
+                self.knowledge.was_left_untagged(request, too_large(exchange));
+                None
+            }
+            _ => None,
+        }
     }
 
     /// Returns the tag for the answer to an applied write. On a PUT it tells the client that the backend stores the

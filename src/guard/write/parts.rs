@@ -3,24 +3,17 @@
 use http::{Method, header};
 use pingora::http::RequestHeader;
 
-use super::send::head_of_write;
 use crate::{
     body::Body,
-    core::{
-        lease::Standing,
-        objects::description::{DOCUMENT_TYPE, DocumentChange, KeptDocument, ResourceDescription},
-        records::record::Revision,
-    },
+    core::objects::description::{DOCUMENT_TYPE, DocumentChange, KeptDocument, ResourceDescription},
     dialect::description::DescriptionUse,
-    guard::{Halt, lease::usage::send_fence, probe::description::document_head, request::Request},
+    guard::{Halt, probe::description::document_head, request::Request},
 };
 
-/// The parts of a write, in their order.
-pub(super) struct Parts {
+/// The parts of a write besides the main one, whose result the client gets.
+pub(super) struct DocumentParts {
     /// The change of the document before the main part.
     pub(super) before: Option<Part>,
-    /// The part whose result the client gets.
-    pub(super) main: Box<RequestHeader>,
     /// The content of the main part, if it is not that of the request.
     pub(super) document: Option<Body>,
     /// The change of the document after the main part.
@@ -35,38 +28,43 @@ pub(super) struct Part {
     pub(super) body: Body,
 }
 
-impl Parts {
-    /// Returns the parts of a write with this body that are known before the claim.
-    pub(super) fn of(request: &Request, body: &Body) -> Result<Self, Halt> {
-        let (before, after) = match &request.content.description {
+impl DocumentParts {
+    /// Returns the parts of a write with this use of the description that are known before the claim.
+    pub(super) fn of(request: &Request, description: &DescriptionUse) -> Result<Self, Halt> {
+        let (before, after) = match description {
             DescriptionUse::Removed => (Some(part(request, &DocumentChange::Removed)?), None),
             DescriptionUse::Created(description) => (None, Some(put(request, description)?)),
             _ => (None, None),
         };
-        Ok(Self { before, main: head_of_write(request, body)?, document: None, after })
+        Ok(Self { before, document: None, after })
     }
 
-    /// Adds the parts that depend on the document beside the resource.
-    pub(super) fn complete(&mut self, request: &Request, kept: KeptDocument) -> Result<(), Halt> {
+    /// Adds the parts that depend on the document beside the resource. Returns the head of the main part, if that is the
+    /// document itself.
+    pub(super) fn complete(
+        &mut self,
+        request: &Request,
+        kept: KeptDocument,
+    ) -> Result<Option<Box<RequestHeader>>, Halt> {
         match &request.content.description {
-            DescriptionUse::ReplacedAlone(new) => {
+            Some(DescriptionUse::ReplacedAlone(new)) => {
                 let Part { head, body } = put(request, &kept.into_description().with(new.clone()))?;
-                (self.main, self.document) = (head, Some(body));
+                self.document = Some(body);
+                return Ok(Some(head));
             }
-            DescriptionUse::ReplacedWithContent(new) => {
+            Some(DescriptionUse::ReplacedWithContent(new)) => {
                 let (before, after) = kept.around_new_content(new);
                 self.before = before.map(|change| part(request, &change)).transpose()?;
                 self.after = after.map(|change| part(request, &change)).transpose()?;
             }
-            DescriptionUse::Created(_) | DescriptionUse::Removed | DescriptionUse::None | DescriptionUse::Shown => {}
+            Some(DescriptionUse::Created(_) | DescriptionUse::Removed | DescriptionUse::Shown) | None => {}
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Adds the fence of the lease that the client holds to each part, so that the upstream can check each.
-    pub(super) fn send_fence(&mut self, standing: Standing, fence: Revision) -> pingora::Result<()> {
-        let others = self.before.iter_mut().chain(&mut self.after).map(|part| &mut part.head);
-        others.chain([&mut self.main]).try_for_each(|head| send_fence(head, standing, fence))
+    /// The heads of the requests for the document.
+    pub(super) fn heads(&mut self) -> impl Iterator<Item = &mut Box<RequestHeader>> {
+        self.before.iter_mut().chain(&mut self.after).map(|part| &mut part.head)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
     },
     dialect::{
         ShownDocument,
-        blocks::{BlockGrammar, SentContent},
+        objects::{BlockGrammar, SentContent},
     },
     guard::{Answer, Halt, Request, WriteContent, WrittenContent, checksums, refusals},
     service::Service,

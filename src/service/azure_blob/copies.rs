@@ -28,7 +28,7 @@ use crate::{
     },
     dialect::{
         Call, Intent,
-        copies::{CopyGrammar, CopySource},
+        objects::{CopyGrammar, CopySource},
     },
     guard::{Answer, Halt, Relayed, Request, WriteContent, WrittenContent, checksums, incoming, overtaken, refusals},
     routing::{GuardedRequest, door::Door},
