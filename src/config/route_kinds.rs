@@ -94,6 +94,23 @@ pub(super) fn tag_suffix(check: &mut Check<'_>, text: &Text) -> Option<String> {
     is_suffix.then(|| suffix.clone())
 }
 
+/// Reads a text that may be empty, so that a route can override `[defaults]` by no value. Reports one that cannot be
+/// read.
+fn read_unless_empty<T>(
+    check: &mut Check<'_>,
+    key: &str,
+    written: Option<&Text>,
+    hint: &'static str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    let text = written.filter(|text| !text.get_ref().is_empty())?;
+    let value = read(text.get_ref());
+    if value.is_none() {
+        check.hinted(text.span(), format!("{key} cannot be {:?}", text.get_ref()), hint);
+    }
+    value
+}
+
 /// The name of a response field of its own.
 pub(super) struct MirrorHeader;
 
@@ -102,14 +119,9 @@ impl ValueKind<Option<HeaderName>> for MirrorHeader {
     type Terms = ();
 
     fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<HeaderName> {
-        // An empty name stands for no mirror, so that a route can override `[defaults]`.
-        let text = written.filter(|text| !text.get_ref().is_empty())?;
-        let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok().filter(|name| !NO_MIRRORS.contains(name));
-        if name.is_none() {
-            let message = format!("{key} cannot be {:?}", text.get_ref());
-            check.hinted(text.span(), message, "it names a field of its own, as in \"X-ETag\"");
-        }
-        name
+        read_unless_empty(check, key, written, "it names a field of its own, as in \"X-ETag\"", |name| {
+            HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !NO_MIRRORS.contains(name))
+        })
     }
 }
 
@@ -121,15 +133,10 @@ impl ValueKind<Option<HeaderName>> for OwnerHeader {
     type Terms = ();
 
     fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<HeaderName> {
-        // An empty name stands for no field, so that a route can override `[defaults]`.
-        let text = written.filter(|text| !text.get_ref().is_empty())?;
-        let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
-        let name = name.filter(|name| !CREDENTIAL_FIELDS.contains(name));
-        if name.is_none() {
-            let message = format!("{key} cannot be {:?}", text.get_ref());
-            check.hinted(text.span(), message, "it names a field that all may read, as in \"X-Forwarded-User\"");
-        }
-        name
+        let hint = "it names a field that all may read, as in \"X-Forwarded-User\"";
+        read_unless_empty(check, key, written, hint, |name| {
+            HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !CREDENTIAL_FIELDS.contains(name))
+        })
     }
 }
 
@@ -141,14 +148,8 @@ impl ValueKind<Option<JsonPointer>> for TagMember {
     type Terms = ();
 
     fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<JsonPointer> {
-        // An empty pointer stands for no member, so that a route can override `[defaults]`.
-        let text = written.filter(|text| !text.get_ref().is_empty())?;
-        let pointer = JsonPointer::parse(text.get_ref());
-        if pointer.is_none() {
-            let message = format!("{key} cannot be {:?}", text.get_ref());
-            check.hinted(text.span(), message, "it is a JSON pointer, as in \"/_etag\" or \"/meta/version\"");
-        }
-        pointer
+        let hint = "it is a JSON pointer, as in \"/_etag\" or \"/meta/version\"";
+        read_unless_empty(check, key, written, hint, JsonPointer::parse)
     }
 }
 
@@ -212,16 +213,11 @@ impl ValueKind<Option<Box<str>>> for Suffix {
     type Terms = Dialect;
 
     fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, dialect: Dialect) -> Option<Box<str>> {
-        // An empty suffix stands for no metadata, so that a route can override `[defaults]`.
-        let text = written.filter(|text| !text.get_ref().is_empty())?;
-        if !is_suffix(text.get_ref()) {
-            let message = format!("{key} cannot be {:?}", text.get_ref());
-            let hint =
-                "it is a punctuation mark and a word, as in \".metadata.json\", so that no percent-encoding changes it";
-            check.hinted(text.span(), message, hint);
-            return None;
-        }
-        dialect.grammar().description().map(|_grammar| text.get_ref().as_str().into())
+        let hint =
+            "it is a punctuation mark and a word, as in \".metadata.json\", so that no percent-encoding changes it";
+        let suffix =
+            read_unless_empty(check, key, written, hint, |suffix| is_suffix(suffix).then(|| Box::from(suffix)))?;
+        dialect.grammar().description().map(|_grammar| suffix)
     }
 }
 
@@ -233,14 +229,9 @@ impl ValueKind<Option<Box<str>>> for LockSuffix {
     type Terms = ();
 
     fn read(check: &mut Check<'_>, key: &str, written: Option<&Text>, (): ()) -> Option<Box<str>> {
-        // An empty suffix stands for none, so that a route can override `[defaults]`.
-        let text = written.filter(|text| !text.get_ref().is_empty())?;
-        let is_segment = text.get_ref().strip_prefix('/').is_some_and(is_plain_name);
-        if !is_segment {
-            let message = format!("{key} cannot be {:?}", text.get_ref());
-            check.hinted(text.span(), message, "it is a slash and a word, as in \"/lock\"");
-        }
-        is_segment.then(|| text.get_ref().as_str().into())
+        read_unless_empty(check, key, written, "it is a slash and a word, as in \"/lock\"", |suffix| {
+            suffix.strip_prefix('/').is_some_and(is_plain_name).then(|| suffix.into())
+        })
     }
 }
 

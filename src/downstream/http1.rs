@@ -13,7 +13,7 @@ use pingora::{
 use pingora_timeout::timeout;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::limits::{SMALL_BODY_WAIT, WRITE_TIMEOUT};
+use super::{SMALL_BODY_WAIT, WRITE_TIMEOUT};
 use crate::{
     body::content_length,
     core::wire::{

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, Response, header};
 use pingora::{Error, ErrorType, OrErr as _, http::ResponseHeader, protocols::http::date::get_cached_date};
 use pingora_timeout::timeout;
 
-use super::limits::WRITE_TIMEOUT;
+use super::WRITE_TIMEOUT;
 use crate::upstream::fields::FieldsOfHead as _;
 
 /// The fields that HTTP/2 has no place for (RFC 9113 section 8.2.2).

@@ -4,7 +4,6 @@ pub mod client;
 mod head;
 mod http1;
 mod http2;
-mod limits;
 pub(crate) mod local_answer;
 pub(crate) mod peer;
 pub(crate) mod relay;
@@ -14,4 +13,11 @@ pub(crate) mod stream;
 pub(crate) mod unread;
 pub(crate) mod upload;
 
-pub(crate) use limits::WRITE_TIMEOUT;
+use std::time::Duration;
+
+/// How long a client may take to receive a piece of its response.
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a kept connection waits for the rest of a small body.
+const SMALL_BODY_WAIT: Duration = Duration::from_secs(2);
+/// How long a client may pause within its request before the response begins.
+const PAUSE_MAX: Duration = Duration::from_secs(60);

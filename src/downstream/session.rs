@@ -12,10 +12,10 @@ use pingora::{
 use pingora_timeout::timeout;
 
 use super::{
+    PAUSE_MAX,
     head::{self, ReadHead},
     http1::Http1,
     http2::Http2,
-    limits::PAUSE_MAX,
     peer::ClientPeer,
 };
 use crate::{

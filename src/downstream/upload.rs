@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use pingora::{Error, ErrorType};
 use pingora_timeout::timeout;
 
-use super::{limits::PAUSE_MAX, session::ClientSession};
+use super::{PAUSE_MAX, session::ClientSession};
 
 /// The size of a piece from which on nothing is added to it. Smaller ones cost more to send than to copy.
 const PIECE_BYTES: usize = 8 * 1024;

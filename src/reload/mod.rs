@@ -38,12 +38,11 @@ use crate::{
 };
 
 pub mod control;
-mod hangup;
 mod survey;
-mod watch;
+mod triggers;
 
-pub use hangup::{Hangups, reload_on_hangup};
-pub(crate) use watch::reload_on_change;
+pub(crate) use triggers::reload_on_change;
+pub use triggers::{Hangups, reload_on_hangup};
 
 use survey::Survey;
 

@@ -3,8 +3,9 @@
 use super::{
     check::Check,
     clients::{leases_ask_for_their_clients, own_field_has_its_file, signed_requests_stay_as_they_are},
+    dialect_keys,
     keys::RouteLayers,
-    metadata, states, tags, watch,
+    tags, watch,
 };
 use crate::{
     config::{Word, raw::Texts, route::CHANGING_METHODS, table::Section as _, written::Written},
@@ -31,8 +32,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteLayers<'_>, policy: Policy
     suits_dialect(check, keys, policy, &guard);
     tags::go_together(check, keys, &guard);
     leases_speak_natively(check, keys, &guard);
-    metadata::suits_route(check, keys, &guard);
-    states::suit_dialect(check, keys, &guard);
+    dialect_keys::suit_dialect(check, keys, &guard);
     own_field_has_its_file(check, keys, &guard);
     leases_ask_for_their_clients(check, keys, &guard);
     watch::refuse_unaskable(check, keys, &guard);

@@ -120,15 +120,7 @@ fn route(
     let policy_text = table.required(check, "policy", keys.get(|raw| &raw.policy), "policy = \"optimistic\"");
     let policy = check.word::<Policy>("policy", policy_text);
     let kept = kept(check, keys);
-    let guard = if policy == Some(Policy::LastWriterWins) {
-        table.refuse_guard_keys(check);
-        None
-    } else {
-        if policy == Some(Policy::Optimistic) {
-            table.refuse_leases(check);
-        }
-        Some(guard(check, keys, policy.unwrap_or(Policy::Optimistic)))
-    };
+    let guard = guard_under(check, table, keys, policy);
     let ignores_case = upstream.as_ref().is_some_and(|upstream| upstream.ignore_case);
     let (host, path) = (host?, path?);
     let path = if ignores_case { path.ignoring_case() } else { path };
@@ -180,6 +172,24 @@ fn route(
         collections: keys.own.collections.as_ref().map(Written::span),
         route,
     })
+}
+
+/// Reads the rules of a route with this policy, if it has any.
+fn guard_under(
+    check: &mut Check<'_>,
+    table: &RouteHeading,
+    keys: RouteLayers<'_>,
+    policy: Option<Policy>,
+) -> Option<GuardRules> {
+    match policy {
+        Some(Policy::LastWriterWins) => {
+            table.refuse_guard_keys(check);
+            return None;
+        }
+        Some(Policy::Optimistic) => table.refuse_leases(check),
+        Some(Policy::Pessimistic) | None => {}
+    }
+    Some(guard(check, keys, policy.unwrap_or(Policy::Optimistic)))
 }
 
 /// Reads what the backend takes as ordinary parts of names.

@@ -1,17 +1,44 @@
-//! Reloads when the configuration file changes (`server.watch`).
+//! The reasons for a reload beside the request of an operator: SIGHUP, and a change of the configuration file
+//! (`server.watch`).
+//!
+//! # Design
 //!
 //! *Why does it look at the file instead of asking the system for events?* A file in a Kubernetes `ConfigMap` is a link to a
 //! link that is replaced, and on a network file system no event comes. A look once a second costs one system call.
 
-use std::{iter, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, iter, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::task::spawn_blocking;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::spawn_blocking,
+};
 
 use super::Reloader;
 use crate::tls::stamp::FileStamp;
 
 /// The pause between two looks at the file.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The SIGHUP signals to this process. One that arrives before a task waits for it is not lost, and does not end the
+/// process.
+#[derive(Debug)]
+pub struct Hangups(Signal);
+
+impl Hangups {
+    /// Watches for the signals from now on. Must be called on a runtime.
+    pub fn watch() -> io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+}
+
+/// Reloads on each SIGHUP, for as long as the current runtime runs. A signal that arrives during a reload is handled
+/// after it.
+pub async fn reload_on_hangup(mut hangups: Hangups, reloader: Arc<Reloader>) {
+    while hangups.0.recv().await.is_some() {
+        // The result is in the log; a signal has no answer.
+        let _ = reloader.reload(false).await;
+    }
+}
 
 /// Reloads whenever the file has changed, for as long as the current runtime runs. `loaded` is the state of the file
 /// before it was loaded at the start. While `server.watch` is false, changes are left to the next request for a reload.
