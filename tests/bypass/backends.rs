@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::{
     requests::{Kind, plain_path},
     support::{
+        apache::apache,
         child::Child,
         clients,
         nginx::Nginx,
@@ -49,7 +50,7 @@ struct Place<'a> {
 type Start = fn(&Place<'_>) -> Command;
 
 const OTHERS: [(&str, Kind, Start); 10] = [
-    ("Apache", Kind::Files, apache),
+    ("Apache", Kind::Files, webdav),
     ("WsgiDAV", Kind::Files, |place| python(place, "wsgidav")),
     ("Express", Kind::Documents, |place| node(place, "express")),
     ("Fastify", Kind::Documents, |place| node(place, "fastify")),
@@ -112,22 +113,9 @@ fn application(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bypass/apps").join(file)
 }
 
-/// In one process, so that to kill it is to kill all of it.
-fn apache(place: &Place<'_>) -> Command {
-    let modules = ["authz_core", "mpm_event", "dav", "dav_fs"]
-        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
-        .concat();
-    let (directory, addr) = (place.directory.to_str().expect("UTF-8"), place.addr);
-    let configuration = format!(
-        "ServerRoot {directory}\nPidFile {directory}/pid\nDefaultRuntimeDir {directory}\nErrorLog /dev/stderr\n\
-         ServerName localhost\nListen {addr}\n{modules}User www-data\nGroup www-data\nDocumentRoot {directory}/root\n\
-         DavLockDB {directory}/locks\n<Location />\nDav On\nRequire all granted\n</Location>\n"
-    );
-    let file = place.directory.join("apache.conf");
-    std::fs::write(&file, configuration).expect("a file");
-    let mut command = Command::new("/usr/sbin/apache2");
-    command.arg("-X").arg("-f").arg(file);
-    command
+fn webdav(place: &Place<'_>) -> Command {
+    let directives = "DocumentRoot root\nDavLockDB locks\n<Location />\nDav On\nRequire all granted\n</Location>\n";
+    apache(place.directory, place.addr, &["dav", "dav_fs"], directives)
 }
 
 fn python(place: &Place<'_>, kind: &str) -> Command {

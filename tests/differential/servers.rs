@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::{
     reading::Reading,
     scgi,
-    support::{child::Child, nginx::Nginx, raw::Connection, response::Response},
+    support::{apache::apache, child::Child, nginx::Nginx, raw::Connection, response::Response},
 };
 
 pub const NAMES: [&str; 4] = ["nginx", "Apache", "Node.js", "Python"];
@@ -30,7 +30,8 @@ impl Servers {
         .await;
         let place = directory.path();
         let others = vec![
-            Child::on_free_port("apache", &place.join("apache.log"), |addr| apache(place, addr, application)).await,
+            Child::on_free_port("apache", &place.join("apache.log"), |addr| apache_before(place, addr, application))
+                .await,
             Child::on_free_port("node", &place.join("node.log"), |addr| script("node", "server.cjs", addr)).await,
             Child::on_free_port("python3", &place.join("python3.log"), |addr| script("python3", "server.py", addr))
                 .await,
@@ -45,23 +46,14 @@ impl Servers {
     }
 }
 
-/// In one process, so that to kill it is to kill all of it.
-fn apache(directory: &Path, addr: SocketAddr, application: SocketAddr) -> Command {
-    let modules = ["authz_core", "mpm_event", "proxy", "proxy_scgi"]
-        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
-        .concat();
-    let place = directory.to_str().expect("UTF-8");
-    let configuration = format!(
-        "ServerRoot {place}\nPidFile {place}/apache.pid\nDefaultRuntimeDir {place}\nErrorLog /dev/stderr\nServerName localhost\n\
-         Listen {addr}\n{modules}User www-data\nGroup www-data\nKeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 600\n\
+/// Apache in front of this application, with heads of the same limits as the others.
+fn apache_before(directory: &Path, addr: SocketAddr, application: SocketAddr) -> Command {
+    let directives = format!(
+        "KeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 600\n\
          LimitRequestFieldSize 65536\nLimitRequestLine 65536\nAllowEncodedSlashes NoDecode\nMergeSlashes Off\n\
          ProxyPass / scgi://{application}/\n<Location />\nCGIPassAuth On\nRequire all granted\n</Location>\n"
     );
-    let file = directory.join("apache.conf");
-    std::fs::write(&file, configuration).expect("a file");
-    let mut command = Command::new("/usr/sbin/apache2");
-    command.arg("-X").arg("-f").arg(file);
-    command
+    apache(directory, addr, &["proxy", "proxy_scgi"], &directives)
 }
 
 fn script(program: &str, file: &str, addr: SocketAddr) -> Command {

@@ -2,9 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs, io,
+    fs, io,
     net::SocketAddr,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,6 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::killed_workers::{configuration, size, work_off};
 use crate::{
     leases::next_member::LISTING,
     operations::example_files::start_in_front_of,
@@ -23,29 +23,11 @@ use crate::{
         proxy::Proxy,
         queues::{Taken, body_of, create, take, try_take},
         raw::Connection,
-        wait::until,
     },
 };
 
-/// The number of workers of the larger runs.
+/// The number of workers on a queue that nobody is killed at.
 const WORKERS: usize = 32;
-
-/// The number of messages, and of workers on them. `make azure-queue` has more.
-fn size() -> (usize, usize) {
-    let messages = env::var("IFMATCH_JOBS").map(|text| text.parse().expect("IFMATCH_JOBS is a number"));
-    messages.map_or((80, 8), |messages| (messages, WORKERS))
-}
-
-/// `config/azure-queue.toml` before this server, with this store.
-fn configuration(backend: SocketAddr, store: &str) -> String {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/azure-queue.toml"));
-    let text = text.expect("the file").replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
-    // A killed proxy may have a write on its way for so long.
-    let upstream = "connect_timeout = \"100ms\"\ntimeout = \"500ms\"\nlate_write_window = \"500ms\"";
-    let servers = format!("servers = [\"{backend}\"]\n{upstream}");
-    let text = text.replace("servers = [\"127.0.0.1:9000\"]", &servers);
-    format!("{text}\n[store]\n{store}\ntimeout = \"10s\"\n")
-}
 
 /// Puts messages whose texts are their numbers, over several connections.
 async fn fill(addr: SocketAddr, count: usize) {
@@ -100,27 +82,14 @@ async fn each_message_is_finished_once_through_two_proxies_one_of_which_is_kille
     let (messages, worker_count) = size();
     for engine in Engine::all().await {
         let nginx = Nginx::with(LISTING).await;
-        let setup = configuration(nginx.addr(), &engine.store());
+        let setup = configuration("azure-queue.toml", nginx.addr(), &engine.store());
         let mut proxies = [Proxy::start(&setup).await, Proxy::start(&setup).await];
         let addrs = proxies.each_ref().map(Proxy::addr);
         fill(addrs[0], messages).await;
         let folder = nginx.root().join("jobs");
-        let (finished, is_over) = (Arc::<Finished>::default(), Arc::new(AtomicBool::new(false)));
-        let start = |number| tokio::spawn(work(number, addrs, Arc::clone(&finished), Arc::clone(&is_over)));
-        let mut workers: Vec<_> = (0..worker_count).map(start).collect();
-        let left = || fs::read_dir(&folder).expect("a folder").count();
-        for killed in 0..2 {
-            until("some messages", || left() <= messages - (killed + 1) * messages / 4).await;
-            proxies[1].signal("KILL");
-            proxies[1].restart().await;
-            workers[killed + 1].abort();
-            workers[killed + 1] = start(worker_count + killed);
-        }
-        until("all messages", || left() == 0).await;
-        is_over.store(true, Ordering::Relaxed);
-        for worker in workers {
-            let _ = worker.await;
-        }
+        let finished = Arc::<Finished>::default();
+        let work = |number, is_over| work(number, addrs, Arc::clone(&finished), is_over);
+        work_off((&folder, messages), &mut proxies, worker_count, work).await;
         let finished = finished.lock();
         assert!(finished.values().all(|times| *times == 1), "{finished:?}");
         // The answers to some deletions are lost with a proxy or a worker: each has one request at a time.

@@ -2,9 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs, io,
+    fs, io,
     net::SocketAddr,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,26 +12,11 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::killed_workers::{configuration, size, work_off};
 use crate::{
     leases::next_member::{LISTING, job},
-    support::{engines::Engine, leases::Grant, nginx::Nginx, proxy::Proxy, raw::Connection, wait::until},
+    support::{engines::Engine, leases::Grant, nginx::Nginx, proxy::Proxy, raw::Connection},
 };
-
-/// The number of jobs, and of workers on them. `make job-queue` has more.
-fn size() -> (usize, usize) {
-    env::var("IFMATCH_JOBS").map_or((80, 8), |text| (text.parse().expect("IFMATCH_JOBS is a number"), 32))
-}
-
-/// The queue of `config/job-queue.toml` before this server, with short leases in this store.
-fn configuration(backend: SocketAddr, store: &str) -> String {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/job-queue.toml"));
-    let text = text.expect("the file").replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
-    // A killed proxy may have a write on its way for so long.
-    let upstream = "connect_timeout = \"100ms\"\ntimeout = \"500ms\"\nlate_write_window = \"500ms\"";
-    let servers = format!("servers = [\"{backend}\"]\n{upstream}");
-    let text = text.replace("servers = [\"127.0.0.1:9000\"]", &servers);
-    format!("{text}\n[store]\n{store}\ntimeout = \"10s\"\n")
-}
 
 /// The results of the jobs: the number of times that each was finished, and the receipts of each.
 #[derive(Default)]
@@ -85,25 +69,12 @@ async fn each_job_is_finished_once_through_two_proxies_one_of_which_is_killed() 
         for number in 0..jobs {
             fs::write(folder.join(format!("{number:05}")), number.to_string()).expect("a file");
         }
-        let setup = configuration(nginx.addr(), &engine.store());
+        let setup = configuration("job-queue.toml", nginx.addr(), &engine.store());
         let mut proxies = [Proxy::start(&setup).await, Proxy::start(&setup).await];
         let addrs = proxies.each_ref().map(Proxy::addr);
-        let (book, is_over) = (Arc::<Mutex<Book>>::default(), Arc::new(AtomicBool::new(false)));
-        let start = |number| tokio::spawn(work(number, addrs, Arc::clone(&book), Arc::clone(&is_over)));
-        let mut workers: Vec<_> = (0..worker_count).map(start).collect();
-        let left = || fs::read_dir(&folder).expect("a folder").count();
-        for killed in 0..2 {
-            until("some jobs", || left() <= jobs - (killed + 1) * jobs / 4).await;
-            proxies[1].signal("KILL");
-            proxies[1].restart().await;
-            workers[killed + 1].abort();
-            workers[killed + 1] = start(worker_count + killed);
-        }
-        until("all jobs", || left() == 0).await;
-        is_over.store(true, Ordering::Relaxed);
-        for worker in workers {
-            let _ = worker.await;
-        }
+        let book = Arc::<Mutex<Book>>::default();
+        let work = |number, is_over| work(number, addrs, Arc::clone(&book), is_over);
+        work_off((&folder, jobs), &mut proxies, worker_count, work).await;
         let book = book.lock();
         assert!(book.finished.values().all(|times| *times == 1), "{:?}", book.finished);
         for (path, fences) in &book.fences {

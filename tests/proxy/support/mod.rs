@@ -17,7 +17,7 @@
 //!
 //! * [`proxy`] runs `ifmatch` as a child process, and prints its log when the test fails.
 //! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
-//! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
+//! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`apache`] and [`nginx`] are real ones.
 //! * [`leases`] are operations on leases, in the native dialect.
 //! * [`document`] takes documents apart, and runs what they show.
 //! * [`admin`] speaks to the admin listener of a proxy.
@@ -33,6 +33,7 @@
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
 
 pub mod admin;
+pub mod apache;
 pub mod azure;
 pub mod backend;
 #[path = "../../certificates/mod.rs"]

@@ -6,6 +6,7 @@ use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, path::Path, pr
 use tempfile::TempDir;
 
 use crate::support::{
+    apache::apache,
     child::Child,
     proxy::Proxy,
     raw::{get, put},
@@ -34,7 +35,8 @@ impl Apache {
         }
         fs::write(directory.path().join("passwords"), PASSWORDS).expect("a file");
         let (addr, child) =
-            Child::on_free_port("apache", &directory.path().join("log"), |addr| apache(directory.path(), addr)).await;
+            Child::on_free_port("apache", &directory.path().join("log"), |addr| with_digest(directory.path(), addr))
+                .await;
         Self { addr, _child: child, directory }
     }
 
@@ -43,24 +45,12 @@ impl Apache {
     }
 }
 
-fn apache(directory: &Path, addr: SocketAddr) -> Command {
-    let modules = ["authz_core", "authn_core", "authn_file", "authz_user", "auth_digest", "mpm_event", "dav", "dav_fs"]
-        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
-        .concat();
-    let place = directory.to_str().expect("UTF-8");
-    let configuration = format!(
-        "ServerRoot {place}\nPidFile {place}/pid\nDefaultRuntimeDir {place}\nErrorLog /dev/stderr\nServerName localhost\n\
-         Listen {addr}\n{modules}User www-data\nGroup www-data\nDocumentRoot {place}/root\nFileETag None\n\
-         DavLockDB {place}/locks\n<Location />\nDav On\nAuthType Digest\nAuthName files\nAuthDigestProvider file\n\
-         AuthUserFile {place}/passwords\n<RequireAny>\nRequire valid-user\n\
-         Require expr \"%{{HTTP:X-Api-Key}} == 'reads-all' && %{{REQUEST_METHOD}} in {{'GET', 'HEAD'}}\"\n\
-         </RequireAny>\n</Location>\n"
-    );
-    let file = directory.join("apache.conf");
-    fs::write(&file, configuration).expect("a file");
-    let mut command = Command::new("/usr/sbin/apache2");
-    command.arg("-X").arg("-f").arg(file);
-    command
+fn with_digest(directory: &Path, addr: SocketAddr) -> Command {
+    let directives = "DocumentRoot root\nFileETag None\nDavLockDB locks\n<Location />\nDav On\nAuthType Digest\n\
+                      AuthName files\nAuthDigestProvider file\nAuthUserFile passwords\n<RequireAny>\nRequire valid-user\n\
+                      Require expr \"%{HTTP:X-Api-Key} == 'reads-all' && %{REQUEST_METHOD} in {'GET', 'HEAD'}\"\n\
+                      </RequireAny>\n</Location>\n";
+    apache(directory, addr, &["authn_core", "authn_file", "authz_user", "auth_digest", "dav", "dav_fs"], directives)
 }
 
 /// Sends a request as Ann by curl, which answers Apache's challenge, and returns the status and the tag of the answer.
