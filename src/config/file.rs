@@ -45,7 +45,11 @@ fn read_with(path: &Path, read: io::Result<String>) -> Result<Loaded, Problems> 
     let text = read.map_err(|error| {
         let problem = Problem::of_source(&name, format!("cannot be read: {error}"));
         let missing = error.kind() == io::ErrorKind::NotFound;
-        if missing { problem.hint("`ifmatch run --upstream http://127.0.0.1:9000` needs no file") } else { problem }
+        if missing {
+            problem.hint("name a file that exists; only `ifmatch run --upstream http://127.0.0.1:9000` needs none")
+        } else {
+            problem
+        }
     })?;
     parse(&name, &text)
 }

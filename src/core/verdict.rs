@@ -159,6 +159,8 @@ fn judge_requirement(
 /// The refusal of a write without the precondition that its route demands.
 pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
+    let elsewhere: String =
+        guard.version_sources.iter().map(|source| format!(", or its version in {}", source.phrase())).collect();
     let (reason, why) = match conditions.if_match {
         Some(TagCondition::Any) => {
             (Reason::AnyTagNotAllowed, "an asterisk in If-Match names no version, and this route has no allow_any: ")
@@ -173,8 +175,8 @@ pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
     Refusal::new(
         Code::PreconditionRequired,
         format!(
-            "{why}read the resource, then send its ETag in If-Match{any}; to create a resource that must not exist yet, \
-             send If-None-Match: *"
+            "{why}read the resource, then send its ETag in If-Match{any}{elsewhere}; to create a resource that must not \
+             exist yet, send If-None-Match: *"
         ),
     )
     .because(reason)

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     core::{
         policy::{Require, TagSource},
-        tags::{entity_tag::EntityTag, json::JsonPointer, validators::Validators},
+        tags::{entity_tag::EntityTag, json::JsonPointer, validators::Validators, version_source::VersionSource},
     },
     testing,
 };
@@ -53,6 +53,16 @@ fn a_write_without_a_required_precondition_is_refused_whatever_is_there() {
         assert_eq!(code(&judged(&Method::PUT, &[], &current)), Some(Code::PreconditionRequired), "{current:?}");
     }
     assert_eq!(judged(&Method::POST, &[], &Representation::Unknown), Verdict::Pass);
+}
+
+#[test]
+fn the_refusal_of_a_write_without_a_precondition_names_each_place_for_one() {
+    let mut guard = guard(Require::Always);
+    guard.version_sources = ["json:/_rev", "query:rev"].into_iter().filter_map(VersionSource::parse).collect();
+    let detail = required(&guard, &Preconditions::default()).detail;
+    let places =
+        "its ETag in If-Match, or its version in the member /_rev of the body, or its version in the parameter rev";
+    assert!(detail.contains(places), "{detail}");
 }
 
 #[test]

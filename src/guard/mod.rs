@@ -55,6 +55,7 @@ pub use answer::{Answer, Pieces, Relayed};
 pub(crate) use answer::{Halt, not_modified_head, remove_validators, while_client_waits};
 pub(crate) use knowledge::principal::{Presented, Principal};
 pub(crate) use knowledge::responses::not_modified_fields;
+pub(crate) use knowledge::warn_once::WarnOnce;
 pub use lease::untold::UntoldGrant;
 pub(crate) use lease::{
     Operated, fresh_id,

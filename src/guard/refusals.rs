@@ -139,7 +139,8 @@ pub(crate) fn of_store(error: &StoreError) -> Refusal {
     }
     match error {
         StoreError::Full => {
-            let detail = "too many resources are being written at this moment; nothing was written";
+            let detail = "send it again later; nothing was written: the store has no room for another resource that is \
+                          leased or written. An operator makes room by store.capacity and store.max_size";
             Refusal::new(Code::StoreFull, detail).retry_after(RETRY_SOON)
         }
         StoreError::Unavailable => store_failed("the store does not answer; nothing was written"),
@@ -155,7 +156,8 @@ pub(crate) fn of_lease_store(error: &StoreError) -> Refusal {
     }
     match error {
         StoreError::Full => {
-            let detail = "too many resources are leased or written at this moment";
+            let detail = "send it again later: the store has no room for another resource that is leased or written. An \
+                          operator makes room by store.capacity and store.max_size";
             Refusal::new(Code::StoreFull, detail).retry_after(RETRY_SOON)
         }
         StoreError::Unavailable => store_failed(

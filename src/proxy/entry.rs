@@ -219,7 +219,7 @@ fn observe(
             let (_, query) = split_query(request.raw_path());
             let presented = Presented { headers, query, certificate: session.certificate() };
             let client = observe::client_name(Principal::of(presented, guard), guarded.client, headers);
-            Some(observer.begin(guard, guarded, headers, client))
+            Some(observer.begin(guard, guarded, request, client))
         }
         Err(code) => {
             observer.refused(route, &request.method, code);

@@ -15,6 +15,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use moka::sync::Cache;
 use parking_lot::Mutex;
+use pingora::http::RequestHeader;
 
 use crate::{
     config::Route,
@@ -32,7 +33,7 @@ use crate::{
         },
         verdict::{Verdict, judge_write},
     },
-    guard::Principal,
+    guard::{Principal, WarnOnce},
     routing::GuardedRequest,
     telemetry::{Decision, metrics},
 };
@@ -45,6 +46,7 @@ const RESOURCES_MAX: u64 = 100_000;
 pub(super) struct Observer {
     resources: Cache<ResourceKey, Arc<ObservedResource>>,
     counts: Arc<ObservedCounts>,
+    warnings: WarnOnce,
 }
 
 /// The number of times that each route would have given each verdict, and has lost an update in each way.
@@ -86,7 +88,7 @@ struct ObservedWrite {
 
 impl Default for Observer {
     fn default() -> Self {
-        Self { resources: Cache::new(RESOURCES_MAX), counts: Arc::default() }
+        Self { resources: Cache::new(RESOURCES_MAX), counts: Arc::default(), warnings: WarnOnce::default() }
     }
 }
 
@@ -96,7 +98,7 @@ impl Observer {
         &self,
         guard: &GuardRules,
         request: GuardedRequest,
-        headers: &HeaderMap,
+        head: &RequestHeader,
         client: SightedName,
     ) -> Observation {
         let seen = self.resources.get_with_by_ref(&request.key, Arc::default);
@@ -104,11 +106,14 @@ impl Observer {
         let class = guard.class_of(method);
         let is_write = matches!(class, MethodClass::Write | MethodClass::UnclaimedWrite | MethodClass::TwoResources);
         let mut events = seen.events.load(Ordering::SeqCst);
+        if class == MethodClass::UnclaimedWrite {
+            self.warnings.tell_of_batch(&request.route, guard, head.raw_path());
+        }
         let reads_at = *method == Method::GET;
         let mut write = None;
         if is_write {
             let others = seen.writes_in_flight.fetch_add(1, Ordering::SeqCst);
-            let conditions = Preconditions::parse(headers);
+            let conditions = Preconditions::parse(&head.headers);
             let verdict = verdict(guard, method, conditions.as_ref().ok(), others, &seen.current(events));
             self.counts.verdict(&request.route, method, Some(&request.key), verdict);
             events = seen.events.fetch_add(1, Ordering::SeqCst) + 1;

@@ -19,7 +19,7 @@ use crate::{
     body::{Body, Client},
     core::{
         http::readings::{
-            body_name::name_from_json,
+            body_name::version_from_json,
             content_type,
             declared_json::{is_declared_json, is_declared_json_patch},
             query,
@@ -152,12 +152,12 @@ fn may_have_version(headers: &HeaderMap) -> Result<bool, Refusal> {
 /// Returns the version that a member of a JSON body names.
 async fn version_in(body: &Body, pointer: &JsonPointer) -> Result<Option<EntityTag>, Halt> {
     let wanted = pointer.clone();
-    let read = body.read_with(move |text| name_from_json(IoRead::new(text), &wanted)).await;
+    let read = body.read_with(move |text| version_from_json(IoRead::new(text), &wanted)).await;
     match read.map_err(|error| refusals::of_spool(&error))? {
         Ok(version) => Ok(version.map(|text| version_of(text.as_bytes())).transpose()?),
         Err(_) => Err(malformed(format!(
             "the member {pointer} of the body names the version that the write is based on: send one JSON object in UTF-8 \
-             that has it once, as a string or an integer of at most 2^53"
+             that has it once, as a string or an integer of at most 2^53; if there is no version yet, leave the member out"
         ))
         .into()),
     }

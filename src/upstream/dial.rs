@@ -109,8 +109,8 @@ impl Dialler {
                 }
                 Err(error) => {
                     tracing::warn!(
-                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
-                        "the server cannot be reached"
+                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error.root_cause(),
+                        "start the server, or correct servers of its upstream: it cannot be reached"
                     );
                     let (kind, seen) = unreachable(&error);
                     failure = kind;

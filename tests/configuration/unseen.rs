@@ -69,10 +69,10 @@ fn batches_are_told_of_if_a_path_names_them() {
             "a POST on route \"second\" may change resources that {path} does not name: no tag and no lease covers them"
         );
         let route = format!("path = \"{path}\"");
-        assert_eq!(warnings(&two(guarded, &route)), [message], "{path}");
-        for answered in
-            ["append_methods = []\nrequire_methods = [\"POST\"]", "also_changes = [\"/feed\"]", "observe = true"]
-        {
+        for told in ["", "observe = true"] {
+            assert_eq!(warnings(&two(guarded, &format!("{route}\n{told}"))), [message.as_str()], "{path} {told}");
+        }
+        for answered in ["append_methods = []\nrequire_methods = [\"POST\"]", "also_changes = [\"/feed\"]"] {
             assert_eq!(warnings(&two(guarded, &format!("{route}\n{answered}"))), [""; 0], "{path} {answered}");
         }
         let open = two(guarded, &format!("{route}\npolicy = \"last-writer-wins\""));

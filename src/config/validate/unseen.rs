@@ -30,9 +30,14 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
     lists.chain(batches).chain(in_vain).collect()
 }
 
-/// The rules of a route whose dialect knows nothing of lists and batches.
+/// The rules of a route whose dialect knows nothing of lists and batches, if it enforces them.
 fn plain_rules(route: &Route) -> Option<&GuardRules> {
-    let rules = route.enforced()?;
+    watched_rules(route).filter(|rules| !rules.observe)
+}
+
+/// The same, also if the route only observes what they would refuse.
+fn watched_rules(route: &Route) -> Option<&GuardRules> {
+    let rules = route.guard.as_ref()?;
     (!rules.quirks.is_flat && !rules.quirks.is_closed_list).then_some(rules)
 }
 
@@ -78,9 +83,10 @@ fn winner<'a>(
         .reduce(|best, other| if loses(best.1, other.1) { other } else { best })
 }
 
-/// Warns if a path says that its POST holds many changes, and no key says which.
+/// Warns if a path says that its POST holds many changes, and no key says which. An operator who observes learns of it
+/// before the route refuses anything.
 fn batch(source: Source<'_>, (placed, route): (&Placed, &Route)) -> Option<Problem> {
-    let rules = plain_rules(route)?;
+    let rules = watched_rules(route)?;
     let is_unchecked = rules.append_methods.contains(&http::Method::POST);
     let is_named = !rules.also_changes.is_empty() || route.writes_to.is_some();
     if !is_unchecked || is_named || !route.path.names_batch() {

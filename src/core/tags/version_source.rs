@@ -35,6 +35,14 @@ impl VersionSource {
     pub const fn parameter(&self) -> Option<&String> {
         if let Self::Query(name) = self { Some(name) } else { None }
     }
+
+    /// The place as a refusal names it.
+    pub fn phrase(&self) -> String {
+        match self {
+            Self::Json(pointer) => format!("the member {pointer} of the body"),
+            Self::Query(name) => format!("the parameter {name} of the query"),
+        }
+    }
 }
 
 impl fmt::Display for VersionSource {

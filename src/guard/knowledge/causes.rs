@@ -22,7 +22,6 @@ use super::{
 use crate::{
     core::{
         cause::{LastChange, LeaseInTheWay, Reason, Untagged},
-        http::request_target::split_query,
         policy::ProbeAuth,
         records::{
             record::{Revision, Snapshot, VariantName},
@@ -30,7 +29,6 @@ use crate::{
         },
         refusal::{Code, Refusal},
         resource::KeyDigest,
-        route::is_batch,
         time::StoreTime,
         verdict::{changing, untagged},
     },
@@ -134,14 +132,9 @@ impl Knowledge {
         self.causes.warnings.tell_of_backend(request.route(), why);
     }
 
-    /// Logs once that a request on a route may change more than its path names. `check` reports a route whose own path says so.
+    /// Logs once that a request on a route may change more than its path names.
     pub(crate) fn is_unclaimed(&self, request: &Request) {
-        let route = request.route();
-        let path = String::from_utf8_lossy(split_query(request.head.raw_path()).0);
-        let is_told = route.path.names_batch() || route.writes_to.is_some() || !request.rules().also_changes.is_empty();
-        if !is_told && path.split('/').any(is_batch) {
-            self.causes.warnings.tell_of_batch(route, &path);
-        }
+        self.causes.warnings.tell_of_batch(request.route(), request.rules(), request.head.raw_path());
     }
 
     /// Adds the known cause to the refusal of a precondition.

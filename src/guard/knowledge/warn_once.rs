@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::{
     config::Route,
-    core::{cause::Untagged, policy::GuardRules},
+    core::{cause::Untagged, http::request_target::split_query, policy::GuardRules, route::is_batch},
 };
 
 /// A reason why a backend and its route do not suit each other, as requests have shown it.
@@ -90,11 +90,14 @@ impl WarnOnce {
         }
     }
 
-    /// Logs that a request which needs no precondition may change more than its path names, once per route.
-    pub(crate) fn tell_of_batch(&self, route: &Route, path: &str) {
-        if self.is_first(&route.name, About::Batch) {
+    /// Logs that a request which needs no precondition may change more than its path names, once per route. `check` reports
+    /// a route whose own path says so.
+    pub(crate) fn tell_of_batch(&self, route: &Route, rules: &GuardRules, target: &[u8]) {
+        let path = String::from_utf8_lossy(split_query(target).0);
+        let is_told = route.path.names_batch() || route.writes_to.is_some() || !rules.also_changes.is_empty();
+        if !is_told && path.split('/').any(is_batch) && self.is_first(&route.name, About::Batch) {
             tracing::warn!(
-                route = %route.name, path,
+                route = %route.name, %path,
                 "the name of the path says that its requests name in their body what they change: no tag and no lease covers \
                  that. Give the path a route with also_changes, or with policy = \"last-writer-wins\" \
                  (docs/how-to/batches.md); this is logged once"

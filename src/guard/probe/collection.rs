@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     Probes,
     head::probe_head,
-    unreadable::{answered, timed_out, unreadable},
+    unreadable::{answered, timed_out, unanswered, unreadable},
 };
 use crate::{
     body::{Body, MemoryUse},
@@ -252,7 +252,7 @@ impl Probes {
                 Err(timed_out())
             }
             Ok(Err(Failure::Full)) => Err(refusals::of_read(Failure::Full)),
-            Ok(Err(_)) => Err(unreadable("it gave no answer")),
+            Ok(Err(_)) => Err(unanswered()),
         }
     }
 }

@@ -42,7 +42,7 @@ use body_tag::Keep;
 use collection::PlainFolders;
 use head::probe_head;
 use kept_bodies::KeptBodies;
-use unreadable::{answered, bound_credentials, timed_out, too_large, unreadable};
+use unreadable::{answered, bound_credentials, timed_out, too_large, unanswered, unreadable};
 
 pub(crate) mod affinity;
 pub(crate) mod authorization;
@@ -227,7 +227,7 @@ impl Probes {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
             Failure::Insecure => unreadable("no secure connection to it could be made"),
             Failure::Full => refusals::of_read(failure),
-            Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
+            Failure::NotSent { .. } | Failure::Abandoned { .. } => unanswered(),
         })?;
         request.affinity.asked(exchange.server());
         let selection = Selection::of(request.rules(), &sent, &exchange.head().headers);

@@ -19,6 +19,15 @@ pub(super) fn timed_out() -> Refusal {
     )
 }
 
+/// The refusal if the upstream cannot be reached, or breaks the connection.
+pub(super) fn unanswered() -> Refusal {
+    Refusal::new(
+        Code::ValidatorUnavailable,
+        "send it again later; nothing was written: the proxy needs the current state of the resource, and the upstream \
+         cannot be reached or broke the connection",
+    )
+}
+
 /// The refusal if the status of the answer does not show the state of the resource.
 pub(super) fn answered(status: StatusCode) -> Refusal {
     let mut refusal = unreadable(&format!("it answered {}", status.as_u16()));

@@ -35,8 +35,8 @@ use crate::{
 /// The reason why a file cannot be used as a store. The file is left unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// The file cannot be created or read.
-    #[error("{path}: {source}")]
+    /// The file cannot be created, read or written.
+    #[error("{path} must be readable and writable for the user that runs ifmatch")]
     Io {
         /// The path of the file.
         path: PathBuf,

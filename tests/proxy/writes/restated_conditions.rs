@@ -75,6 +75,25 @@ async fn a_revision_in_the_body_is_a_precondition() {
     assert_eq!(backend.content("/doc").as_deref(), Some(body), "the body arrives as it was sent");
 }
 
+/// The policy decides about a write without a version, as if its body lacked the member.
+#[tokio::test]
+async fn null_and_an_empty_text_name_no_version() {
+    let (backend, proxy) = revisions().await;
+    let addr = proxy.addr();
+    for body in [r#"{"_rev": null}"#, r#"{"_rev": ""}"#, "{}"] {
+        put(addr, "/doc", &[JSON], body).await.refused(428, "precondition-required");
+        let stale = [JSON, ("If-Match", "\"1-a\"")];
+        put(addr, "/doc", &stale, body).await.refused(412, "precondition-failed");
+        put(addr, "/doc?rev=1-a", &[JSON], body).await.refused(412, "precondition-failed");
+    }
+    put(addr, "/doc", &[JSON], r#"{"_rev": false}"#).await.refused(400, "malformed-precondition");
+    assert_eq!(backend.count("PUT", "*"), 0, "rule 4");
+    let create = [JSON, ("If-None-Match", "*")];
+    assert_eq!(put(addr, "/new", &create, r#"{"_rev": null}"#).await.status, 201);
+    send(addr, "POST", "/doc", &[JSON], r#"{"_rev": ""}"#).await;
+    assert_eq!(backend.count("POST", "/doc"), 1, "a POST adds, and needs no version");
+}
+
 /// Rule 18: a version that some server finds is not passed over in silence.
 #[tokio::test]
 async fn a_body_that_only_some_servers_read_as_json_is_refused() {

@@ -66,7 +66,9 @@ async fn a_batch_among_guarded_paths_is_told_of_once() {
     for (lines, path, is_told) in [
         ("", "/api/graphql", true),
         ("", "/notes:batch", true),
+        ("observe = true", "/api/graphql", true),
         ("", "/notes", false),
+        ("observe = true", "/notes", false),
         ("also_changes = [\"/feed\"]", "/api/graphql", false),
     ] {
         let proxy = Proxy::to(backend.addr()).route(lines).start().await;

@@ -1,4 +1,4 @@
-//! Tags of PUTs that the proxy makes of the content that was sent, without a read (docs/tags.md, "What a PUT stores").
+//! Tags of PUTs that the proxy makes of the content that was sent, without a read (docs/tags.md, "Stored bodies of a PUT").
 //! The backend is the real nginx, whose access log counts its requests.
 
 use std::fs;

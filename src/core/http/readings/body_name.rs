@@ -33,10 +33,47 @@ pub fn name_from_json<'de>(
     text: impl serde_json::de::Read<'de>,
     pointer: &JsonPointer,
 ) -> Result<Option<String>, serde_json::Error> {
+    match member_of(text, pointer)? {
+        NamedMember::Text(name) => Ok(Some(name)),
+        NamedMember::Absent => Ok(None),
+        NamedMember::Null => Err(Error::custom("null is no name")),
+    }
+}
+
+/// The value of a member of a JSON object, as the text of a version. `None` if the object lacks the member, or if it is null
+/// or an empty text: readers take each of these for no version.
+///
+/// # Errors
+///
+/// Those of [`name_from_json`] that do not concern null.
+pub fn version_from_json<'de>(
+    text: impl serde_json::de::Read<'de>,
+    pointer: &JsonPointer,
+) -> Result<Option<String>, serde_json::Error> {
+    match member_of(text, pointer)? {
+        NamedMember::Text(version) => Ok(Some(version).filter(|version| !version.is_empty())),
+        NamedMember::Absent | NamedMember::Null => Ok(None),
+    }
+}
+
+fn member_of<'de>(
+    text: impl serde_json::de::Read<'de>,
+    pointer: &JsonPointer,
+) -> Result<NamedMember, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::new(text);
-    let name = NameBelow(pointer.tokens()).deserialize(&mut deserializer)?;
+    let member = NameBelow(pointer.tokens()).deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(name)
+    Ok(member)
+}
+
+/// The value of the member that a pointer names.
+enum NamedMember {
+    /// The object lacks it.
+    Absent,
+    /// It is null.
+    Null,
+    /// A string, or an integer as it is spelled.
+    Text(String),
 }
 
 /// True if some reader takes a member for one of this name.
@@ -56,26 +93,26 @@ fn exact<E: Error>(magnitude: u64, spelling: String) -> Result<String, E> {
 struct NameBelow<'a>(&'a [String]);
 
 impl<'de> DeserializeSeed<'de> for NameBelow<'_> {
-    type Value = Option<String>;
+    type Value = NamedMember;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         match self.0 {
-            [] => deserializer.deserialize_any(Name).map(Some),
+            [] => deserializer.deserialize_any(Name),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
 impl<'de> Visitor<'de> for NameBelow<'_> {
-    type Value = Option<String>;
+    type Value = NamedMember;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let Some((name, below)) = self.0.split_first() else { return Ok(None) };
-        let (mut found, mut was_read) = (None, false);
+        let Some((name, below)) = self.0.split_first() else { return Ok(NamedMember::Absent) };
+        let (mut found, mut was_read) = (NamedMember::Absent, false);
         while let Some(member) = members.next_key()? {
             let NextMember::Named(member) = member else { return Err(A::Error::custom("a number has no members")) };
             if member == *name && !was_read {
@@ -95,22 +132,26 @@ impl<'de> Visitor<'de> for NameBelow<'_> {
 struct Name;
 
 impl Visitor<'_> for Name {
-    type Value = String;
+    type Value = NamedMember;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a string or an integer that a double can hold")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
+    fn visit_unit<E: Error>(self) -> Result<NamedMember, E> {
+        Ok(NamedMember::Null)
     }
 
-    fn visit_u64<E: Error>(self, integer: u64) -> Result<String, E> {
-        exact(integer, integer.to_string())
+    fn visit_str<E: Error>(self, text: &str) -> Result<NamedMember, E> {
+        Ok(NamedMember::Text(text.to_owned()))
     }
 
-    fn visit_i64<E: Error>(self, integer: i64) -> Result<String, E> {
-        exact(integer.unsigned_abs(), integer.to_string())
+    fn visit_u64<E: Error>(self, integer: u64) -> Result<NamedMember, E> {
+        exact(integer, integer.to_string()).map(NamedMember::Text)
+    }
+
+    fn visit_i64<E: Error>(self, integer: i64) -> Result<NamedMember, E> {
+        exact(integer.unsigned_abs(), integer.to_string()).map(NamedMember::Text)
     }
 }
 

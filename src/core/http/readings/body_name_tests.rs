@@ -10,6 +10,11 @@ fn name(text: &[u8], pointer: &str) -> Result<Option<String>, ()> {
     name_from_json(IoRead::new(text), &pointer).map_err(drop)
 }
 
+fn version(text: &[u8], pointer: &str) -> Result<Option<String>, ()> {
+    let pointer = JsonPointer::parse(pointer).expect("a pointer");
+    version_from_json(IoRead::new(text), &pointer).map_err(drop)
+}
+
 #[test]
 fn a_member_names_a_resource() {
     for (text, at, expected) in [
@@ -116,6 +121,38 @@ fn a_text_with_two_readings_is_an_error() {
     assert_eq!(name(br#"{"ids": [7]}"#, "/ids/0"), Err(()));
     assert_eq!(name(br#"{"meta": 7}"#, "/meta/id"), Err(()));
     assert_eq!(name(br#"{"meta": null}"#, "/meta/id"), Err(()));
+}
+
+/// A client that creates an object has no version, and libraries of many languages send null or an empty text for it.
+#[test]
+fn null_and_an_empty_text_are_no_version() {
+    for (text, at, expected) in [
+        (r#"{"_rev": "2-b"}"#, "/_rev", Some("2-b")),
+        (r#"{"_rev": 0}"#, "/_rev", Some("0")),
+        (r#"{"_rev": " "}"#, "/_rev", Some(" ")),
+        (r#"{"_rev": null}"#, "/_rev", None),
+        (r#"{"_rev": ""}"#, "/_rev", None),
+        (r#"{"metadata": {"resourceVersion": null}}"#, "/metadata/resourceVersion", None),
+        (r#"{"metadata": {"resourceVersion": ""}}"#, "/metadata/resourceVersion", None),
+        ("{}", "/metadata/resourceVersion", None),
+    ] {
+        assert_eq!(version(text.as_bytes(), at), Ok(expected.map(str::to_owned)), "{text}");
+    }
+}
+
+/// Rule 18: the reader that finds no version in one member may find one in the other.
+#[test]
+fn no_version_beside_another_reading_is_an_error() {
+    for text in [
+        r#"{"_rev": null, "_rev": "1-a"}"#,
+        r#"{"_rev": "", "_REV": "1-a"}"#,
+        r#"{"_rev": false}"#,
+        r#"{"_rev": []}"#,
+        "null",
+        "",
+    ] {
+        assert_eq!(version(text.as_bytes(), "/_rev"), Err(()), "{text}");
+    }
 }
 
 /// The members of one object, in order, with their names as escapes were decoded.
