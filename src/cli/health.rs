@@ -93,6 +93,10 @@ fn why_no_writes(document: &Value) -> &'static str {
              in docs/operations.md"
         }
         Some("full") => "no writes: the store is full. See the alert IfmatchStoreFails in docs/operations.md",
+        Some(_) if document.pointer("/store/kind").and_then(Value::as_str) == Some("disk") => {
+            "no writes: make room on the disk of the store, whose file cannot be written; the log has the reason. The process \
+             needs no restart"
+        }
         Some(_) => {
             "no writes: the store does not answer. The process needs no restart: it goes on when the store is back"
         }
@@ -150,6 +154,7 @@ mod tests {
         for (details, reason) in [
             (json!({ "draining": true }), "about to end"),
             (json!({ "store": { "problem": "failed" } }), "the store does not answer"),
+            (json!({ "store": { "kind": "disk", "problem": "failed" } }), "make room on the disk"),
             (json!({ "store": { "problem": "full" } }), "the store is full"),
             (json!({ "store": { "problem": "lost-writes" } }), "waits for an operator"),
             (json!({ "store": { "problem": null }, "start_grace": { "over": false } }), "held back after the start"),

@@ -105,14 +105,14 @@ pub(crate) fn of_field() -> Refusal {
 pub(crate) fn of_body(error: ReceiveError) -> Halt {
     let refusal = match error {
         ReceiveError::TooLarge => {
-            Refusal::new(Code::BodyTooLarge, "the body is larger than max_body_size of this proxy; send a smaller one")
+            Refusal::new(Code::BodyTooLarge, "send a smaller body: this one is larger than max_body_size of the proxy")
         }
         ReceiveError::TimedOut => Refusal::new(
             Code::BodyTimeout,
             "the body did not arrive within body_timeout of this proxy; nothing was written",
         ),
         ReceiveError::Full => {
-            let detail = "too many bodies are being received at this moment";
+            let detail = "send it again later; nothing was written: too many bodies are being received at this moment";
             Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::BodiesFull)
         }
         ReceiveError::Spool(error) => return of_spool(&error),
@@ -126,10 +126,13 @@ pub(crate) fn of_spool(error: &io::Error) -> Halt {
     if let Some(left_out) = SPOOL_FAILED.due() {
         tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
     }
-    Refusal::new(Code::Overloaded, "the body cannot be kept at this moment")
-        .retry_after(RETRY_SOON)
-        .because(Reason::SpoolFailed)
-        .into()
+    Refusal::new(
+        Code::Overloaded,
+        "send it again later; the proxy cannot keep the body. An operator makes room in spool_dir",
+    )
+    .retry_after(RETRY_SOON)
+    .because(Reason::SpoolFailed)
+    .into()
 }
 
 /// The refusal of a request because a store operation failed.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::process::Signal;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -17,6 +18,9 @@ pub fn watch() -> io::Result<watch::Sender<Stop>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;
+    // Without a handler, the system ends the process at a write beyond a limit of file sizes (`LimitFSIZE`, `ulimit -f`). With
+    // one, that write fails, and its request alone is refused.
+    let _ = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
     let sender = watch::Sender::new(Stop::Not);
     let asked = sender.clone();
     tokio::spawn(async move {

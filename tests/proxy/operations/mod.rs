@@ -12,6 +12,7 @@ mod draining;
 pub mod example_files;
 mod explained;
 mod few_threads;
+mod file_size_limit;
 mod health_command;
 mod lifecycle;
 mod observe;
