@@ -71,7 +71,8 @@ impl Doors {
         let failed = |error: io::Error| (error.into(), Exit::Unavailable);
         let listeners = Listeners::inherit_or_bind(&config.server.listen);
         let listeners = listeners.map_err(|error| (error.into(), Exit::Unavailable))?.secured(tls);
-        let control = config.server.control_socket.as_deref().map(control::bind).transpose().map_err(failed)?;
+        let control = config.server.control_socket.as_deref().map(control::bind).transpose();
+        let control = control.map_err(|error| (error.into(), Exit::Unavailable))?;
         let admin_listener = BoundAdmin::open(config)?;
         announce(config, &listeners);
         warn_of_others(config, &listeners);

@@ -14,11 +14,12 @@ use std::{
         fs::PermissionsExt as _,
         net::{UnixListener, UnixStream},
     },
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use thiserror::Error;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _},
     net,
@@ -50,8 +51,24 @@ pub enum ControlAnswer {
     Refused(String),
 }
 
+/// A control socket that cannot be made.
+#[derive(Debug, Error)]
+#[error(
+    "make the directory of {}, writable for the user that runs ifmatch, or write another control_socket: this one cannot \
+     be made",
+    .path.display()
+)]
+pub struct UnboundControl {
+    path: PathBuf,
+    source: io::Error,
+}
+
 /// Binds the socket at this path, in place of one whose process has gone.
-pub fn bind(path: &Path) -> io::Result<UnixListener> {
+pub fn bind(path: &Path) -> Result<UnixListener, UnboundControl> {
+    bind_beside(path).map_err(|source| UnboundControl { path: path.to_owned(), source })
+}
+
+fn bind_beside(path: &Path) -> io::Result<UnixListener> {
     // The socket is bound under another name and then renamed. So there is no moment at which other users could open
     // it. Nor is there one without a socket while a successor replaces a process that is about to end.
     let own = path.with_extension(format!("{}.new", std::process::id()));
@@ -122,5 +139,16 @@ pub fn ask(path: &Path, force: bool) -> io::Result<ControlAnswer> {
         PROBLEMS => Ok(ControlAnswer::Problems(text)),
         REFUSED => Ok(ControlAnswer::Refused(text)),
         _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the process ended before it answered")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_without_a_directory_is_told_with_the_remedy() {
+        let error = bind(Path::new("/nonexistent/control.sock")).expect_err("there is no such directory");
+        assert!(error.to_string().starts_with("make the directory of /nonexistent/control.sock"), "{error}");
     }
 }
