@@ -226,7 +226,7 @@ def print_requests(servers, rounds, seconds):
             ratio, spread = compared(times[request, kind], times[request, "memory"])
             cpu_ratio, _ = compared(cpu[request, kind], cpu[request, "memory"])
             print(line + f"| {ratio:.2f} | {spread} | {own_cpu:.1f} | {cpu_ratio:.2f} |")
-    print("\n### What one of them asks of the engine, as the engine counts it\n")
+    print("\n### The requests of one of them to the engine, as the engine counts them\n")
     print("| | engine | calls | bytes to it | bytes from it | syncs of its log |\n|---|---|---|---|---|---|")
     for request in REQUESTS:
         for kind in COUNTING:

@@ -20,8 +20,9 @@ use crate::core::{
 ///
 /// No version is spelled so.
 pub fn version_of(text: &[u8]) -> Result<EntityTag, Refusal> {
-    EntityTag::of_text(text)
-        .ok_or_else(|| malformed("the version that the request names is empty, or a broken entity-tag"))
+    EntityTag::of_text(text).ok_or_else(|| {
+        malformed("send the version that you have read: the one in the request is empty, or a broken entity-tag")
+    })
 }
 
 /// Returns each version that the query of a target names by this parameter.
