@@ -40,10 +40,14 @@ def without_streams(url: str) -> str:
     return url.replace(_variable("IFMATCH_URL"), _variable("IFMATCH_WITHOUT_STREAMS_URL"))
 
 
+#: A port that this process holds as long as it lives, and does not listen on.
+_deaf = socket.socket()
+_deaf.bind(("127.0.0.1", 0))
+
+
 def unreachable() -> str:
     """A URL at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"http://127.0.0.1:{server.getsockname()[1]}/documents/1"
+    return f"http://127.0.0.1:{_deaf.getsockname()[1]}/documents/1"
 
 
 def lease_url(url: str) -> str:

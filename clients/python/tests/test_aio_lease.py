@@ -97,7 +97,7 @@ def test_a_wait_ends_with_the_last_error() -> None:
             with pytest.raises(GaveUp, match=r"lease-held \(held by Ann\)"):
                 await Lease(url, max_wait=5).acquire()
         with pytest.raises(GaveUp, match="no answer") as gave_up:
-            await Lease(unreachable(), max_wait=0.3).acquire()
+            await Lease(unreachable(), max_wait=3).acquire()
         assert isinstance(gave_up.value.last, Unreachable)
 
     asyncio.run(work())

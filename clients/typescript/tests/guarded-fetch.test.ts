@@ -37,6 +37,6 @@ test('a refusal that has the current state spares the read after it', async () =
 });
 
 test('a lost connection is an error of its own', async () => {
-  const error = await rejected(guardedFetch()(await unreachable()), Unreachable);
+  const error = await rejected(guardedFetch()(unreachable()), Unreachable);
   assert.match(error.message, /GET http.*ECONNREFUSED/);
 });

@@ -119,7 +119,7 @@ test('a client that waits for too long learns the name of the holder', async () 
 });
 
 test('an unreachable proxy does not look like a holder', async () => {
-  const url = await unreachable();
+  const url = unreachable();
   const reasons: IfmatchError[] = [];
   const onWaiting = (reason: IfmatchError) => reasons.push(reason);
   const error = await gaveUp(maxWaitMs => Lease.acquire(url, { maxWaitMs, onWaiting }), /ECONNREFUSED/);

@@ -153,7 +153,7 @@ test('writes that are never answered end as unknown', async () => {
 });
 
 test('an unreachable proxy is reported as such', async () => {
-  const url = await unreachable();
+  const url = unreachable();
   const error = await rejected(update(url, add('mine').change, { initial, attempts: 2 }), GaveUp);
   assert(error.last instanceof Unreachable);
   assert.match(error.message, /after 2 attempts.*no answer.*ECONNREFUSED/);

@@ -47,7 +47,7 @@ test('a watcher comes back after a break, and says that there was one', async ()
 });
 
 test('an unreachable proxy interrupts a watch', async () => {
-  const events = watch(await unreachable());
+  const events = watch(unreachable());
   assert.match((await next(events, 'interrupted')).error.message, /ECONNREFUSED/);
   await events.return();
 });
