@@ -10,15 +10,15 @@ blobs = {name: container.get_blob_client(f"{name}.txt") for name in names}
 leases = {}
 for name, blob in blobs.items():
     blob.upload_blob(b"first", overwrite=True)
+    begin = time.monotonic()
     leases[name] = blob.acquire_lease(lease_duration=15)
-begin = time.monotonic()
 
 
 def state(name):
     return blobs[name].get_blob_properties().lease.state
 
 
-while "leased" in map(state, names) and time.monotonic() < begin + 30:
+while "leased" in map(state, names) and time.monotonic() < begin + 60:
     time.sleep(0.25)
 seconds = time.monotonic() - begin
 check("all leases have run out", [state(name) for name in names], ["expired"] * 3)
