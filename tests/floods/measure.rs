@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::process::Process;
@@ -26,6 +26,8 @@ pub struct Cost {
     pub descriptors: usize,
     /// Processor time of all threads, that of the honest client's requests too.
     pub processor: Duration,
+    /// The longest that the machine let the sampler wait for its turn. It lets every other process wait as long.
+    pub pause: Duration,
 }
 
 /// Watches a process until it has to end. It has a thread of its own: the runtime of the test is busy flooding.
@@ -75,7 +77,9 @@ fn sample(process: Process, before: &Held, ends: &AtomicBool) -> Cost {
         cost.resident_kib = cost.resident_kib.max(now.resident_kib.saturating_sub(before.resident_kib));
         cost.descriptors = cost.descriptors.max(now.descriptors.saturating_sub(before.descriptors));
         cost.processor = now.processor.saturating_sub(before.processor);
+        let asleep = Instant::now();
         thread::sleep(INTERVAL);
+        cost.pause = cost.pause.max(asleep.elapsed().saturating_sub(INTERVAL));
     }
     cost
 }
