@@ -159,8 +159,8 @@ fn judge_requirement(
 /// The refusal of a write without the precondition that its route demands.
 pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
-    let elsewhere: String =
-        guard.version_sources.iter().map(|source| format!(", or its version in {}", source.phrase())).collect();
+    let elsewhere = guard.version_sources.iter().map(|source| [", or its version in ".to_owned(), source.phrase()]);
+    let elsewhere = elsewhere.flatten().collect::<String>();
     let (reason, why) = match conditions.if_match {
         Some(TagCondition::Any) => {
             (Reason::AnyTagNotAllowed, "an asterisk in If-Match names no version, and this route has no allow_any: ")
