@@ -11,11 +11,11 @@ use super::{Exit, RunOptions, admin_listener::BoundAdmin, complain, report};
 use crate::{
     admin,
     config::{Config, Listen, Loaded, StoreKind},
-    core::{records::owed::Owed, time::StoreTime},
+    core::records::owed::Owed,
     entropy::random_u64,
     error_causes::with_causes,
     generation::{Live, Serving},
-    guard::Guard,
+    guard::{Guard, StartHold},
     names,
     proxy::Gateway,
     reload::{self, Hangups, Reloader, control},
@@ -199,12 +199,12 @@ pub(super) fn live(
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let grace = config.store.start_grace.max(opened.hold);
-    let held_until = opened.time.map_or_else(StoreTime::default, |time| time.plus(grace));
+    let hold = opened.time.map_or_else(StartHold::none, |time| StartHold::from(time, grace));
     // This runtime carries no requests, and lives as long as requests come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let (store, owner) = (Arc::clone(&opened.store), random_u64()?);
     let serving = Serving::new(Arc::clone(config), |table| {
-        Guard::new(config, table, upstreams, store, owner, held_until).probing_with(own).noting(activity)
+        Guard::new(config, table, upstreams, store, owner, hold).probing_with(own).noting(activity)
     });
     serving.guards.show();
     Ok(Arc::new(Live::new(serving)))

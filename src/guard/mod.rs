@@ -14,7 +14,7 @@ use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
     config::Config,
-    core::{policy::GuardRules, refusal::Refusal, time::StoreTime},
+    core::{policy::GuardRules, refusal::Refusal},
     dialect::Call,
     drain::{Gates, new_gates},
     routing::{GuardedRequest, table::RoutingTable},
@@ -82,6 +82,7 @@ pub(crate) use write::touches::host;
 pub(crate) use write::{WriteContent, WrittenContent, checksums};
 
 use claim::Claims;
+pub use claim::StartHold;
 use cors::Cors;
 use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
@@ -121,7 +122,7 @@ pub struct Guard {
 
 impl Guard {
     /// Builds the guard of a proxy. Its marks carry `owner`, a random number, and it holds back guarded writes and
-    /// grants until `held_until`. Requests go to the servers of `upstreams`. The guard finds the resources that a request
+    /// grants for the time of `hold`. Requests go to the servers of `upstreams`. The guard finds the resources that a request
     /// names in `table`, the one in which its generation looks requests up.
     pub fn new(
         config: &Config,
@@ -129,11 +130,11 @@ impl Guard {
         upstreams: Arc<Upstreams>,
         store: Arc<dyn Store>,
         owner: u64,
-        held_until: StoreTime,
+        hold: StartHold,
     ) -> Self {
         let exchanger = Arc::new(Exchanger::to(upstreams));
         let transport = Arc::clone(&exchanger) as Arc<dyn Transport>;
-        Self::over((exchanger, transport), config, table, store, owner, held_until)
+        Self::over((exchanger, transport), config, table, store, owner, hold)
     }
 
     /// Like [`Guard::new`], but guarded exchanges go through this transport.
@@ -143,14 +144,14 @@ impl Guard {
         table: Arc<RoutingTable>,
         store: Arc<dyn Store>,
         owner: u64,
-        held_until: StoreTime,
+        hold: StartHold,
     ) -> Self {
         let (server, records) = (&config.server, Records::new(store, config.store.timeout));
         let budget = Arc::new(BodyBudget::new(server.max_body_memory_total_bytes, server.max_spool_size_bytes));
         let bodies = Bodies::new(BodyLimits::of(server), Arc::clone(&budget));
         follow_trees(&records, config);
         let knowledge = Arc::new(Knowledge::new(records.clone()));
-        let claims = Arc::new(Claims::new(records, owner, server.max_claim_waiters, held_until));
+        let claims = Arc::new(Claims::new(records, owner, server.max_claim_waiters, hold));
         let probes = Arc::new(Probes::new(Arc::clone(&knowledge), Arc::clone(&exchanger), budget));
         let cors = Cors::new(Arc::clone(&exchanger), Arc::clone(&probes.origins), bodies.clone());
         let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.max_claim_waiters);

@@ -74,9 +74,8 @@ mod tests {
     use super::*;
     use crate::{
         clock::BootClock,
-        core::time::StoreTime,
         generation::{Live, Serving},
-        guard::Guard,
+        guard::{Guard, StartHold},
         store::{
             Incarnation, Store,
             memory::{MemoryStore, Room},
@@ -103,7 +102,7 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(BootClock), Incarnation(7), room, HOUR));
         let before = Arc::new(before);
         let serving = Serving::new(Arc::clone(&before), |table| {
-            Guard::new(&before, table, Arc::default(), Arc::clone(&store), 1, StoreTime::default())
+            Guard::new(&before, table, Arc::default(), Arc::clone(&store), 1, StartHold::none())
         });
         let live = Arc::new(Live::new(serving));
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store, None, Some(file.clone())));

@@ -14,9 +14,8 @@ use super::{PATIENCE, configuration::config};
 use crate::{
     clock::BootClock,
     config::Route,
-    core::time::StoreTime,
     generation::{Live, Serving},
-    guard::Guard,
+    guard::{Guard, StartHold},
     proxy::Gateway,
     server::{self, Listeners, Stop},
     store::{
@@ -45,7 +44,7 @@ impl Proxy {
         let config = Arc::new(config);
         let store = MemoryStore::new(Arc::new(BootClock), Incarnation(7), Room { records: 1000, bytes: 1 << 30 }, DAY);
         let serving = Serving::new(Arc::clone(&config), |table| {
-            Guard::new(&config, table, Arc::default(), Arc::new(store), 1, StoreTime::default())
+            Guard::new(&config, table, Arc::default(), Arc::new(store), 1, StartHold::none())
         });
         let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {

@@ -23,13 +23,13 @@ use crate::{
 const FAULTS_MAX: u32 = 6;
 
 /// The text of a configuration with these options.
-type Text = fn(&Options) -> String;
+pub type Text = fn(&Options) -> String;
 
 /// A kind of run: its options, the text of their configuration, and its setting.
-type Drawn = (Options, Text, Setting);
+pub type Drawn = (Options, Text, Setting);
 
 /// Draws one of the kinds, with such a store.
-fn drawn(random: &mut Rng, keeping: Keeping) -> Drawn {
+pub fn drawn(random: &mut Rng, keeping: Keeping) -> Drawn {
     type Build = fn(&mut Rng, Keeping) -> (Options, Setting);
     let kinds: [(Build, Text); 4] = [
         (|random, keeping| trees::setting_with(random, keeping, |options| options), Options::text_of_trees),

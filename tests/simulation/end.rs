@@ -23,6 +23,7 @@ impl Run {
     /// Checks that no lease without an owner is left at the end, and that no client is locked out.
     pub async fn finish(&mut self) {
         self.faults.left = 0;
+        self.clock_catches_up().await;
         self.check_watches().await;
         (0..self.clients.len()).for_each(|client| self.hang_up(client));
         self.settle_all().await;

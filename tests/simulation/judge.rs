@@ -50,6 +50,8 @@ pub struct Ledger {
     pub keys: Keys,
     /// True if records may be forgotten, for want of room or with time.
     pub store_forgets: bool,
+    /// True if the clock of the store is set back at times: then no lease ends by a certain time.
+    pub sets_clock_back: bool,
     /// The number of updates that may be lost before ifmatch knows that a backend does not check what it should.
     pub losses_max: usize,
     /// The writes by which updates were lost so.
@@ -483,7 +485,9 @@ impl Ledger {
                     is_over,
                     is_shared,
                     opening,
-                    ends_by: lasts.filter(|_| stream.is_none()).map(|seconds| at + Duration::from_secs(seconds)),
+                    ends_by: lasts
+                        .filter(|_| stream.is_none() && !self.sets_clock_back)
+                        .map(|seconds| at + Duration::from_secs(seconds)),
                 });
             }
             (Operation::Change, _) if told.status == 200 => {
@@ -502,7 +506,7 @@ impl Ledger {
                         grant.answered = renewed;
                     }
                     grant.since = grant.since.max(entry.invoked_at);
-                    grant.ends_by = grant.lasts.map(|lasts| at + lasts);
+                    grant.ends_by = grant.lasts.filter(|_| !self.sets_clock_back).map(|lasts| at + lasts);
                     // A grant that was taken back meanwhile has used its token. Clients that share a lease get the last
                     // token.
                     if !grant.is_shared {

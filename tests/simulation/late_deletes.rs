@@ -18,6 +18,11 @@ const MEANWHILE: [Operation; 4] = [Operation::Put, Operation::Put, Operation::Pa
 /// Builds a setting from a seed.
 pub fn setting(random: &mut Rng) -> Setting {
     let keeping = KEEPINGS[random.usize(..KEEPINGS.len())];
+    setting_with(random, keeping)
+}
+
+/// Builds a setting with such a store.
+pub fn setting_with(random: &mut Rng, keeping: Keeping) -> Setting {
     let (options, setting) = setting_of(random, keeping, waiting);
     if !options.lets_deletes_wait() {
         return setting;

@@ -21,6 +21,7 @@ mod azure_queues;
 mod backend;
 mod changed_bodies;
 mod client;
+mod clocks;
 mod combined;
 mod copies;
 mod dates;
@@ -265,6 +266,12 @@ fn random_schedules_keep_the_promise_for_streams_in_trees() {
     random_runs(combined::streams_in_trees);
 }
 
+/// Rule 7: clocks decide liveness alone. A wall clock that is set back lets nothing end early, and nothing last for ever.
+#[test]
+fn random_schedules_keep_the_promise_while_the_clock_of_the_store_is_set_back() {
+    random_runs(clocks::setting);
+}
+
 /// Rule 7: an owner looks at its clock directly before the first byte.
 #[test]
 fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
@@ -274,7 +281,7 @@ fn random_schedules_keep_the_promise_for_owners_that_were_stopped() {
 /// Without this, a seed that breaks the promise may not break it again.
 #[test]
 fn a_seed_repeats_its_run() {
-    let kinds: [fn(&mut Rng) -> Setting; 23] = [
+    let kinds: [fn(&mut Rng) -> Setting; 24] = [
         generate::setting,
         generate::setting_with_metadata,
         reloads::setting,
@@ -298,6 +305,7 @@ fn a_seed_repeats_its_run() {
         combined::reloaded,
         combined::watched_trees,
         combined::streams_in_trees,
+        clocks::setting,
     ];
     let runs: Vec<_> = kinds.into_iter().flat_map(|kind| (1..=REPEATED_RUNS).map(move |seed| (kind, seed))).collect();
     on_all_cores(runs.len() as u64, |number| {

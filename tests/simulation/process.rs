@@ -12,10 +12,9 @@ use ifmatch::{
     core::{
         records::{owed::Owed, record::Snapshot},
         resource::ResourceKey,
-        time::StoreTime,
     },
     generation::{Live, Serving},
-    guard::Guard,
+    guard::{Guard, StartHold},
     reload::Reloader,
     store::{
         Incarnation, Store,
@@ -115,7 +114,7 @@ impl Cellar {
 
     fn open(&mut self, world: &World, config: &Config) -> Duration {
         let (_, path) = self.disk.as_ref().unwrap();
-        let clock = Arc::new(VirtualClock(world.begun));
+        let clock = Arc::new(world.clock());
         let Remembers { room, idle_ttl } = self.remembers;
         let (store, hold) = complete(DiskStore::open(path, clock, room, idle_ttl, owed(config))).unwrap();
         self.store = Arc::new(store);
@@ -131,7 +130,7 @@ const REGION_BYTES: usize = 64 << 10;
 static SMALL_FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let directory = tempfile::tempdir_in(memory_directory()).unwrap();
     let path = directory.path().join("leases");
-    let clock = Arc::new(VirtualClock(Instant::now()));
+    let clock = Arc::new(VirtualClock { begun: Instant::now(), set_back: Arc::default() });
     drop(complete(DiskStore::open(&path, clock, ALL.room, ALL.idle_ttl, Owed::NONE)).unwrap());
     let mut bytes = fs::read(&path).unwrap();
     // The header: what the file is and its incarnation, the size of a region, a checksum.
@@ -149,7 +148,7 @@ pub fn memory_directory() -> PathBuf {
 }
 
 fn memory(Remembers { room, idle_ttl }: Remembers, world: &World, incarnation: u64) -> Arc<dyn Store> {
-    let clock = Arc::new(VirtualClock(world.begun));
+    let clock = Arc::new(world.clock());
     Arc::new(MemoryStore::new(clock, Incarnation(incarnation), room, idle_ttl))
 }
 
@@ -174,12 +173,13 @@ impl Process {
             process: number,
             store: Arc::clone(&cellar.store),
             is_shared: cellar.keeping == Keeping::Shared,
+            has_wall_clock: world.has_wall_clock,
         });
         let way = Arc::new(Way { world: Arc::clone(world), process: number });
-        let now: StoreTime = complete(cellar.store.now()).unwrap();
+        let hold = StartHold::from(complete(cellar.store.now()).unwrap(), hold);
         let kept = Arc::clone(&store);
         let serving = Serving::new(Arc::clone(config), |table| {
-            let guard = Guard::over((Arc::default(), way), config, table, store, number as u64 + 1, now.plus(hold));
+            let guard = Guard::over((Arc::default(), way), config, table, store, number as u64 + 1, hold);
             guard.dated_by(azure_queues::time)
         });
         let live = Arc::new(Live::new(serving));

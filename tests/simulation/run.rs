@@ -62,6 +62,8 @@ pub struct Setting {
     pub have_leases_ended: bool,
     /// True if notices of changed records can be lost.
     pub loses_notices: bool,
+    /// How many times the wall clock of the shared store is set back; 0 if the store has none.
+    pub clock_steps: u32,
     /// True if each client has credentials of its own.
     pub names_clients: bool,
     /// True if the run is about a queue in Azure's dialect.
@@ -96,6 +98,7 @@ impl Setting {
             has_slow_owners: false,
             have_leases_ended: false,
             loses_notices: false,
+            clock_steps: 0,
             names_clients: false,
             has_queue: false,
             right_lasts: None,
@@ -141,6 +144,8 @@ pub struct Run {
     pub directory: Option<TempDir>,
     /// The number of reloads left, and the tasks of those in flight.
     pub reloads_left: u32,
+    /// The number of times that the clock may still be set back.
+    pub clock_steps_left: u32,
     /// The number of moments that may still pass, and of writes without ifmatch.
     pub beside_left: (u32, u32),
     pub reloads: Vec<(usize, JoinHandle<()>)>,
@@ -194,7 +199,7 @@ pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outc
 impl Run {
     fn new(setting: &Arc<Setting>, story: bool) -> Self {
         azure_queues::begin_time();
-        let world = Shared::new(Backend::new(setting.style), story);
+        let world = Shared::new(Backend::new(setting.style), story, setting.clock_steps > 0);
         let cellar = Cellar::new(setting.keeping, setting.remembers, &world, &setting.config);
         world.lock().backend.incarnation = cellar.store.incarnation().0;
         world.lock().loses_notices = setting.loses_notices;
@@ -213,6 +218,7 @@ impl Run {
             ledger.equal_content_is_one_state = setting.equal_content_is_one_state;
             ledger.tags_are_versions = setting.tags_are_versions;
             ledger.store_forgets = setting.remembers != ALL;
+            ledger.sets_clock_back = setting.clock_steps > 0;
             ledger.settled_reads = setting.settled_reads;
             ledger.demands_versions = demands_versions(setting);
             ledger.has_metadata = setting.has_metadata;
@@ -245,6 +251,7 @@ impl Run {
             processes,
             directory,
             reloads_left: 0,
+            clock_steps_left: 0,
             beside_left: (0, 0),
             reloads: Vec::new(),
         }
@@ -263,6 +270,7 @@ impl Run {
         }
         self.faults = setting.faults;
         self.beside_left = dates::beside(&setting);
+        self.clock_steps_left = setting.clock_steps;
         self.reloads_left = if setting.other.is_some() { RELOADS_MAX } else { 0 };
         for (client, steps) in setting.steps.iter().enumerate() {
             self.clients[client].steps = steps.clone().into();

@@ -13,6 +13,7 @@ use ifmatch::{
 use tokio::time::{Instant, advance};
 
 use crate::{
+    clocks,
     lives::Ending,
     run::Run,
     slow_owners,
@@ -49,6 +50,8 @@ pub enum Event {
     End(usize),
     /// A process loads the other configuration.
     Reload(usize),
+    /// The clock of the store is set back by these seconds.
+    SetBack(u64),
     /// A moment passes, so that dates differ.
     Tick,
     /// A writer changes the first document without ifmatch.
@@ -67,6 +70,7 @@ impl Event {
                 | Self::Apply(_)
                 | Self::Arrive(_)
                 | Self::Reload(_)
+                | Self::SetBack(_)
                 | Self::Tick
                 | Self::WriteDirectly
                 | Self::Flow
@@ -98,6 +102,9 @@ impl Run {
         events.extend((0..inner.stray.len()).map(Event::Arrive));
         if self.reloads_left > 0 {
             events.extend(self.places().map(Event::Reload));
+        }
+        if self.clock_steps_left > 0 {
+            events.extend(clocks::STEPS_SECONDS.map(Event::SetBack));
         }
         events.extend(self.events_beside());
         if self.faults.left > 0 && self.setting.has_slow_owners {
@@ -160,6 +167,7 @@ impl Run {
             Event::Kill(process) => self.end_process(process, Ending::Death),
             Event::End(process) => self.end_process(process, Ending::Stop),
             Event::Reload(place) => self.reload(place),
+            Event::SetBack(seconds) => self.set_back(seconds),
             Event::Tick => self.tick().await,
             Event::WriteDirectly => self.write_directly(),
             Event::Flow => return self.flow().await,

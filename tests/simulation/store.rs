@@ -3,7 +3,10 @@
 use std::{
     future::Future,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
 };
@@ -25,13 +28,17 @@ use tokio::time::Instant;
 
 use crate::world::{What, World};
 
-/// The clock of the simulated machine.
-pub struct VirtualClock(pub Instant);
+/// The clock of the simulated machine, or the wall clock of a store.
+pub struct VirtualClock {
+    pub begun: Instant,
+    /// How far the clock was set back, in milliseconds.
+    pub set_back: Arc<AtomicU64>,
+}
 
 impl Clock for VirtualClock {
     fn now(&self) -> StoreTime {
-        let milliseconds = u64::try_from(self.0.elapsed().as_millis()).unwrap();
-        StoreTime::from_milliseconds(1_000_000 + milliseconds)
+        let milliseconds = u64::try_from(self.begun.elapsed().as_millis()).unwrap();
+        StoreTime::from_milliseconds(1_000_000 + milliseconds - self.set_back.load(Ordering::Relaxed))
     }
 }
 
@@ -41,6 +48,8 @@ pub struct SeamStore {
     pub process: usize,
     pub store: Arc<dyn Store>,
     pub is_shared: bool,
+    /// True if the store has a wall clock, which is set back at times.
+    pub has_wall_clock: bool,
 }
 
 #[async_trait]
@@ -54,7 +63,7 @@ impl Store for SeamStore {
     }
 
     fn has_own_time(&self) -> bool {
-        self.is_shared
+        self.is_shared && !self.has_wall_clock
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use crate::{
     backend::{Backend, resource_of},
     judge::Ledger,
     names::{Names, hash},
+    store::VirtualClock,
     trees::is_member,
 };
 
@@ -36,6 +37,10 @@ pub struct Shared {
     /// Signals that a new question can be answered, or that something ended.
     pub stirred: Notify,
     pub begun: Instant,
+    /// How far the clock of the store was set back, in milliseconds.
+    pub set_back: Arc<AtomicU64>,
+    /// True if the store has a wall clock.
+    pub has_wall_clock: bool,
 }
 
 pub struct Inner {
@@ -148,7 +153,7 @@ pub struct Late {
 }
 
 impl Shared {
-    pub fn new(backend: Backend, story: bool) -> World {
+    pub fn new(backend: Backend, story: bool, has_wall_clock: bool) -> World {
         let inner = Inner {
             backend,
             ledger: Ledger::default(),
@@ -165,7 +170,13 @@ impl Shared {
             stirs: 0,
             story: story.then(Vec::new),
         };
-        Arc::new(Self { inner: Mutex::new(inner), stirred: Notify::new(), begun: Instant::now() })
+        let (begun, set_back) = (Instant::now(), Arc::default());
+        Arc::new(Self { inner: Mutex::new(inner), stirred: Notify::new(), begun, set_back, has_wall_clock })
+    }
+
+    /// The clock of the store.
+    pub fn clock(&self) -> VirtualClock {
+        VirtualClock { begun: self.begun, set_back: Arc::clone(&self.set_back) }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -40,10 +40,12 @@ pub(crate) mod pending_mark;
 pub(crate) mod places;
 pub(crate) mod queue;
 pub(crate) mod settled;
+mod start_hold;
 pub(crate) mod turn;
 
 pub(crate) use held::{Held, Holding};
 pub(crate) use mark::{Claim, MarkIntent, MarkKind, Marked, Settled};
+pub use start_hold::StartHold;
 
 /// The margin of a mark's deadline over all waits of its owner, for pauses of the process and of the store.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
@@ -56,8 +58,8 @@ pub(crate) struct Claims {
     pub(crate) queues: Arc<Queues>,
     /// The settled reads that wait for the end of writes.
     pub(crate) reads: Arc<Queues>,
-    /// The time until which guarded writes and grants are held back after the start.
-    held_until: StoreTime,
+    /// The time after the start in which guarded writes and grants are held back.
+    hold: StartHold,
     /// The place where waits are noted for an operator.
     activity: OnceLock<Arc<Activity>>,
 }
@@ -65,10 +67,10 @@ pub(crate) struct Claims {
 impl Claims {
     /// Creates the claims of the process `owner`, a random number. At most `waiters_max` writes wait in all lines
     /// together, and at most as many reads.
-    pub(crate) fn new(records: Records, owner: u64, waiters_max: usize, held_until: StoreTime) -> Self {
+    pub(crate) fn new(records: Records, owner: u64, waiters_max: usize, hold: StartHold) -> Self {
         let (marker, queues) = (Marker::new(records.clone(), owner), Arc::new(Queues::new(waiters_max)));
         let reads = Arc::new(Queues::for_reads(waiters_max));
-        Self { records, marker, queues, reads, held_until, activity: OnceLock::new() }
+        Self { records, marker, queues, reads, hold, activity: OnceLock::new() }
     }
 
     /// Notes waits for an operator from now on.
@@ -84,7 +86,7 @@ impl Claims {
 
     /// Returns how much longer guarded writes and grants are held back after the start.
     pub(crate) fn held_back(&self, now: StoreTime) -> Duration {
-        now.until(self.held_until)
+        self.hold.remaining(now)
     }
 
     /// Refuses a write that comes too soon after the start.

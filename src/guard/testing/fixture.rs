@@ -26,7 +26,7 @@ use crate::{
         resource::ResourceKey,
     },
     drain::{Gate, new_gates},
-    guard::Guard,
+    guard::{Guard, StartHold},
     routing::{GuardedDestination, GuardedRequest, table::RoutingTable},
     store::Store as _,
     telemetry::metrics::Gauged as _,
@@ -128,13 +128,12 @@ impl Fixture {
         backend: Arc<Backend>,
         hold: Duration,
     ) -> Self {
-        let held_until = store.now().await.unwrap().plus(hold);
+        let hold = StartHold::from(store.now().await.unwrap(), hold);
         let exchanger = Arc::<Exchanger>::default();
         let transport = Arc::new(NotingTransport::to(Arc::clone(exchanger.upstreams())));
         let way = (exchanger, Arc::<NotingTransport>::clone(&transport) as _);
         let table = Arc::new(RoutingTable::new(&config.routes));
-        let guards =
-            Guard::over(way, &config, Arc::clone(&table), Arc::<FaultyStore>::clone(&store), owner, held_until);
+        let guards = Guard::over(way, &config, Arc::clone(&table), Arc::<FaultyStore>::clone(&store), owner, hold);
         Self { store, guards, table, transport, config, backend }
     }
 
