@@ -76,7 +76,7 @@ pub(crate) use refusals::{of_forwarded, of_head};
 pub(crate) use request::{Request, incoming, name_resource};
 pub(crate) use request_conditions::remove_conditions;
 pub(crate) use watch_places::WatchPlaces;
-pub(crate) use watcher::Watcher;
+pub(crate) use watcher::{ContentLook, RightEnd, Watcher};
 pub(crate) use write::several::WrittenMembers;
 pub(crate) use write::touches::host;
 pub(crate) use write::{WriteContent, WrittenContent, checksums};

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http::StatusCode;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     watch_places::WatchPlaces,
 };
 use crate::{
+    box_future::{BoxFuture, box_future},
     core::{
         http::client_address::ClientAddress,
         lease::Usage,
@@ -32,15 +34,31 @@ const RIGHT_LASTS_MIN: Duration = Duration::from_secs(1);
 
 /// A client that watches a resource.
 pub(crate) struct Watcher {
-    request: RestingRequest,
+    request: Arc<RestingRequest>,
     follower: Follower,
     rooms: Arc<WatchRooms>,
-    /// When the upstream is asked about the right of the client again.
+    /// When the right of the client ends, unless it is proved again.
     right_until: Instant,
     /// When no write from before the start can arrive any more, as long as one can.
     held_until: Option<Instant>,
     /// The looks at the backend, if others write too.
     backend: Option<BackendView>,
+}
+
+/// The content of a resource, at the time of a look at it.
+pub(crate) enum ContentLook {
+    /// The content, as far as it is known.
+    Seen(Sight),
+    /// The backend must be asked. [`Watcher::has_asked`] takes its answer.
+    Asks(BoxFuture<'static, Sight>),
+}
+
+/// The end of the right of a client to watch.
+pub(crate) enum RightEnd {
+    /// The upstream denies the client the resource, with this status.
+    Denied(StatusCode),
+    /// The upstream has given no answer.
+    Unknown,
 }
 
 /// One client's part in the looks at the backend.
@@ -89,7 +107,7 @@ impl Guard {
         let held_back = rooms.claims.held_back(current.now);
         let held_until = (!held_back.is_zero()).then(|| Instant::now() + held_back);
         let sight = Sight { is_held_back: held_until.is_some(), ..sight };
-        let request = request.rest();
+        let request = Arc::new(request.rest());
         Ok((Watcher { request, follower, rooms, right_until, held_until, backend }, current, sight))
     }
 
@@ -128,43 +146,74 @@ impl Watcher {
         .await;
     }
 
-    /// Looks at the resource: at its record, and if others write too, at the backend.
-    pub(crate) async fn look(&mut self) -> (Snapshot, Sight) {
+    /// Looks at the resource. The record shows its leases at once; if others write too, only the backend shows its
+    /// content.
+    pub(crate) fn look(&mut self) -> (Snapshot, ContentLook) {
         self.held_until = self.held_until.filter(|until| *until > Instant::now());
-        let (snapshot, sight) = self.look_now().await;
-        (snapshot, Sight { is_held_back: self.held_until.is_some(), ..sight })
-    }
-
-    async fn look_now(&mut self) -> (Snapshot, Sight) {
         let snapshot = self.follower.latest();
-        // The head was a request before it rested, so it still is one.
-        let Ok(request) = self.request.wake() else { return (snapshot, SeenContent::Unknown.into()) };
-        let Some(backend) = &mut self.backend else {
-            let content = self.rooms.content(&request, &snapshot);
-            return (snapshot, content.into());
+        let content = match &mut self.backend {
+            None => ContentLook::Seen(self.completed(self.content(&snapshot).into())),
+            Some(backend) => {
+                (backend.seen, backend.due) = (backend.look.changes.number(), Instant::now() + backend.interval);
+                if self.rooms.may_tell_tag(&snapshot) {
+                    ContentLook::Asks(backend.ask(&self.rooms, &self.request, &snapshot))
+                } else {
+                    let sight = Sight { changes: backend.seen, ..SeenContent::Unknown.into() };
+                    ContentLook::Seen(self.completed(sight))
+                }
+            }
         };
-        let sight = if self.rooms.may_tell_tag(&snapshot) {
-            backend.look.look(&self.rooms.probes, (&request, &backend.looker), &snapshot, backend.interval).await
-        } else {
-            Sight { changes: backend.look.changes.number(), ..SeenContent::Unknown.into() }
-        };
-        backend.seen = sight.changes;
-        backend.due = Instant::now() + backend.interval;
-        (snapshot, sight)
+        (snapshot, content)
     }
 
-    /// When the right of the client is to be proved again.
+    /// Takes the answer of the backend, and completes it.
+    pub(crate) fn has_asked(&mut self, sight: Sight) -> Sight {
+        if let Some(backend) = &mut self.backend {
+            (backend.seen, backend.due) = (sight.changes, Instant::now() + backend.interval);
+        }
+        self.completed(sight)
+    }
+
+    fn completed(&self, sight: Sight) -> Sight {
+        Sight { is_held_back: self.held_until.is_some(), ..sight }
+    }
+
+    fn content(&self, snapshot: &Snapshot) -> SeenContent {
+        // The head was a request before it rested, so it still is one.
+        self.request.wake().map_or(SeenContent::Unknown, |request| self.rooms.content(&request, snapshot))
+    }
+
+    /// When the right of the client ends, unless it is proved again.
     pub(crate) const fn right_until(&self) -> Instant {
         self.right_until
     }
 
-    /// Asks the upstream whether the client may still read the resource. If not, fails with the upstream's own answer.
-    pub(crate) async fn prove_right(&mut self) -> Result<(), Halt> {
-        let (asked, request) = (Instant::now(), self.request.wake()?);
-        let snapshot = self.rooms.knowledge.record(&request).await?;
-        self.rooms.probes.show(&request, &snapshot, Aim::Right).await?;
-        self.right_until = asked + right_lasts(request.rules());
-        Ok(())
+    /// When the right of the client is to be proved again: so early that the upstream can answer before the right ends.
+    pub(crate) fn right_due(&self) -> Instant {
+        let rules = self.request.rules();
+        self.right_until - rules.probe.timeout.min(right_lasts(rules) / 2)
+    }
+
+    /// Asks the upstream whether the client may still read the resource. Returns when this right ends
+    /// ([`has_proved`](Self::has_proved)).
+    pub(crate) fn prove_right(&self) -> BoxFuture<'static, Result<Instant, RightEnd>> {
+        let (asked, request, rooms) = (Instant::now(), Arc::clone(&self.request), Arc::clone(&self.rooms));
+        box_future(move || async move {
+            match rooms.prove_right(&request).await {
+                Ok(()) => Ok(asked + right_lasts(request.rules())),
+                Err(Halt::Denied(relayed)) => {
+                    let status = relayed.head.status;
+                    relayed.discard().await;
+                    Err(RightEnd::Denied(status))
+                }
+                Err(_) => Err(RightEnd::Unknown),
+            }
+        })
+    }
+
+    /// Notes that the client has its right until then.
+    pub(crate) const fn has_proved(&mut self, until: Instant) {
+        self.right_until = until;
     }
 
     /// True if the content can change without a new version of the resource.
@@ -186,6 +235,23 @@ impl BackendView {
         Some(Self { look, seen, interval, due: asked + interval, looker: Arc::default() })
     }
 
+    /// Asks the backend for the content, unless another client has done so of late.
+    fn ask(
+        &self,
+        rooms: &Arc<WatchRooms>,
+        request: &Arc<RestingRequest>,
+        snapshot: &Snapshot,
+    ) -> BoxFuture<'static, Sight> {
+        let (look, looker, max_age) = (Arc::clone(&self.look), Arc::clone(&self.looker), self.interval);
+        let (rooms, request, snapshot) = (Arc::clone(rooms), Arc::clone(request), snapshot.clone());
+        box_future(move || async move {
+            match request.wake() {
+                Ok(request) => look.look(&rooms.probes, (&request, &looker), &snapshot, max_age).await,
+                Err(_no_request) => Sight { changes: look.changes.number(), ..SeenContent::Unknown.into() },
+            }
+        })
+    }
+
     /// Shares what the first probe of a client has shown.
     async fn begin(&self, request: &Request, snapshot: &Snapshot, content: SeenContent) -> Sight {
         self.look.note((request, &self.looker), snapshot, content.clone()).await;
@@ -194,6 +260,12 @@ impl BackendView {
 }
 
 impl WatchRooms {
+    async fn prove_right(&self, request: &RestingRequest) -> Result<(), Halt> {
+        let request = request.wake()?;
+        let snapshot = self.knowledge.record(&request).await?;
+        self.probes.show(&request, &snapshot, Aim::Right).await.map(drop)
+    }
+
     /// Returns the content that a read of this client would find, if the record shows it (rule 2).
     fn content(&self, request: &Request, snapshot: &Snapshot) -> SeenContent {
         if request.rules().other_writers || !self.may_tell_tag(snapshot) {

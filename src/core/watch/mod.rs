@@ -15,6 +15,9 @@
 //! *Why does an observer compare leases by their fences?* No other lease of the resource has the same fence, and all
 //! clients may see it. The id is a secret.
 //!
+//! *Why are leases looked at apart from the content?* The record alone shows the leases, at once. The content may need an
+//! answer of the backend, which may keep silent. No observer waits for that answer to learn of a lease.
+//!
 //! *Which of two looks is the older one?* Two records show a resource below a collection, and one look may see a newer
 //! record of the resource with an older one of the trees. If either goes back, the observer puts the look aside. The next
 //! look differs from it, so the observer hears of it.
@@ -106,40 +109,85 @@ impl SeenChanges {
 #[derive(Clone, Debug)]
 pub struct StateObserver {
     version: Revision,
-    /// The record that was looked at last.
-    revision: Revision,
-    /// The last end of the write of a tree around the resource that it took into account.
-    tree_change: Revision,
+    /// The record whose content was looked at last.
+    content_of: SeenRecord,
     sight: Sight,
     /// How many writes have ended without a word of their proxies.
     lost_writes: usize,
+    /// The record whose leases were looked at last.
+    leases_of: SeenRecord,
     leases: Vec<SeenLease>,
+}
+
+/// A record that an observer has looked at.
+#[derive(Clone, Copy, Debug)]
+struct SeenRecord {
+    revision: Revision,
+    /// The last end of the write of a tree around the resource that the record takes into account.
+    tree_change: Revision,
+}
+
+impl SeenRecord {
+    fn of(snapshot: &Snapshot) -> Self {
+        Self { revision: snapshot.revision, tree_change: snapshot.record.tree_change }
+    }
+
+    /// True if this record is older than the other one.
+    fn is_older_than(self, other: Self) -> bool {
+        self.revision < other.revision || self.tree_change < other.tree_change
+    }
 }
 
 impl StateObserver {
     /// An observer that sees this state first.
     pub fn new(snapshot: &Snapshot, sight: impl Into<Sight>) -> Self {
-        let (leases, sight) = (leases::seen(snapshot), sight.into());
-        let (version, revision, tree_change) = (snapshot.version(), snapshot.revision, snapshot.record.tree_change);
-        Self { version, revision, tree_change, sight, lost_writes: lost_writes(snapshot), leases }
+        let record = SeenRecord::of(snapshot);
+        Self {
+            version: snapshot.version(),
+            content_of: record,
+            sight: sight.into(),
+            lost_writes: lost_writes(snapshot),
+            leases_of: record,
+            leases: leases::seen(snapshot),
+        }
     }
 
     /// Looks at the resource again, and returns what changed since the last look. A look at an older record changes
     /// nothing.
     pub fn look(&mut self, snapshot: &Snapshot, sight: impl Into<Sight>) -> SeenChanges {
-        if snapshot.revision < self.revision || snapshot.record.tree_change < self.tree_change {
-            return SeenChanges::default();
+        let leases = self.look_at_leases(snapshot);
+        SeenChanges { content: self.look_at_content(snapshot, sight), leases }
+    }
+
+    /// Looks at the leases alone, and returns their steps since the last look.
+    pub fn look_at_leases(&mut self, snapshot: &Snapshot) -> Vec<LeaseChange> {
+        let record = SeenRecord::of(snapshot);
+        if record.is_older_than(self.leases_of) {
+            return Vec::new();
         }
-        let before = std::mem::replace(self, Self::new(snapshot, sight));
-        let is_new = self.version != before.version
-            || self.sight.changes != before.sight.changes
-            || self.lost_writes > before.lost_writes
-            || before.sight.is_held_back && !self.sight.is_held_back;
+        self.leases_of = record;
+        let before = std::mem::replace(&mut self.leases, leases::seen(snapshot));
+        leases::changes(&before, &self.leases, snapshot)
+    }
+
+    /// Looks at the content alone, and returns whether it changed since the last look, or may have.
+    pub fn look_at_content(&mut self, snapshot: &Snapshot, sight: impl Into<Sight>) -> bool {
+        let (record, version, lost_writes) = (SeenRecord::of(snapshot), snapshot.version(), lost_writes(snapshot));
+        if record.is_older_than(self.content_of) {
+            return false;
+        }
+        self.content_of = record;
+        let before = std::mem::replace(&mut self.sight, sight.into());
+        let is_new = version != self.version
+            || self.sight.changes != before.changes
+            || lost_writes > self.lost_writes
+            || before.is_held_back && !self.sight.is_held_back;
+        (self.version, self.lost_writes) = (version, lost_writes);
         if !is_new && self.sight.content == SeenContent::Unknown {
-            self.sight.content = before.sight.content.clone();
+            self.sight.content = before.content.clone();
         }
-        let has_new_tag = before.sight.content != SeenContent::Unknown && self.sight.content != before.sight.content;
-        SeenChanges { content: is_new || has_new_tag, leases: leases::changes(&before.leases, &self.leases, snapshot) }
+        let has_new_tag = before.content != SeenContent::Unknown && self.sight.content != before.content;
+        is_new || has_new_tag
     }
 
     /// Returns the content, as far as it is known.

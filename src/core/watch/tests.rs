@@ -208,6 +208,23 @@ fn time_does_not_run_backwards() {
     assert_eq!(scene.id(), id);
 }
 
+/// The backend may need long to show the content.
+#[test]
+fn leases_are_seen_before_the_content_and_are_not_taken_back_by_it() {
+    let mut scene = Scene::new();
+    let before = scene.resource.snapshot.clone();
+    scene.write(Outcome::Applied);
+    let written = scene.resource.snapshot.clone();
+    scene.resource.must(acquire(Some(id(1)), fixed(30)));
+    let leased = scene.resource.snapshot.clone();
+    assert_eq!(scene.observer.look_at_leases(&leased), [Acquired]);
+    assert_eq!(scene.observer.content(), &tagged("one"), "the content is not seen yet");
+    assert!(scene.observer.look_at_content(&written, tagged("two")));
+    assert!(!scene.observer.look_at_content(&before, tagged("one")));
+    assert_eq!(scene.observer.look_at_leases(&written), [], "a look at an older record");
+    assert_eq!(scene.observer.look(&leased, tagged("two")), SeenChanges::default());
+}
+
 /// The record of a resource stays as it is when a tree around it changes.
 #[test]
 fn a_look_at_an_older_record_of_trees_is_put_aside() {

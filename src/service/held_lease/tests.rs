@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use crate::{
     core::{
-        lease::testing::rules,
-        policy::{GuardRules, LeaseRules, Require, TagSource},
+        lease::{LeaseSet, testing::rules},
+        policy::{GuardRules, LeaseAuth, LeaseRules, ProbeRules, Require, TagSource},
+        records::record::Record,
         resource::ResourceKey,
     },
     guard::testing::{EventClient, Fault, Fixture, When, code},
@@ -112,6 +113,28 @@ async fn an_earlier_stream_ends_when_a_later_one_takes_the_lease_up() {
     drop(earlier);
     fixture.pass_seconds(LINGER_SECONDS * 2).await;
     assert!(is_leased(&fixture).await);
+}
+
+/// The question about the right of a client holds up no event of its lease.
+#[tokio::test(start_paused = true)]
+async fn a_loss_and_a_grant_are_told_while_the_backend_keeps_silent() {
+    let lease = Some(LeaseRules { auth: LeaseAuth::Probe, ..rules() });
+    let (seconds, probe) = (Duration::from_secs, ProbeRules { timeout: Duration::from_secs(1_000) });
+    let fixture = Fixture::with(GuardRules { lease, identity_ttl: seconds(20), probe, ..lossy_rules() }).await;
+    let fixture = Arc::new(fixture);
+    let (mut first, _) = hold(&fixture, "").await;
+    let mut second = fixture.hold(DOC, "Prefer: wait=30\r\n").await;
+    assert_eq!(second.event().await.0, "waiting");
+    let silent = fixture.hold_writes().await;
+    fixture.pass_seconds(21).await;
+    // As another proxy does it.
+    let key = ResourceKey::from_text(DOC);
+    let held = fixture.store.look(&key).await;
+    fixture.store.put(&key, Record { leases: LeaseSet::from_iter([]), ..held.draft() }).await;
+    fixture.pass_seconds(2).await;
+    assert_eq!(lost(&mut first).await, "ended");
+    assert_eq!(second.event().await.0, "granted");
+    drop(silent);
 }
 
 /// Rule 15: no lease stands without a client that has its id.

@@ -14,7 +14,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use futures_util::{StreamExt as _, future::select_all, stream::iter};
+use futures_util::{StreamExt as _, stream::iter};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
@@ -26,22 +26,23 @@ use crate::{
         records::record::Snapshot,
         refusal::{Code, Refusal},
         tags::precondition::{Preconditions, TagCondition},
-        watch::{NAMES_MAX, Sight, StateId, StateObserver, names_in_query, state_json, state_tag},
+        watch::{NAMES_MAX, Sight, StateId, StateObserver, names_in_query, state_tag},
     },
     dialect::{Incoming, Response, native},
     guard::{Answer, Halt, Watcher, rules_of},
     routing::{Facet, GuardedRequest, door::Door},
 };
+use questions::ASKED_AT_ONCE;
 use stream::EventStream;
 use wait::Wait;
+use watching::{Watched, Watching};
 
+mod questions;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod wait;
-
-/// How many rights of one request are asked for at once.
-const ASKED_AT_ONCE: usize = 8;
+mod watching;
 
 /// The fields of a watch that the upstream must not read as those of a read. What it is asked names no form of events.
 static OF_WATCH: [HeaderName; 10] = [
@@ -56,14 +57,6 @@ static OF_WATCH: [HeaderName; 10] = [
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("prefer"),
 ];
-
-/// A resource that a client watches.
-pub(super) struct Watched {
-    /// The target of the resource, as the client knows it.
-    name: String,
-    watcher: Watcher,
-    observer: StateObserver,
-}
 
 /// The request of a client for a watch.
 struct WatchWanted {
@@ -94,7 +87,7 @@ impl Service<'_> {
             match begun {
                 Ok((own, snapshot, sight)) => {
                     let observer = StateObserver::new(&snapshot, sight);
-                    watched.push(Watched { name, watcher: own, observer });
+                    watched.push(Watched::new(name, own, observer));
                     first.push(snapshot);
                 }
                 Err(Halt::Denied(relayed)) => {
@@ -112,13 +105,13 @@ impl Service<'_> {
             Some(relayed) => relayed.discard().await,
             None => {}
         }
-        let end = self.guard.end().clone();
+        let (watching, end) = (Watching::of(watched), self.guard.end().clone());
         if wanted.stream {
-            let stream = EventStream::new(watched, (&first, &denied), wanted.last_event.as_deref(), (places, end));
+            let stream = EventStream::new(watching, (&first, &denied), wanted.last_event.as_deref(), (places, end));
             return Ok(stream.into_answer());
         }
         let max_wait = rules.watch_max_wait;
-        Wait { watched, snapshots: first, denied, end }.answer(client, &wanted, max_wait).await
+        Wait { watching, snapshots: first, denied, end }.answer(client, &wanted, max_wait).await
     }
 
     /// Returns the resources that a request names: that of its path, or those of its query.
@@ -204,22 +197,6 @@ impl WatchWanted {
     }
 }
 
-/// Waits until one of these resources may look different. May be dropped and called again.
-async fn any_changed(watched: &[Watched]) {
-    match watched {
-        // Most clients watch one, and need no list of futures.
-        [one] => one.watcher.changed().await,
-        several => drop(select_all(several.iter().map(|one| Box::pin(one.watcher.changed()))).await),
-    }
-}
-
-/// Returns the name of the states of these resources together.
-fn state_id(watched: &[Watched]) -> StateId {
-    let incarnation = watched.first().map_or(0, |first| first.watcher.incarnation());
-    let states = watched.iter().map(|one| (one.name.as_bytes(), &one.observer, one.watcher.has_other_writers()));
-    StateId::of(incarnation, states)
-}
-
 /// Returns the target of a resource as text.
 fn name_of(target: &[u8]) -> String {
     let name = String::from_utf8_lossy(target);
@@ -240,11 +217,4 @@ fn fields_of_state(id: &StateId, content_type: &'static str) -> HeaderMap {
         fields.insert(header::ETAG, tag.to_header_value());
     }
     fields
-}
-
-/// The states of these resources as JSON: that of a single one, or a list.
-fn states(watched: &[Watched], snapshots: &[Snapshot]) -> String {
-    let one = |(one, snapshot): (&Watched, &Snapshot)| state_json(&one.name, one.observer.content(), snapshot);
-    let mut states: Vec<String> = watched.iter().zip(snapshots).map(one).collect();
-    if states.len() == 1 { states.remove(0) } else { format!("[{}]", states.join(",")) }
 }

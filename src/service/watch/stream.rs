@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 use http::StatusCode;
-use tokio::time::{Instant, sleep_until};
 
-use super::{ASKED_AT_ONCE, Watched, any_changed, fields_of_state, state_id};
+use super::{
+    fields_of_state,
+    watching::{News, WatchLook, Watching},
+};
 use crate::{
     box_future::{BoxFuture, box_future},
     core::{
@@ -15,7 +16,7 @@ use crate::{
         watch::{StateId, changed_event, denied_event, lease_event, state_event},
     },
     drain::GenerationEnd,
-    guard::{Answer, Halt, Pieces, WatchPlaces},
+    guard::{Answer, Pieces, WatchPlaces},
     service::events::{COMMENT, Silence, farewell, greeting},
 };
 
@@ -24,7 +25,7 @@ const COMES_BACK_MAX: Duration = Duration::from_secs(5);
 
 /// A stream of the events of some resources.
 pub(super) struct EventStream {
-    watched: Vec<Watched>,
+    watching: Watching,
     /// True if the client has named several resources, so that one of them can be denied alone.
     has_several: bool,
     /// The first event.
@@ -36,24 +37,15 @@ pub(super) struct EventStream {
     end: GenerationEnd,
 }
 
-/// The reason why a stream wakes up.
-#[derive(Clone, Copy)]
-enum Wake {
-    End,
-    Right,
-    Comment,
-    Change,
-}
-
 impl EventStream {
     /// A stream whose client saw the states with the name `last_event` before.
     pub(super) fn new(
-        watched: Vec<Watched>,
+        watching: Watching,
         (snapshots, denied): (&[Snapshot], &[(String, StatusCode)]),
         last_event: Option<&str>,
         (places, end): (WatchPlaces, GenerationEnd),
     ) -> Self {
-        let id = state_id(&watched);
+        let (id, watched) = (watching.state_id(), &watching.watched);
         let mut first = greeting();
         first.extend(denied.iter().map(|(name, status)| denied_event(name, *status)));
         if last_event != Some(id.as_str()) {
@@ -65,7 +57,7 @@ impl EventStream {
         }
         Self {
             has_several: watched.len() + denied.len() > 1,
-            watched,
+            watching,
             first: Some(first.into()),
             silence: Silence::begin(),
             is_over: false,
@@ -76,7 +68,7 @@ impl EventStream {
 
     /// The answer that sends the stream.
     pub(super) fn into_answer(self) -> Answer {
-        let mut fields = fields_of_state(&state_id(&self.watched), "text/event-stream");
+        let mut fields = fields_of_state(&self.watching.state_id(), "text/event-stream");
         // The stream shows many states.
         fields.remove(http::header::ETAG);
         Answer::lasting(fields, Box::new(self))
@@ -87,19 +79,14 @@ impl EventStream {
             return Some(first);
         }
         while !self.is_over {
-            let right_until = self.watched.iter().map(|one| one.watcher.right_until()).min()?;
-            let wake = tokio::select! {
+            let text = tokio::select! {
                 biased;
-                () = self.end.wait() => Wake::End,
-                () = sleep_until(right_until) => Wake::Right,
-                () = any_changed(&self.watched) => Wake::Change,
-                () = self.silence.is_too_long() => Wake::Comment,
-            };
-            let text = match wake {
-                Wake::End => self.farewell(),
-                Wake::Comment => COMMENT.to_owned(),
-                // Boxed, so that a client that waits holds little memory.
-                Wake::Right | Wake::Change => Box::pin(self.asks_backend(wake)).await,
+                () = self.end.wait() => {
+                    self.is_over = true;
+                    farewell(COMES_BACK_MAX)
+                }
+                news = self.watching.news() => self.tell(news),
+                () = self.silence.is_too_long() => COMMENT.to_owned(),
             };
             if let Some(piece) = self.silence.broken_by(text) {
                 return Some(piece);
@@ -108,79 +95,33 @@ impl EventStream {
         None
     }
 
-    /// Returns the last words of a stream that this proxy ends.
-    fn farewell(&mut self) -> String {
-        self.is_over = true;
-        farewell(COMES_BACK_MAX)
-    }
-
-    /// Asks the backend, and returns the events that follow. The end of the stream does not wait for the answer.
-    async fn asks_backend(&mut self, wake: Wake) -> String {
-        let end = self.end.clone();
-        let asked = async { if matches!(wake, Wake::Right) { self.prove_rights().await } else { self.events().await } };
-        let told = tokio::select! {
-            biased;
-            () = end.wait() => None,
-            told = asked => Some(told),
-        };
-        told.unwrap_or_else(|| self.farewell())
-    }
-
-    /// Asks for the rights that are due. The client gets no more events of a resource whose right has ended.
-    async fn prove_rights(&mut self) -> String {
-        let mut text = String::new();
-        let now = Instant::now();
-        let mut place = 0;
-        while let Some(one) = self.watched.get_mut(place) {
-            if one.watcher.right_until() > now {
-                place += 1;
-                continue;
+    /// Returns the events that tell the client these news.
+    fn tell(&mut self, news: News) -> String {
+        match news {
+            News::Looked(looked) => self.events(looked),
+            News::Denied(name, status) => {
+                self.is_over = self.watching.watched.is_empty();
+                if self.has_several { denied_event(&name, status) } else { String::new() }
             }
-            match one.watcher.prove_right().await {
-                Ok(()) => place += 1,
-                Err(Halt::Denied(relayed)) => {
-                    let status = relayed.head.status;
-                    relayed.discard().await;
-                    let lost = self.watched.remove(place);
-                    if self.has_several {
-                        text.push_str(&denied_event(&lost.name, status));
-                    }
-                }
-                // Without an answer there is no event. The client comes back, and the proxy then asks the upstream.
-                Err(_) => self.is_over = true,
-            }
-            if self.is_over {
-                break;
+            // Without an answer there is no event. The client comes back, and the proxy then asks the upstream.
+            News::RightUnknown => {
+                self.is_over = true;
+                String::new()
             }
         }
-        self.is_over |= self.watched.is_empty();
-        text
     }
 
     /// Returns what has changed.
-    async fn events(&mut self) -> String {
-        let mut told = Vec::new();
-        let mut looks = Vec::with_capacity(self.watched.len());
-        for portion in self.watched.chunks_mut(ASKED_AT_ONCE) {
-            let mut looking = Vec::with_capacity(portion.len());
-            for one in portion {
-                looking.push(one.watcher.look());
-            }
-            looks.extend(join_all(looking).await);
+    fn events(&self, mut looked: Vec<WatchLook>) -> String {
+        looked.retain(|one| !one.changes.is_empty());
+        if looked.is_empty() {
+            return String::new();
         }
-        for (place, (one, (snapshot, sight))) in self.watched.iter_mut().zip(looks).enumerate() {
-            let changes = one.observer.look(&snapshot, sight);
-            if !changes.is_empty() {
-                told.push((place, changes, snapshot));
-            }
-        }
-        let Some((last, ..)) = told.last() else { return String::new() };
-        let (last, id) = (*last, state_id(&self.watched));
+        let (last, id) = (looked.len(), self.watching.state_id());
         let mut text = String::new();
-        for (place, changes, snapshot) in &told {
-            let Some(one) = self.watched.get(*place) else { continue };
-            let is_last = *place == last;
-            let of = |is_end: bool| -> Option<&StateId> { (is_last && is_end).then_some(&id) };
+        for (number, WatchLook { place, changes, snapshot }) in looked.iter().enumerate() {
+            let Some(one) = self.watching.watched.get(*place) else { continue };
+            let of = |is_end: bool| -> Option<&StateId> { (number + 1 == last && is_end).then_some(&id) };
             if changes.content {
                 text.push_str(&changed_event(&one.name, one.observer.content(), of(changes.leases.is_empty())));
             }

@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{Watched, stream::EventStream};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, LeaseGuards, LeaseRules, Require, TagSource},
+        policy::{GuardRules, LeaseGuards, LeaseRules, ProbeRules, Require, TagSource},
         records::record::{Doubt, Record, Stamp},
         resource::ResourceKey,
         tags::issued_tag::version_tag,
@@ -121,6 +122,101 @@ async fn a_store_that_fails_is_a_503() {
     let fixture = Fixture::with(watched(rules())).await;
     fixture.store.fail(Fault::Unavailable, When::From(0));
     assert_eq!(watch(&fixture, "").await.status, 503);
+}
+
+/// How long a question to the backend may take in these tests.
+const PATIENCE_SECONDS: u64 = 1_000;
+
+/// A route whose backend is asked for the content each ten seconds, and may keep silent for long.
+fn probed() -> GuardRules {
+    let (seconds, probe) = (Duration::from_secs, ProbeRules { timeout: Duration::from_secs(PATIENCE_SECONDS) });
+    let times = GuardRules { identity_ttl: seconds(10 * PATIENCE_SECONDS), watch_probe: Some(seconds(10)), ..guard() };
+    GuardRules { watch: true, lease: Some(rules()), probe, ..times }
+}
+
+async fn lease(fixture: &Fixture, method: Method, fields: &str) -> Response {
+    fixture.lease("doc", method, fields).await
+}
+
+async fn acquire(fixture: &Fixture) -> String {
+    let granted = lease(fixture, Method::POST, "Lease-Duration: 30\r\n").await;
+    assert_eq!(granted.status, 201, "{}", granted.body);
+    format!("Lease-Id: {}\r\n", granted.field("lease-id").expect("an id"))
+}
+
+/// Returns the change of the next event, which is about the lease.
+async fn step(stream: &mut EventClient) -> Value {
+    let (name, told) = stream.event().await;
+    assert_eq!(name, "lease", "{told}");
+    told["change"].clone()
+}
+
+/// The record alone shows the leases. The content follows when the backend answers.
+#[tokio::test(start_paused = true)]
+async fn no_step_of_a_lease_waits_for_a_backend_that_keeps_silent_about_the_content() {
+    let fixture = Arc::new(Fixture::with(probed()).await);
+    let mut stream = fixture.watch("doc").await;
+    assert_eq!(stream.event().await.0, "state");
+    let mut silent = fixture.hold_writes().await;
+    fixture.pass_seconds(11).await;
+    let id = acquire(&fixture).await;
+    assert_eq!(step(&mut stream).await, "acquired");
+    assert_eq!(lease(&fixture, Method::DELETE, &id).await.status, 204);
+    assert_eq!(step(&mut stream).await, "released");
+    *silent = b"two".to_vec();
+    drop(silent);
+    assert_eq!(stream.event().await.0, "changed");
+}
+
+/// The backend is asked so early that its answer comes before the right ends.
+#[tokio::test(start_paused = true)]
+async fn no_step_of_a_lease_waits_for_a_backend_that_keeps_silent_about_a_right() {
+    let probe = ProbeRules { timeout: Duration::from_secs(5) };
+    let rules = GuardRules { identity_ttl: Duration::from_secs(60), watch_probe: None, probe, ..probed() };
+    let fixture = Arc::new(Fixture::with(rules).await);
+    let mut stream = fixture.watch("doc").await;
+    assert_eq!(stream.event().await.0, "state");
+    let silent = fixture.hold_writes().await;
+    fixture.pass_seconds(57).await;
+    acquire(&fixture).await;
+    assert_eq!(step(&mut stream).await, "acquired");
+    fixture.pass_seconds(2).await;
+    assert!(!stream.has_ended(), "the backend may still answer");
+    fixture.pass_seconds(2).await;
+    assert!(stream.has_ended(), "the right of the client has ended");
+    drop(silent);
+}
+
+/// Section 8: a client has the rights of a read, which last for `identity_ttl`.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_between_the_end_of_a_right_and_the_answer_about_it() {
+    let fixture = Arc::new(Fixture::with(GuardRules { identity_ttl: Duration::from_secs(60), ..probed() }).await);
+    let mut stream = fixture.watch("doc").await;
+    assert_eq!(stream.event().await.0, "state");
+    let silent = fixture.hold_writes().await;
+    fixture.pass_seconds(61).await;
+    acquire(&fixture).await;
+    fixture.pass_seconds(1).await;
+    assert!(stream.heard().await.is_none(), "it may have no right any more");
+    drop(silent);
+    assert_eq!(step(&mut stream).await, "acquired");
+}
+
+/// A client without a stream gets the state as soon as a lease has another one.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_a_change_does_not_wait_for_a_silent_backend() {
+    let fixture = Fixture::with(probed()).await;
+    let known = watch(&fixture, "").await.tag().expect("a tag").to_owned();
+    let (begun, fields) = (Instant::now(), format!("If-None-Match: {known}\r\nPrefer: wait=50\r\n"));
+    let (told, ()) = tokio::join!(watch(&fixture, &fields), async {
+        fixture.pass_seconds(1).await;
+        let _silent = fixture.hold_writes().await;
+        fixture.pass_seconds(11).await;
+        acquire(&fixture).await;
+        fixture.pass_seconds(1).await;
+    });
+    assert_eq!(state(&told)["lease"]["state"], "leased");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 /// A client that waits takes this much beside its connection, its path and its fields.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
-use super::{WatchWanted, Watched, any_changed, fields_of_state, state_id, states, told};
+use super::{WatchWanted, fields_of_state, told, watching::Watching};
 use crate::{
     body::Client,
     core::{records::record::Snapshot, watch::denied_json},
@@ -17,7 +17,7 @@ use crate::{
 
 /// The resources whose next change a client waits for.
 pub(super) struct Wait {
-    pub(super) watched: Vec<Watched>,
+    pub(super) watching: Watching,
     /// The record of each.
     pub(super) snapshots: Vec<Snapshot>,
     /// The resources that the client may not read, with the upstream's answer.
@@ -36,11 +36,11 @@ impl Wait {
         let begun = Instant::now();
         let patience = begun + wanted.wait.unwrap_or_default().min(max_wait);
         // The client gets no event after the end of its right.
-        let until = self.watched.iter().map(|one| one.watcher.right_until()).fold(patience, Instant::min);
+        let until = self.watching.watched.iter().map(|one| one.watcher.right_until()).fold(patience, Instant::min);
         let end = self.end.clone();
         let mut is_told_late = false;
         loop {
-            let id = state_id(&self.watched);
+            let id = self.watching.state_id();
             if !wanted.knows(&id) {
                 let mut response = told(self.body(), &id);
                 if is_told_late {
@@ -63,20 +63,20 @@ impl Wait {
         }
     }
 
-    /// Waits until one of the resources may look different, and looks at all.
+    /// Waits until one of the resources may look different, and looks.
     async fn changed(&mut self) {
-        any_changed(&self.watched).await;
-        for (one, snapshot) in self.watched.iter_mut().zip(&mut self.snapshots) {
-            let (latest, sight) = one.watcher.look().await;
-            if latest.revision >= snapshot.revision {
-                one.observer.look(&latest, sight);
-                *snapshot = latest;
+        for looked in self.watching.looked().await {
+            if let Some(snapshot) = self.snapshots.get_mut(looked.place)
+                && looked.snapshot.revision >= snapshot.revision
+            {
+                *snapshot = looked.snapshot;
             }
         }
     }
 
     fn body(&self) -> String {
-        let (states, is_one) = (states(&self.watched, &self.snapshots), self.watched.len() + self.denied.len() == 1);
+        let states = self.watching.states(&self.snapshots);
+        let is_one = self.watching.watched.len() + self.denied.len() == 1;
         if is_one || self.denied.is_empty() {
             return states;
         }
