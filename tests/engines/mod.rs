@@ -91,11 +91,51 @@ impl Etcd {
     pub async fn lose_everything(&mut self) {
         self.server.restart(false).await;
     }
+
+    /// Makes a copy of its data, after it was killed.
+    pub async fn back_up(&mut self) {
+        self.server.back_up().await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and with the copy of its data.
+    pub async fn restore(&mut self) {
+        self.server.restore().await;
+    }
 }
 
 impl Redis {
     pub async fn start() -> Self {
         Self { server: Server::start(redis).await }
+    }
+
+    /// One that has every write of this one, as soon as it can.
+    pub async fn replica(&self) -> Self {
+        let replica = Self::start().await;
+        replica.follow(self.addr());
+        let is_up = || replica.cli(&["INFO", "replication"]).contains("master_link_status:up");
+        until("the replica to have all writes", is_up).await;
+        replica
+    }
+
+    /// Waits until this replica has all writes that the primary has now.
+    pub async fn catches_up(&self, primary: &Self) {
+        let offset = |server: &Self, name: &str| {
+            let shown = server.cli(&["INFO", "replication"]);
+            let line = shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.expect("an offset").trim().parse::<u64>().expect("a number")
+        };
+        let wanted = offset(primary, "master_repl_offset");
+        until("the replica to catch up", || offset(self, "slave_repl_offset") >= wanted).await;
+    }
+
+    /// Makes it a replica of the server at this address.
+    pub fn follow(&self, primary: SocketAddr) {
+        self.cli(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()]);
+    }
+
+    /// Makes it a primary.
+    pub fn promote(&self) {
+        self.cli(&["REPLICAOF", "NO", "ONE"]);
     }
 
     /// One that speaks TLS and asks for [`PASSWORD`].
@@ -138,6 +178,16 @@ impl Redis {
     pub async fn lose_everything(&mut self) {
         self.server.restart(false).await;
     }
+
+    /// Makes a copy of its data, after it was killed.
+    pub async fn back_up(&mut self) {
+        self.server.back_up().await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and with the copy of its data.
+    pub async fn restore(&mut self) {
+        self.server.restore().await;
+    }
 }
 
 impl Server {
@@ -152,6 +202,20 @@ impl Server {
             }
         }
         unreachable!("the last attempt returns or panics")
+    }
+
+    async fn back_up(&mut self) {
+        self.child.exit_status().await;
+        let directory = self.directory.path();
+        output("cp", Command::new("cp").arg("-a").arg(directory.join("data")).arg(directory.join("copy")));
+    }
+
+    async fn restore(&mut self) {
+        self.child.exit_status().await;
+        let directory = self.directory.path();
+        std::fs::remove_dir_all(directory.join("data")).expect("its data");
+        std::fs::rename(directory.join("copy"), directory.join("data")).expect("a copy");
+        self.restart(true).await;
     }
 
     async fn restart(&mut self, with_data: bool) {
@@ -308,6 +372,24 @@ impl Engine {
             Self::Etcd(etcd) => etcd.restart().await,
             Self::Postgres(postgres) => postgres.restart().await,
             Self::Redis(redis) => redis.restart().await,
+        }
+    }
+
+    /// Makes a copy of its data, after it was killed.
+    pub async fn back_up(&mut self) {
+        match self {
+            Self::Etcd(etcd) => etcd.back_up().await,
+            Self::Postgres(postgres) => postgres.back_up().await,
+            Self::Redis(redis) => redis.back_up().await,
+        }
+    }
+
+    /// Starts it again, after it was killed, with the copy of its data.
+    pub async fn restore(&mut self) {
+        match self {
+            Self::Etcd(etcd) => etcd.restore().await,
+            Self::Postgres(postgres) => postgres.restore().await,
+            Self::Redis(redis) => redis.restore().await,
         }
     }
 }

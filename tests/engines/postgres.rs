@@ -78,6 +78,16 @@ impl Postgres {
     pub async fn lose_everything(&mut self) {
         self.server.restart(false).await;
     }
+
+    /// Makes a copy of its data, after it was killed.
+    pub async fn back_up(&mut self) {
+        self.server.back_up().await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and with the copy of its data.
+    pub async fn restore(&mut self) {
+        self.server.restore().await;
+    }
 }
 
 /// The data of a new server, made once in a process, because that takes a second.

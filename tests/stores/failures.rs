@@ -15,7 +15,7 @@ use ifmatch::{
 };
 
 use crate::{
-    contract::{Fixture, busy, idle, key, put},
+    contract::{Fixture, busy, idle, key, leased, put},
     relay::Relay,
     wait::within,
 };
@@ -45,6 +45,12 @@ pub trait OnEngine: Fixture {
 
     /// Starts it again after it was killed, without its data.
     async fn restart_empty(&mut self);
+
+    /// Makes a copy of its data after it was killed.
+    async fn back_up(&mut self);
+
+    /// Starts it again after it was killed, with the copy.
+    async fn restore(&mut self);
 }
 
 /// Makes the tests for one store.
@@ -57,6 +63,8 @@ macro_rules! failures {
             a_frozen_engine_is_unavailable_in_time_and_then_answers_again
             an_engine_that_was_killed_comes_back_with_what_it_had
             an_engine_that_lost_everything_is_trusted_no_longer
+            a_loss_is_seen_though_others_have_written_since
+            an_engine_that_was_restored_from_a_copy_is_trusted_no_longer
         );
     };
     ($fixture:ty: $($name:ident)*) => {
@@ -155,4 +163,41 @@ pub async fn an_engine_that_lost_everything_is_trusted_no_longer<F: OnEngine>() 
     put(&*other, "b", idle()).await;
     assert_eq!(store.read(&key("a")).await, Err(StoreError::LostWrites));
     assert_eq!(store.read(&key("a")).await, Err(StoreError::LostWrites));
+}
+
+/// The last revision of the engine hides the loss. The records that this process has seen show it.
+pub async fn a_loss_is_seen_though_others_have_written_since<F: OnEngine>() {
+    let mut fixture = F::start(10).await;
+    let store = fixture.store();
+    let lost = put(&*store, "a", idle()).await.revision;
+    fixture.signal("KILL");
+    fixture.restart_empty().await;
+    let other = within("another process to reach the engine", fixture.other()).await;
+    while put(&*other, "b", idle()).await.revision <= lost {}
+    assert_eq!(store.read(&key("a")).await, Err(StoreError::LostWrites));
+    assert_eq!(store.read(&key("b")).await, Err(StoreError::LostWrites), "nothing is trusted any more");
+}
+
+/// A backup would give fences and versions again, and leases that have ended since.
+pub async fn an_engine_that_was_restored_from_a_copy_is_trusted_no_longer<F: OnEngine>() {
+    let mut fixture = F::start(10).await;
+    let store = fixture.store();
+    put(&*store, "a", idle()).await;
+    fixture.signal("KILL");
+    fixture.back_up().await;
+    fixture.restart().await;
+    within("the store to answer again", async { while store.read(&key("a")).await.is_err() {} }).await;
+    let granted = put(&*store, "a", leased(store.now().await.unwrap(), Duration::from_secs(60))).await;
+    fixture.signal("KILL");
+    fixture.restore().await;
+    let answered = async {
+        loop {
+            match store.read(&key("a")).await {
+                Err(StoreError::Unavailable) => {}
+                other => return other,
+            }
+        }
+    };
+    let answered = within("the store to answer", answered).await;
+    assert_eq!(answered, Err(StoreError::LostWrites), "it was granted as {:?}", granted.revision);
 }

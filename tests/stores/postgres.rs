@@ -86,6 +86,14 @@ impl OnEngine for Postgres {
     async fn restart_empty(&mut self) {
         self.engine.lose_everything().await;
     }
+
+    async fn back_up(&mut self) {
+        self.engine.back_up().await;
+    }
+
+    async fn restore(&mut self) {
+        self.engine.restore().await;
+    }
 }
 
 crate::contract!(Postgres);

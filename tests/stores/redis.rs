@@ -8,13 +8,17 @@ use std::{
 
 use ifmatch::{
     config::{self, StoreKind},
-    store::{Store, redis::RedisStore},
+    core::records::record::Snapshot,
+    store::{Store, StoreError, redis::RedisStore},
 };
 
 use crate::{
     contract::{Fixture, idle, key, leased, put},
     engines,
     failures::{OnEngine, settings_of},
+    ports,
+    relay::Relay,
+    wait::within,
 };
 
 struct Redis {
@@ -77,6 +81,14 @@ impl OnEngine for Redis {
 
     async fn restart_empty(&mut self) {
         self.engine.lose_everything().await;
+    }
+
+    async fn back_up(&mut self) {
+        self.engine.back_up().await;
+    }
+
+    async fn restore(&mut self) {
+        self.engine.restore().await;
     }
 }
 
@@ -157,4 +169,111 @@ async fn a_change_is_told_to_those_who_wait() {
         waits.push(took);
     }
     assert!(waits.iter().any(|took| (PAUSE..Duration::from_millis(800)).contains(took)), "{waits:?}");
+}
+
+/// The address of the store leads to the new primary. Which of its writes a replica has is for Redis to say.
+struct Failover {
+    primary: Redis,
+    replica: engines::Redis,
+    relay: Relay,
+    store: Arc<dyn Store>,
+}
+
+impl Failover {
+    async fn start() -> Self {
+        let primary = Redis::start(10).await;
+        let replica = primary.engine.replica().await;
+        let relay = Relay::to(primary.addr()).await;
+        let store = primary.store_at(relay.addr()).await;
+        Self { primary, replica, relay, store }
+    }
+
+    /// The store as a process has it that has seen nothing of the earlier primary.
+    async fn fresh(&self) -> Arc<dyn Store> {
+        self.primary.store_at(self.replica.addr()).await
+    }
+
+    /// Grants a lease, and lets the replica have it or not.
+    async fn grant(&self, reaches_replica: bool) -> Snapshot {
+        if !reaches_replica {
+            self.replica.promote();
+        }
+        let granted = put(&*self.store, "a", leased(self.store.now().await.unwrap(), Duration::from_secs(60))).await;
+        if reaches_replica {
+            self.replica.catches_up(&self.primary.engine).await;
+            self.replica.promote();
+        }
+        granted
+    }
+
+    fn fail_over(&self) {
+        self.primary.engine.signal("KILL");
+        self.relay.lead_to(self.replica.addr());
+    }
+
+    /// What the store says of a record when it answers again.
+    async fn answer(&self, name: &str) -> Result<Snapshot, StoreError> {
+        let answered = async {
+            loop {
+                match self.store.read(&key(name)).await {
+                    Err(StoreError::Unavailable) => {}
+                    other => return other,
+                }
+            }
+        };
+        within("the store to answer again", answered).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promoted_replica_with_all_writes_goes_on_with_leases_and_fences() {
+    let failover = Failover::start().await;
+    put(&*failover.store, "a", idle()).await;
+    let granted = failover.grant(true).await;
+    failover.fail_over();
+    let kept = failover.answer("a").await.expect("nothing was lost");
+    assert_eq!((kept.revision, kept.fence()), (granted.revision, granted.fence()));
+    assert!(kept.lease_state().is_held(), "no other client gets the lease");
+    assert!(put(&*failover.store, "b", idle()).await.revision > granted.revision, "fences grow");
+}
+
+/// The lease is free at the new primary. No process that has seen the grant gives it to another client.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promoted_replica_that_lost_a_grant_is_trusted_no_longer() {
+    let failover = Failover::start().await;
+    put(&*failover.store, "a", idle()).await;
+    failover.grant(false).await;
+    failover.fail_over();
+    assert_eq!(failover.answer("a").await, Err(StoreError::LostWrites));
+}
+
+/// Another process that has not seen the grant writes before this one comes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_grant_is_seen_though_others_have_gone_on() {
+    let failover = Failover::start().await;
+    put(&*failover.store, "a", idle()).await;
+    let granted = failover.grant(false).await;
+    let other = failover.fresh().await;
+    while put(&*other, "b", idle()).await.revision <= granted.revision {}
+    failover.fail_over();
+    assert!(failover.answer("b").await.is_ok(), "the last revision is beyond the loss");
+    assert_eq!(failover.answer("a").await, Err(StoreError::LostWrites));
+}
+
+/// Redis leaves the connections open. What the replica has may be old: an answer from it would be a state from before an
+/// answered write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_becomes_a_replica_answers_no_longer() {
+    let failover = Failover::start().await;
+    let old = put(&*failover.store, "a", idle()).await.revision;
+    failover.replica.catches_up(&failover.primary.engine).await;
+    failover.replica.promote();
+    let new = put(&*failover.fresh().await, "a", idle()).await.revision;
+    assert_eq!(failover.store.read(&key("a")).await.unwrap().revision, old, "nobody has told the old primary yet");
+    // It never reaches the new one.
+    failover.primary.engine.follow(ports::free());
+    assert_eq!(failover.store.read(&key("a")).await, Err(StoreError::Unavailable));
+    assert_eq!(failover.store.scan(None, 10).await, Err(StoreError::Unavailable));
+    failover.relay.lead_to(failover.replica.addr());
+    assert_eq!(failover.answer("a").await.unwrap().revision, new);
 }

@@ -1,4 +1,5 @@
-//! A way to an engine on which answers can be held back: questions arrive, and who asked does not know.
+//! A way to an engine on which answers can be held back: questions arrive, and who asked does not know. It can lead to
+//! another engine later.
 
 use std::{
     net::SocketAddr,
@@ -20,6 +21,7 @@ use tokio::{
 
 pub struct Relay {
     addr: SocketAddr,
+    server: watch::Sender<SocketAddr>,
     answers: watch::Sender<bool>,
     asked_bytes: Arc<AtomicUsize>,
     task: AbortHandle,
@@ -31,11 +33,21 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("an address");
         let (answers, allowed) = watch::channel(true);
+        let (server, mut current) = watch::channel(server);
         let asked_bytes = Arc::<AtomicUsize>::default();
         let asked = Arc::clone(&asked_bytes);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
-            while let Ok((client, _)) = listener.accept().await {
+            loop {
+                let client = tokio::select! {
+                    Ok(()) = current.changed() => {
+                        connections.shutdown().await;
+                        continue;
+                    }
+                    Ok((client, _)) = listener.accept() => client,
+                    else => return,
+                };
+                let server = *current.borrow();
                 let Ok(server) = TcpStream::connect(server).await else { continue };
                 let ((client_reads, client_writes), (server_reads, server_writes)) =
                     (client.into_split(), server.into_split());
@@ -49,7 +61,12 @@ impl Relay {
                 }));
             }
         });
-        Self { addr, answers, asked_bytes, task: task.abort_handle() }
+        Self { addr, server, answers, asked_bytes, task: task.abort_handle() }
+    }
+
+    /// Leads to another server from now on. All connections to the earlier one end.
+    pub fn lead_to(&self, server: SocketAddr) {
+        self.server.send_replace(server);
     }
 
     pub fn addr(&self) -> SocketAddr {

@@ -224,5 +224,5 @@ async fn a_client_that_waits_for_a_change_does_not_wait_for_a_silent_backend() {
 fn a_client_that_watches_takes_little_memory() {
     let waiting = size_of_future(|stream: &'static mut EventStream| stream.next_piece());
     let sizes = [waiting, size_of::<EventStream>(), size_of::<Watched>()];
-    assert!(sizes.iter().sum::<usize>() <= 1_312, "{sizes:?}");
+    assert!(sizes.iter().sum::<usize>() <= 1_536, "{sizes:?}");
 }

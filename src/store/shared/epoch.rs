@@ -1,9 +1,28 @@
 //! Detects an engine that has lost acknowledged writes, through a failover, a restored backup or a deleted database.
 //! The sign is a revision that goes back.
+//!
+//! # Design
+//!
+//! *Why does each record count too?* Other processes may write until the engine's last revision is beyond the lost ones.
+//! The lost record still has an earlier revision than this process has seen. Records that exist no more have a floor,
+//! which never goes back either.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{
+    num::NonZeroUsize,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
-use crate::{core::records::record::Revision, store::StoreError};
+use lru::LruCache;
+use parking_lot::Mutex;
+
+use crate::{
+    core::{records::record::Revision, resource::ResourceKey},
+    store::StoreError,
+};
+
+/// How many records are remembered with the revision that this process has seen last. A failover loses the last writes,
+/// and seldom more than these.
+const RECORDS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
 /// The revisions that came with an answer of an engine.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +40,18 @@ impl ToldRevisions {
     }
 }
 
-/// The greatest revision that this process has seen, and whether a smaller one followed.
-#[derive(Default)]
+/// The greatest revisions that this process has seen, and whether a smaller one followed.
 pub(super) struct Epoch {
     greatest: AtomicU64,
+    by_record: Mutex<LruCache<ResourceKey, Revision>>,
     is_over: AtomicBool,
+}
+
+impl Default for Epoch {
+    fn default() -> Self {
+        let by_record = Mutex::new(LruCache::new(RECORDS));
+        Self { greatest: AtomicU64::default(), by_record, is_over: AtomicBool::default() }
+    }
 }
 
 impl Epoch {
@@ -49,10 +75,42 @@ impl Epoch {
             self.greatest.fetch_max(seen.0, Ordering::AcqRel);
             return Ok(());
         }
+        self.end(reached, current)
+    }
+
+    /// Returns the revision that a record must have reached, for [`Epoch::accept_record`]. The caller takes it before it
+    /// sends the request.
+    pub(super) fn record_reached(&self, key: &ResourceKey) -> Revision {
+        self.by_record.lock().get(key).copied().unwrap_or_default()
+    }
+
+    /// Notes the revision of a record from an answer. Once it is smaller than what was `reached` before the request, every
+    /// operation fails.
+    pub(super) fn accept_record(
+        &self,
+        key: &ResourceKey,
+        reached: Revision,
+        found: Revision,
+    ) -> Result<(), StoreError> {
+        if found < reached {
+            return self.end(reached, found);
+        }
+        if found > reached {
+            let mut by_record = self.by_record.lock();
+            if let Some(seen) = by_record.get_mut(key) {
+                *seen = found.max(*seen);
+            } else {
+                by_record.put(key.clone(), found);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, seen: Revision, found: Revision) -> Result<(), StoreError> {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                seen = reached.0,
-                found = current.0,
+                seen = seen.0,
+                found = found.0,
                 "the store has lost acknowledged writes: its revisions have gone back. Guarded writes are refused \
                  until the store's `incarnation` key is deleted and this process is restarted"
             );
@@ -87,6 +145,18 @@ mod tests {
         assert_eq!(epoch.reached(), Ok(Revision(5)));
         assert_eq!(epoch.accept(Revision(5), committed(6)), Ok(()));
         assert_eq!(epoch.accept(Revision(6), committed(5)), Err(StoreError::LostWrites));
+    }
+
+    /// Other processes have gone on after the loss.
+    #[test]
+    fn a_record_that_went_back_shows_the_loss_that_the_last_revision_hides() {
+        let (epoch, key, other) = (Epoch::default(), ResourceKey::from_text("a"), ResourceKey::from_text("b"));
+        for (reached, found) in [(0, 3), (3, 7), (0, 5), (7, 7)] {
+            assert_eq!(epoch.accept_record(&key, Revision(reached), Revision(found)), Ok(()), "answers may overtake");
+        }
+        assert_eq!((epoch.record_reached(&key), epoch.record_reached(&other)), (Revision(7), Revision(0)));
+        assert_eq!(epoch.accept_record(&key, Revision(7), Revision(6)), Err(StoreError::LostWrites));
+        assert_eq!(epoch.reached(), Err(StoreError::LostWrites));
     }
 
     #[test]

@@ -68,14 +68,31 @@ impl<E: Engine> EngineRecords<E> {
         Ok((found, now))
     }
 
+    /// Returns the revision that a record has reached, for [`Self::accept_record`].
+    pub(super) fn record_reached(&self, key: &ResourceKey) -> Revision {
+        self.epoch.record_reached(key)
+    }
+
+    /// Notes the revision of a record from an answer. Fails if the engine has lost what the record had `reached` before it
+    /// was asked.
+    pub(super) fn accept_record(
+        &self,
+        key: &ResourceKey,
+        reached: Revision,
+        found: Revision,
+    ) -> Result<(), StoreError> {
+        self.epoch.accept_record(key, reached, found)
+    }
+
     pub(super) async fn now(&self) -> Result<StoreTime, StoreError> {
         let reached = self.reached()?;
         self.accept(reached, self.engine.now().await?).map(|((), now)| now)
     }
 
     pub(super) async fn read(&self, key: &ResourceKey) -> Result<Labelled, StoreError> {
-        let reached = self.reached()?;
+        let (reached, record) = (self.reached()?, self.record_reached(key));
         let (kept, now) = self.accept(reached, self.engine.read(key).await?)?;
+        self.accept_record(key, record, kept.revision)?;
         self.decoded(key, kept, now)
     }
 

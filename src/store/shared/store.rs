@@ -90,10 +90,11 @@ impl<E: Engine> Store for SharedStore<E> {
             idle_from: next.idle_from(),
             may_create: records.has_room(),
         };
-        let reached = records.reached()?;
+        let (reached, record) = (records.reached()?, records.record_reached(key));
         let (outcome, now) = records.accept(reached, records.engine.swap(swap).await?)?;
         match outcome {
             SwapOutcome::Made { revision, is_new } => {
+                records.accept_record(key, record, revision)?;
                 if is_new {
                     records.created();
                 }
@@ -105,7 +106,10 @@ impl<E: Engine> Store for SharedStore<E> {
             }
             SwapOutcome::Other { kept, is_repeated } => {
                 let found = match kept {
-                    Some(kept) => records.decoded(key, kept, now)?,
+                    Some(kept) => {
+                        records.accept_record(key, record, kept.revision)?;
+                        records.decoded(key, kept, now)?
+                    }
                     None => records.read(key).await?,
                 };
                 match found {

@@ -4,6 +4,7 @@ mod disk_crashes;
 mod disk_restarts;
 mod held_leases;
 mod killed_workers;
+mod lost_changes;
 mod retries;
 mod shared_azure_queue;
 mod shared_queue;

@@ -5,8 +5,11 @@
 //! *What does it promise?* It promises the same as every store, as long as one server keeps all acknowledged writes. A
 //! failover may lose the last writes, and with them a claim, a lease or a fence. Two writers may then believe that they
 //! hold the same right. Therefore a route with `guarantee = "safety"` is refused on this store. The store detects a
-//! loss if it can: each answer carries the revision counter. Once the counter goes back, all operations fail (module
-//! `epoch`).
+//! loss if it can: each answer carries the revision counter and a record. Once one of them goes back, all operations
+//! fail (module `epoch`).
+//!
+//! *What if a connection leads to a replica?* Redis leaves connections open to a primary that becomes a replica. A replica
+//! may be behind, so the scripts that read contain a command that replicas refuse. The next attempt connects anew.
 //!
 //! *Why scripts?* A swap looks at a record and a floor, and changes up to four keys. A script is the only way to do so
 //! atomically in one round trip.

@@ -1,5 +1,7 @@
 -- KEYS: counter, records.
 local time = redis.call('TIME')
+-- A replica may be behind, and refuses what may write. At a primary this changes nothing.
+redis.call('PERSIST', KEYS[1])
 local texts = {}
 for number = 2, #KEYS do
     texts[number - 1] = redis.call('GET', KEYS[number])

@@ -1,6 +1,8 @@
 -- KEYS: record, floors, counter, records, idle.
 -- ARGV: bucket, expected revision, text, the time from which it is idle or '', resource, capacity, channel.
 local time = redis.call('TIME')
+-- A replica may be behind, and refuses what may write. At a primary this changes nothing.
+redis.call('PERSIST', KEYS[3])
 local record = redis.call('GET', KEYS[1])
 -- The floor matters only if there is no record.
 local floor = record and '0' or redis.call('HGET', KEYS[2], ARGV[1]) or '0'
