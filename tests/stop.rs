@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test stops at the first surprise")]
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
@@ -11,21 +12,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No test waits longer; half of the default `shutdown_timeout`, so that an end by that is no success.
-const PATIENCE: Duration = Duration::from_secs(5);
+use tempfile::TempDir;
+
+/// No test waits longer; a third of the `shutdown_timeout`, so that an end by that is no success.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running `ifmatch`, killed when it is dropped.
 struct Proxy {
     child: Child,
+    _directory: TempDir,
     address: SocketAddr,
     log: Option<BufReader<ChildStderr>>,
 }
 
 impl Proxy {
     fn start(upstream: SocketAddr) -> Self {
-        let mut child = command(upstream, "127.0.0.1:0").stderr(Stdio::piped()).spawn().expect("the program starts");
+        let (mut command, directory) = command(upstream, "127.0.0.1:0");
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
         let log = BufReader::new(child.stderr.take().expect("its log"));
-        let mut proxy = Self { child, address: nobody(), log: Some(log) };
+        let mut proxy = Self { child, _directory: directory, address: nobody(), log: Some(log) };
         let line = proxy.wait_for_log("listen=");
         let address = line.split("listen=").nth(1).and_then(|rest| rest.split_whitespace().next());
         proxy.address = address.expect("an address").parse().expect("a socket address");
@@ -74,12 +79,18 @@ impl Drop for Proxy {
     }
 }
 
-fn command(upstream: SocketAddr, listen: &str) -> Command {
+/// The program with one route, and the directory of its file.
+fn command(upstream: SocketAddr, listen: &str) -> (Command, TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("ifmatch.toml");
+    let configuration = format!(
+        "[server]\nlisten = [\"{listen}\"]\nshutdown_timeout = \"60s\"\n[upstreams.backend]\nservers = [\"{upstream}\"]\n\
+         [[routes]]\npath = \"/{{*rest}}\"\nupstream = \"backend\"\npolicy = \"last-writer-wins\"\n"
+    );
+    fs::write(&file, configuration).expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
-    let upstream = format!("http://{upstream}");
-    command.args(["run", "--upstream", &upstream, "--policy", "last-writer-wins", "--listen", listen]);
-    command.env_remove("RUST_LOG");
-    command
+    command.arg("run").arg(file).env_remove("RUST_LOG");
+    (command, directory)
 }
 
 /// A backend that reports each request, and answers it on demand.
@@ -106,7 +117,8 @@ fn nobody() -> SocketAddr {
 fn a_busy_port_is_exit_69_at_once() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("its address").to_string();
-    let output = command(nobody(), &address).output().expect("the program starts");
+    let (mut command, _directory) = command(nobody(), &address);
+    let output = command.output().expect("the program starts");
     assert_eq!(output.status.code(), Some(69));
     let complaint = String::from_utf8(output.stderr).expect("text");
     let expected = format!("ifmatch: cannot listen on {address}: Address already in use");
