@@ -1,4 +1,5 @@
-//! Numbers as digits, without the formatter: it takes as long as all the rest of a tag or of a log line.
+//! Numbers as digits, without the formatter: it takes as long as all the rest of a tag or of a log line. And digits as
+//! numbers, without the signs that the parser of the standard library takes.
 
 /// Adds the bytes, each as two hexadecimal digits in lower case.
 pub fn push_hexadecimal(text: &mut Vec<u8>, bytes: &[u8]) {
@@ -29,6 +30,13 @@ pub fn push_padded(text: &mut Vec<u8>, number: u64, digits: u32) {
         push_padded(text, number / 10, digits - 1);
     }
     text.push(last_digit(number));
+}
+
+/// Returns the number that decimal digits are. `None` if there is another octet, no octet, or too large a number.
+pub fn decimal_number(digits: &[u8]) -> Option<u64> {
+    let digit = |octet: &u8| octet.is_ascii_digit().then(|| u64::from(octet - b'0'));
+    let read = |number: u64, octet| number.checked_mul(10)?.checked_add(digit(octet)?);
+    digits.iter().try_fold(0, read).filter(|_| !digits.is_empty())
 }
 
 const fn last_digit(number: u64) -> u8 {
@@ -63,5 +71,22 @@ mod tests {
             assert_eq!(hexadecimal_text(&number.to_be_bytes()), format!("{number:016x}"));
         }
         assert_eq!(text(|text| push_padded(text, 12_345, 3)), "=345");
+    }
+    #[test]
+    fn a_number_has_digits_alone() {
+        for (digits, expected) in [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("", None),
+            ("+4", None),
+            ("-4", None),
+            ("4 ", None),
+            ("0x4", None),
+            ("\u{664}", None),
+        ] {
+            assert_eq!(decimal_number(digits.as_bytes()), expected, "{digits:?}");
+        }
     }
 }

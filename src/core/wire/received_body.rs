@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
 
 use super::chunks::{ChunkPart, ChunkScan};
+use crate::core::digits::decimal_number;
 
 /// The number of bytes that the trailer fields of a message may have. They end here.
 const TRAILER_BYTES_MAX: usize = 64 * 1024;
@@ -70,7 +71,7 @@ impl ReceivedBody {
     }
 
     /// Takes the content at the beginning of what has arrived. `None` means that more must arrive, or that the body is
-    /// done.
+    /// done. If what stands behind content is malformed, the next call fails.
     pub fn take(&mut self, arrived: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
         let content = match self {
             Self::UntilClose => take(arrived, usize::MAX),
@@ -89,7 +90,10 @@ impl ReceivedBody {
             Self::Trailers(_) => Bytes::new(),
         };
         if let Self::Trailers(scan) = self {
-            scan.skip(arrived)?;
+            let skipped = scan.skip(arrived);
+            if content.is_empty() {
+                skipped?;
+            }
         }
         Ok(Some(content).filter(|content| !content.is_empty()))
     }
@@ -110,20 +114,13 @@ pub fn declared_length(fields: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut declared = None;
     for line in fields.get_all(header::CONTENT_LENGTH) {
         for member in line.as_bytes().split(|octet| *octet == b',') {
-            let length = number(member.trim_ascii()).ok_or(Malformed)?;
+            let length = decimal_number(member.trim_ascii()).ok_or(Malformed)?;
             if *declared.get_or_insert(length) != length {
                 return Err(Malformed);
             }
         }
     }
     Ok(declared)
-}
-
-/// Reads a number of digits alone.
-fn number(digits: &[u8]) -> Option<u64> {
-    let digit = |octet: &u8| octet.is_ascii_digit().then(|| u64::from(octet - b'0'));
-    let read = |number: u64, octet| number.checked_mul(10)?.checked_add(digit(octet)?);
-    digits.iter().try_fold(0, read).filter(|_| !digits.is_empty())
 }
 
 /// Takes at most this many bytes. They are copied unless they are most of their buffer, so that a small piece keeps no
@@ -145,7 +142,6 @@ fn take_chunks(scan: &mut ChunkScan, arrived: &mut BytesMut) -> Result<Bytes, Ma
                 seen += length;
             }
             ChunkPart::Malformed if content.is_empty() => return Err(Malformed),
-            // The bytes before a malformed part are content, and the next call fails.
             ChunkPart::End | ChunkPart::Malformed => break,
         }
     }
@@ -176,24 +172,32 @@ enum TrailerState {
 }
 
 impl TrailerScan {
-    /// Removes the trailer fields from the beginning of what has arrived.
+    /// Removes the trailer fields from the beginning of what has arrived. Once it fails, it fails each time.
     fn skip(&mut self, arrived: &mut BytesMut) -> Result<(), Malformed> {
         let mut seen = 0;
-        for octet in arrived.iter() {
-            self.state = match (self.state, octet) {
-                (TrailerState::End, _) => break,
-                (TrailerState::Begin, b'\r') => TrailerState::LastEnd,
-                (TrailerState::Field, b'\r') => TrailerState::FieldEnd,
-                (TrailerState::FieldEnd, b'\n') => TrailerState::Begin,
-                (TrailerState::LastEnd, b'\n') => TrailerState::End,
-                (TrailerState::FieldEnd | TrailerState::LastEnd, _) | (_, b'\n' | b'\0') => return Err(Malformed),
-                _ => TrailerState::Field,
-            };
-            seen += 1;
+        while self.bytes < TRAILER_BYTES_MAX
+            && let Some(octet) = arrived.get(seen)
+            && let Some(next) = self.state.after(*octet)
+        {
+            self.state = next;
+            (seen, self.bytes) = (seen + 1, self.bytes + 1);
         }
         let _seen = arrived.split_to(seen);
-        self.bytes += seen;
-        if self.bytes > TRAILER_BYTES_MAX { Err(Malformed) } else { Ok(()) }
+        if arrived.is_empty() || self.state == TrailerState::End { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+impl TrailerState {
+    /// Returns the state after an octet. `None` if that is malformed, or belongs to no trailer.
+    fn after(self, octet: u8) -> Option<Self> {
+        match (self, octet) {
+            (Self::Begin, b'\r') => Some(Self::LastEnd),
+            (Self::Field, b'\r') => Some(Self::FieldEnd),
+            (Self::FieldEnd, b'\n') => Some(Self::Begin),
+            (Self::LastEnd, b'\n') => Some(Self::End),
+            (Self::FieldEnd | Self::LastEnd | Self::End, _) | (_, b'\n' | b'\0') => None,
+            _ => Some(Self::Field),
+        }
     }
 }
 
@@ -248,6 +252,12 @@ mod tests {
         let mut body = chunks();
         assert_eq!(body.take(&mut arrived), Ok(Some(Bytes::from_static(b"one"))));
         assert_eq!(body.take(&mut arrived), Err(Malformed));
+        let mut arrived = BytesMut::from(&b"3\r\none\r\n0\r\nX: a\n\r\n"[..]);
+        let mut body = chunks();
+        assert_eq!(body.take(&mut arrived), Ok(Some(Bytes::from_static(b"one"))), "content before a malformed trailer");
+        for _ in 0..2 {
+            assert_eq!(body.take(&mut arrived), Err(Malformed));
+        }
         let mut arrived = BytesMut::from(&b"0\r\n"[..]);
         arrived.resize(TRAILER_BYTES_MAX + 4, b'x');
         assert_eq!(chunks().take(&mut arrived), Err(Malformed));
