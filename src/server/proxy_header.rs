@@ -14,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The beginning of a header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// The version and the command of a balancer that connects for itself.
+const V2_LOCAL: u8 = 0x20;
 /// The bytes of a header of version 2 before its addresses. The last two are the number of the others.
 const V2_BYTES: usize = 16;
 /// The most bytes of addresses and additions of version 2. Balancers send less than 100, and with certificates 1 KiB.
@@ -66,6 +68,10 @@ async fn read_exact(stream: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> 
 
 /// Returns the client that a whole header names.
 fn client(header: &[u8]) -> Result<Option<SocketAddr>, NoProxyHeader> {
+    // A balancer that connects for itself names no addresses, and what stands in their place has no meaning.
+    if header.starts_with(SIGNATURE) && header.get(SIGNATURE.len()) == Some(&V2_LOCAL) {
+        return Ok(None);
+    }
     match HeaderResult::parse(header) {
         HeaderResult::V1(Ok(header)) => Ok(match header.addresses {
             v1::Addresses::Tcp4(told) => Some((told.source_address, told.source_port).into()),
@@ -73,7 +79,6 @@ fn client(header: &[u8]) -> Result<Option<SocketAddr>, NoProxyHeader> {
             v1::Addresses::Unknown => None,
         }),
         HeaderResult::V2(Ok(header)) => Ok(match header.addresses {
-            _ if header.command == v2::Command::Local => None,
             v2::Addresses::IPv4(told) => Some((told.source_address, told.source_port).into()),
             v2::Addresses::IPv6(told) => Some((told.source_address, told.source_port).into()),
             v2::Addresses::Unix(_) | v2::Addresses::Unspecified => None,
@@ -84,6 +89,8 @@ fn client(header: &[u8]) -> Result<Option<SocketAddr>, NoProxyHeader> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     /// The bytes behind each header.
@@ -107,12 +114,16 @@ mod tests {
         let ipv4 = [&[192, 0, 2, 7, 127, 0, 0, 1][..], &[0x30, 0x39, 0x1f, 0x90]].concat();
         let mut ipv6 = [0; 36];
         (ipv6[0], ipv6[15], ipv6[32], ipv6[33]) = (0x20, 9, 0x30, 0x39);
-        // Additions follow the addresses: here one without effect.
-        let with_addition = [ipv4.as_slice(), &[4, 0, 2, 0, 0]].concat();
+        // Additions follow the addresses: here one without effect, and one that goes on behind the header.
+        let with_addition = [ipv4.as_slice(), &[4, 0, 2, 0, 0], &[4, 0xff, 0xff, 0]].concat();
+        let address = ["ffff"; 8].join(":");
+        let longest = format!("PROXY UNKNOWN {address} {address} 65535 65535\r\n");
+        assert_eq!(longest.len(), V1_MAX);
         for (header, client) in [
             (b"PROXY TCP4 192.0.2.7 127.0.0.1 12345 8080\r\n".to_vec(), Some("192.0.2.7:12345")),
             (b"PROXY TCP6 2000::9 ::1 12345 8080\r\n".to_vec(), Some("[2000::9]:12345")),
             (b"PROXY UNKNOWN\r\n".to_vec(), None),
+            (longest.as_bytes().to_vec(), None),
             (version_2(1, 0x11, &ipv4), Some("192.0.2.7:12345")),
             (version_2(1, 0x11, &with_addition), Some("192.0.2.7:12345")),
             (version_2(1, 0x21, &ipv6), Some("[2000::9]:12345")),
@@ -121,6 +132,8 @@ mod tests {
             // The balancer itself asks whether the server is well.
             (version_2(0, 0x00, &[]), None),
             (version_2(0, 0x11, &ipv4), None),
+            (version_2(0, 0x11, &[]), None),
+            (version_2(0, 0xff, &[1, 2, 3]), None),
         ] {
             let expected = client.map(|client| client.parse().unwrap());
             assert_eq!(told(&header).await, Ok(expected), "{}", header.escape_ascii());
@@ -144,9 +157,31 @@ mod tests {
             let mut sent = header;
             assert_eq!(read(&mut sent).await, Err(NoProxyHeader::Other), "{}", header.escape_ascii());
         }
-        for header in [&b"PROXY"[..], b"PROXY TCP4 192.0.2.7", SIGNATURE] {
-            let mut sent = header;
-            assert_eq!(read(&mut sent).await, Err(NoProxyHeader::Gone), "{}", header.escape_ascii());
+        let (text, binary) = (b"PROXY TCP4 192.0.2.7 127.0.0.1 12345 8080\r\n", version_2(1, 0x11, &[0; 12]));
+        for header in [text.as_slice(), &binary] {
+            for end in 0..header.len() {
+                let mut sent = &header[..end];
+                assert_eq!(read(&mut sent).await, Err(NoProxyHeader::Gone), "{}", header[..end].escape_ascii());
+            }
+        }
+    }
+
+    /// A header may come in any pieces.
+    #[tokio::test]
+    async fn a_slow_header_is_read_as_a_fast_one() {
+        for header in [&b"PROXY TCP4 192.0.2.7 127.0.0.1 12345 8080\r\n"[..], &version_2(1, 0x11, &[1; 12])] {
+            let (mut balancer, mut server) = tokio::io::duplex(1);
+            let sending = async {
+                balancer.write_all(header).await.unwrap();
+                balancer.write_all(NEXT).await.unwrap();
+            };
+            let reading = async {
+                assert!(matches!(read(&mut server).await, Ok(Some(_))), "{}", header.escape_ascii());
+                let mut next = [0; NEXT.len()];
+                server.read_exact(&mut next).await.unwrap();
+                assert_eq!(next, NEXT);
+            };
+            tokio::join!(sending, reading);
         }
     }
 }
