@@ -16,7 +16,7 @@ use crate::{
     telemetry::{Decision, access::AccessEntry},
     upstream::{
         Exchange, Failure,
-        fields::{accepts_trailers, frame_response, is_bodiless},
+        fields::{accepts_trailers, end_hop, frame_response, is_bodiless},
     },
 };
 
@@ -89,10 +89,11 @@ impl Outgoing {
 }
 
 /// Forwards an interim response, which a client of HTTP/1.0 would take for the final one (RFC 9110 section 15.2).
-pub(crate) async fn relay_interim(session: &mut ClientSession, head: Box<ResponseHeader>) -> pingora::Result<()> {
+pub(crate) async fn relay_interim(session: &mut ClientSession, mut head: Box<ResponseHeader>) -> pingora::Result<()> {
     if session.request().version == Version::HTTP_10 {
         return Ok(());
     }
+    end_hop(&mut head);
     session.write_interim(head).await
 }
 

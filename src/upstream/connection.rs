@@ -1,6 +1,5 @@
 //! A connection to a server, and one exchange on it whose request is complete.
 
-use futures_util::FutureExt as _;
 use http::header;
 use pingora::http::RequestHeader;
 use pingora_timeout::timeout;
@@ -91,14 +90,8 @@ impl Connected {
     async fn exchange(self: Box<Self>, head: &RequestHeader, body: &Body) -> Result<Exchange, Lost> {
         let server = self.server;
         let mut link = Box::new(Link::on(self.opened, self.terms));
-        match timeout(link.terms.upstream.timeout, link.converse(head, body)).await {
-            Ok(outcome) => outcome?,
-            // An upstream that answered and then stopped reading has left its answer on the connection.
-            Err(_) if !link.request_complete && link.head.is_none() => {
-                link.final_head().now_or_never().unwrap_or(Err(Lost::timed_out()))?;
-            }
-            Err(_) => return Err(Lost::timed_out()),
-        }
+        let conversed = timeout(link.terms.upstream.timeout, link.converse(head, body)).await;
+        conversed.unwrap_or_else(|_elapsed| link.refusal_so_far())?;
         link.into_exchange(server)
     }
 }

@@ -169,7 +169,7 @@ impl ServerConnection {
     pub(super) async fn keep(self, destination: Destination, idle_max: Duration) {
         match self {
             Self::Http1(session, home) => {
-                if let Some(stream) = session.into_idle().await {
+                if let Some(stream) = session.into_idle() {
                     home.keep(destination, stream, idle_max);
                 }
             }

@@ -15,7 +15,7 @@ use pingora::{
     http::{RequestHeader, ResponseHeader, header_value_from_raw},
     protocols::Stream,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 
 use super::{fields::FieldsOfHead as _, lost::Lost};
 use crate::{
@@ -136,15 +136,20 @@ impl Http1Exchange {
         let bytes = self.arrived.split_to(self.scan.end()).freeze();
         self.scan = HeadScan::default();
         let mut head = parse(&bytes).ok_or(Lost::abandoned())?;
-        if head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // The coding takes precedence (RFC 9112 section 6.3).
-            head.remove(&header::CONTENT_LENGTH);
-        }
         let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS && head.version == Version::HTTP_11;
         if is_switch && self.awaited == Awaited::ContentOrTunnel {
             (self.body, self.request) = (Some(ReceivedBody::UntilClose), SentBody::UntilClose);
         } else if !head.status.is_informational() {
             self.await_body(&head)?;
+        }
+        let is_interim = head.status.is_informational();
+        if is_interim || head.headers.contains_key(header::TRANSFER_ENCODING) {
+            // A coding takes precedence over a length (RFC 9112 section 6.3).
+            head.remove(&header::CONTENT_LENGTH);
+        }
+        if is_interim {
+            // It ends with its head, and so does the switch to a tunnel (RFC 9110 section 15.2).
+            head.remove(&header::TRANSFER_ENCODING);
         }
         Ok(head)
     }
@@ -152,10 +157,8 @@ impl Http1Exchange {
     fn await_body(&mut self, head: &ResponseHeader) -> Result<(), Lost> {
         let body = ReceivedBody::of_response(head.status, self.awaited == Awaited::NoContent, &head.headers);
         let body = body.map_err(|_malformed| Lost::abandoned())?;
-        // HTTP/1.0 has no codings: such a response has two readings (RFC 9112 section 6.1).
-        let is_clear = head.version == Version::HTTP_11 || !head.headers.contains_key(header::TRANSFER_ENCODING);
         let has_end = !matches!(body, ReceivedBody::UntilClose);
-        self.stays = is_clear && has_end && wants_connection(head.version, &head.headers);
+        self.stays = has_end && has_one_reading(head) && wants_connection(head.version, &head.headers);
         self.body = Some(body);
         Ok(())
     }
@@ -206,14 +209,21 @@ impl Http1Exchange {
     }
 
     /// Ends the exchange. Returns the connection if it may carry another one, and closes it otherwise.
-    pub(super) async fn into_idle(mut self) -> Option<Stream> {
+    pub(super) fn into_idle(self) -> Option<Stream> {
         // Bytes behind the response belong to no request (RFC 9112 section 9.2).
-        if self.stays && self.is_done() && self.arrived.is_empty() {
-            return Some(self.stream);
-        }
-        let _ = self.stream.shutdown().await;
-        None
+        let is_idle = self.stays && self.is_done() && self.arrived.is_empty();
+        is_idle.then_some(self.stream)
     }
+}
+
+/// True if a response ends at the same byte for each reader. HTTP/1.0 has no codings, a length beside a coding is another
+/// end, and a 204 may be followed by the content that it announces (RFC 9112 sections 6.1 and 6.3).
+fn has_one_reading(head: &ResponseHeader) -> bool {
+    let has_coding = head.headers.contains_key(header::TRANSFER_ENCODING);
+    if head.status == StatusCode::NO_CONTENT {
+        return !has_coding && matches!(declared_length(&head.headers), Ok(None | Some(0)));
+    }
+    !has_coding || head.version == Version::HTTP_11 && !head.headers.contains_key(header::CONTENT_LENGTH)
 }
 
 /// The lines of the head of a request; `None` if it would have another meaning on the wire.
@@ -251,6 +261,9 @@ fn parse(bytes: &Bytes) -> Option<Box<ResponseHeader>> {
     Some(head)
 }
 
+#[cfg(test)]
+#[path = "http1_reading_tests.rs"]
+mod reading_tests;
 #[cfg(test)]
 #[path = "http1_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
 //! Requests and responses on a connection whose other side is the test.
 
 use http::header::CONTENT_LENGTH;
-use tokio::io::{DuplexStream, duplex};
+use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 
@@ -61,7 +61,7 @@ async fn answered(method: &str, response: &str, stays: bool) -> Option<Answered>
         }
     };
     let content = has_end.then(|| text(&content));
-    Some(Answered { status: head.status.as_u16(), fields, content, is_kept: session.into_idle().await.is_some() })
+    Some(Answered { status: head.status.as_u16(), fields, content, is_kept: session.into_idle().is_some() })
 }
 
 #[tokio::test]
@@ -125,6 +125,11 @@ async fn a_body_ends_where_its_framing_says_and_its_connection_stays_only_if_bot
         ("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Some(""), true),
         ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", Some(""), true),
         ("GET", "HTTP/1.1 204 No Content\r\n\r\n", Some(""), true),
+        ("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", Some(""), true),
+        // The content that these announce may still come.
+        ("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", Some(""), false),
+        ("GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", Some(""), false),
+        ("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", Some(""), false),
         ("GET", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", Some(""), true),
     ] {
         let answered = answered(method, response, true).await.unwrap_or_else(|| panic!("{response:?}"));

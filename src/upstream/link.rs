@@ -106,8 +106,7 @@ impl Link {
             match timeout(self.terms.upstream.write_timeout, self.write(Some(chunk))).await {
                 Ok(Ok(())) => {}
                 Ok(Err(lost)) => return self.answer_despite(lost).await,
-                // The upstream's answer, if one is on the connection, may tell why it stopped reading.
-                Err(_) => return self.final_head().now_or_never().unwrap_or(Err(Lost::timed_out())),
+                Err(_) => return self.refusal_so_far(),
             }
             sent = true;
         }
@@ -135,6 +134,16 @@ impl Link {
         // A server that refuses a stream reports this in place of its answer.
         let or_not_sent = |why: Lost| if why.is_untouched() { why } else { lost };
         self.final_head().await.map_err(or_not_sent)
+    }
+
+    /// Reads the refusal of an upstream that has stopped reading, if one is on the connection. An upstream that has told of
+    /// success may still act on what it has.
+    pub(super) fn refusal_so_far(&mut self) -> Result<(), Lost> {
+        // What comes behind a final head is its content.
+        if self.head.is_none() && !self.request_complete {
+            self.final_head().now_or_never().unwrap_or(Ok(()))?;
+        }
+        if self.refused() { Ok(()) } else { Err(Lost::timed_out()) }
     }
 
     /// Reads up to the head of the final response. May be dropped and called again: what has arrived is kept.
@@ -249,7 +258,7 @@ impl Wire for Link {
 }
 
 /// True if no transfer coding would reach the client undecoded: the proxy offers none but `chunked`.
-fn is_framed(head: &ResponseHeader) -> bool {
+pub(super) fn is_framed(head: &ResponseHeader) -> bool {
     let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => true,

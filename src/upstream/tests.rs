@@ -227,6 +227,41 @@ async fn a_write_that_a_pooled_connection_swallowed_is_never_sent_again() {
     assert_eq!(failure, Some(Failure::Abandoned { timed_out: false }));
 }
 
+/// Rule 6: wherever in its answer a server breaks off, the outcome of a write is unknown, and nothing is sent again but a
+/// read whose answer has not begun.
+#[tokio::test]
+async fn an_answer_may_break_off_behind_each_byte() {
+    const ANSWER: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let (none, body) = (Body::empty(), body("x"));
+    for (end, purpose) in (0..ANSWER.len()).flat_map(|end| [(end, Purpose::Read), (end, Purpose::Write)]) {
+        let (listener, server) = listen().await;
+        let served = tokio::spawn(async move {
+            for answers in [&[NO_CONTENT, &ANSWER[..end]][..], &[NO_CONTENT]] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                for answer in answers {
+                    read_request(&mut stream).await.unwrap();
+                    stream.write_all(answer).await.unwrap();
+                }
+            }
+        });
+        let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
+        let ask = async || match purpose {
+            Purpose::Read => exchanger.read(&upstream, TURN, head(Method::GET, &none), &none).await,
+            Purpose::Write => write(&exchanger, &upstream, Method::PUT, &body).await,
+        };
+        ask().await.unwrap().finish().await;
+        let status = async {
+            let mut exchange = ask().await?;
+            collect(&mut exchange).await?;
+            Ok(exchange.head().status.as_u16())
+        };
+        let is_repeated = purpose == Purpose::Read && end < ANSWER.len() - 2;
+        let expected = if is_repeated { Ok(204) } else { Err(Failure::Abandoned { timed_out: false }) };
+        assert_eq!(status.await, expected, "{purpose:?} {end}");
+        served.abort();
+    }
+}
+
 #[tokio::test]
 async fn a_read_is_not_sent_again_when_a_fresh_connection_dies() {
     let (listener, server) = listen().await;

@@ -169,6 +169,28 @@ async fn an_early_success_does_not_end_the_upload() {
     assert_eq!(received.await.unwrap(), body.len());
 }
 
+/// Such an upstream may still act on what it has, and what looks like a second answer is the content of the first.
+#[tokio::test]
+async fn an_early_success_of_an_upstream_that_stopped_reading_leaves_the_outcome_unknown() {
+    for (write_timeout, timeout) in [(SHORT, PATIENCE), (PATIENCE, SHORT)] {
+        let (listener, server) = listen().await;
+        let held = script(listener, |mut stream| async move {
+            read_head(&mut stream).await.unwrap();
+            let refusal = "HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n";
+            let success = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{refusal}", refusal.len());
+            stream.write_all(success.as_bytes()).await.unwrap();
+            // More than any socket buffers hold, so that the answer is read before the upload stands still.
+            let _ = tokio::io::copy(&mut (&mut stream).take(32 * 1024 * 1024), &mut tokio::io::sink()).await;
+            stream
+        });
+        let upstream = Arc::new(Upstream { write_timeout, timeout, ..upstream(&[&server]) });
+        let exchange = write(&Exchanger::new(), &upstream, Method::PUT, &large_body()).await;
+        let status = exchange.map(|exchange| exchange.head().status.as_u16());
+        assert_eq!(status, Err(Failure::Abandoned { timed_out: true }), "{write_timeout:?} {timeout:?}");
+        drop(held);
+    }
+}
+
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_is_given_up_after_its_timeout() {
     let (listener, server) = listen().await;
