@@ -113,6 +113,38 @@ async fn the_header_comes_before_the_handshake_of_tls() {
     }
 }
 
+/// What stands behind the header is the first of HTTP/2, which a client may send at once.
+#[tokio::test]
+async fn the_header_comes_before_http_2_without_tls() {
+    let backend = backend().await;
+    let proxy = proxy(&backend, BALANCERS).await;
+    let mut curl = Command::new("curl");
+    curl.args([
+        "--silent",
+        "--fail",
+        "--http2-prior-knowledge",
+        "--haproxy-protocol",
+        "--write-out",
+        " %{http_version}",
+    ]);
+    curl.arg(format!("http://{}{DOC}", proxy.addr()));
+    let output = within("curl", spawn_blocking(move || curl.output())).await.expect("no panic").expect("curl runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "one 2");
+}
+
+/// It gets the time that a head has.
+#[tokio::test]
+async fn a_header_that_does_not_end_ends_its_connection() {
+    let backend = backend().await;
+    let proxy = proxy(&backend, &format!("{BALANCERS}\nheader_timeout = \"1s\"")).await;
+    for beginning in [&NAMED.as_bytes()[..20], b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"] {
+        let mut connection = Connection::open(proxy.addr()).await;
+        connection.send_bytes(beginning).await;
+        assert_eq!(connection.closed().await, b"", "{}", beginning.escape_ascii());
+    }
+    assert_eq!(backend.count("GET", DOC), 0);
+}
+
 /// A `HAProxy` that passes connections on, with this option for its server.
 async fn haproxy(proxy: SocketAddr, option: &str) -> (Child, SocketAddr, tempfile::TempDir) {
     let (directory, listen) = (tempfile::tempdir().expect("a directory"), ports::free());

@@ -231,6 +231,26 @@ async fn interim_responses_are_relayed() {
     assert_eq!((response.status, response.text()), (200, "done"));
 }
 
+/// RFC 9110 sections 7.6.1 and 8.6, RFC 9112 section 6.1: what concerns the connection of the backend, or content that is
+/// not there, would end the client's reading of this one.
+#[tokio::test]
+async fn an_interim_response_has_no_field_of_the_backends_connection() {
+    let (backend, proxy) = start().await;
+    let fields = [
+        ("Link", "</style.css>; rel=preload"),
+        ("Connection", "close, X-Hop"),
+        ("X-Hop", "1"),
+        ("Keep-Alive", "timeout=5"),
+        ("Transfer-Encoding", "chunked"),
+        ("Content-Length", "5"),
+    ];
+    backend.always("*", "*", move |_| Answer::status(200).early(103, &fields).body("done"));
+    let response = get(proxy.addr(), "/a").await;
+    let [(103, interim)] = response.informational.as_slice() else { panic!("{response:?}") };
+    assert_eq!(interim.0, [("Link".to_owned(), "</style.css>; rel=preload".to_owned())]);
+    assert_eq!((response.status, response.text()), (200, "done"));
+}
+
 /// No client would receive the rest of the backend's answer.
 #[tokio::test]
 async fn an_exchange_ends_when_its_client_goes() {

@@ -2,7 +2,18 @@
 
 #![allow(clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
 
-use std::{fs, net::SocketAddr, path::PathBuf};
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
 
 use crate::{
     support::{
@@ -10,7 +21,7 @@ use crate::{
         nginx::Nginx,
         ports,
         proxy::Proxy,
-        raw::{get, put, put_if_match, race, request_bytes, send},
+        raw::{Connection, get, put, put_if_match, race, request_bytes, send},
         tls::{Office, nginx, nginx_tls},
         wait::{until, within},
     },
@@ -223,6 +234,53 @@ async fn a_server_that_asks_for_a_certificate_gets_it_on_both_paths() {
     let (certificate, key) = office.issue(&["the proxy"]);
     let known = proxy(&server, "", &format!("{tls}\ncert = {certificate:?}\nkey = {key:?}")).await;
     carries_everything(&known, &nginx, "HTTP/1.1").await;
+}
+
+/// A server that answers each request with content up to the end of the connection, and tells that it ends if `tells_end`.
+async fn ending((certificate, key): (PathBuf, PathBuf), tells_end: bool) -> SocketAddr {
+    let chain =
+        CertificateDer::pem_file_iter(certificate).expect("a file").collect::<Result<_, _>>().expect("certificates");
+    let key = PrivateKeyDer::from_pem_file(key).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
+    let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(chain, key).expect("a certificate of this key")));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
+    let addr = listener.local_addr().expect("a bound listener");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = acceptor.accept(stream).await.expect("a handshake");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.expect("a head"));
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\ncontent").await.expect("the proxy reads");
+            if tells_end {
+                stream.shutdown().await.expect("the proxy reads");
+            }
+        }
+    });
+    addr
+}
+
+/// RFC 9112 section 9.8: anybody on the way can end a connection, but not tell the end of TLS.
+#[tokio::test]
+async fn content_whose_end_tls_does_not_tell_is_not_whole() {
+    let office = Office::new();
+    let tls = format!("{}\nserver_name = \"backend.example\"", trusting(&office));
+    for tells_end in [true, false] {
+        let addr = ending(office.issue(&["backend.example"]), tells_end).await;
+        let proxy = proxy(&format!("https://{addr}"), "", &tls).await;
+        let guarded = get(proxy.addr(), "/docs/1").await;
+        let mut connection = Connection::open(proxy.addr()).await;
+        let open = connection.try_exchange("GET", "/open/1", &[], "").await;
+        if tells_end {
+            assert_eq!((guarded.status, guarded.text()), (200, "content"));
+            assert_eq!(open.expect("an answer").text(), "content");
+        } else {
+            guarded.refused(502, "upstream-failed");
+            assert!(open.is_err(), "the answer breaks off");
+        }
+    }
 }
 
 /// A check asks over TLS what requests are sent over, and believes the same certificates.
