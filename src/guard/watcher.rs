@@ -54,6 +54,7 @@ pub(crate) enum ContentLook {
 }
 
 /// The end of the right of a client to watch.
+#[derive(Clone, Copy)]
 pub(crate) enum RightEnd {
     /// The upstream denies the client the resource, with this status.
     Denied(StatusCode),
