@@ -6,8 +6,10 @@ use std::{fs, net::SocketAddr, path::Path, process::Command};
 /// directory, which also holds its own files.
 pub fn apache(directory: &Path, addr: SocketAddr, modules: &[&str], directives: &str) -> Command {
     let modules = ["authz_core", "mpm_event"].iter().chain(modules);
-    let modules: String =
-        modules.map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")).collect();
+    let modules = modules
+        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
+        .collect::<Vec<_>>()
+        .concat();
     let place = directory.to_str().expect("UTF-8");
     let configuration = format!(
         "ServerRoot {place}\nPidFile {place}/pid\nDefaultRuntimeDir {place}\nErrorLog /dev/stderr\nServerName localhost\n\
