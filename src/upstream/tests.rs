@@ -235,7 +235,7 @@ async fn an_answer_may_break_off_behind_each_byte() {
     let (none, body) = (Body::empty(), body("x"));
     for (end, purpose) in (0..ANSWER.len()).flat_map(|end| [(end, Purpose::Read), (end, Purpose::Write)]) {
         let (listener, server) = listen().await;
-        let served = tokio::spawn(async move {
+        let backend = tokio::spawn(async move {
             for answers in [&[NO_CONTENT, &ANSWER[..end]][..], &[NO_CONTENT]] {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 for answer in answers {
@@ -258,7 +258,7 @@ async fn an_answer_may_break_off_behind_each_byte() {
         let is_repeated = purpose == Purpose::Read && end < ANSWER.len() - 2;
         let expected = if is_repeated { Ok(204) } else { Err(Failure::Abandoned { timed_out: false }) };
         assert_eq!(status.await, expected, "{purpose:?} {end}");
-        served.abort();
+        backend.abort();
     }
 }
 

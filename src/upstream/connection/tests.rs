@@ -183,7 +183,7 @@ async fn an_early_success_of_an_upstream_that_stopped_reading_leaves_the_outcome
             let _ = tokio::io::copy(&mut (&mut stream).take(32 * 1024 * 1024), &mut tokio::io::sink()).await;
             stream
         });
-        let upstream = Arc::new(Upstream { write_timeout, timeout, ..upstream(&[&server]) });
+        let upstream = Arc::new(Upstream { timeout, write_timeout, ..upstream(&[&server]) });
         let exchange = write(&Exchanger::new(), &upstream, Method::PUT, &large_body()).await;
         let status = exchange.map(|exchange| exchange.head().status.as_u16());
         assert_eq!(status, Err(Failure::Abandoned { timed_out: true }), "{write_timeout:?} {timeout:?}");
