@@ -1,5 +1,7 @@
 //! The client of a request, as a seam: a session of either protocol, or a simulated client.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use pingora::http::RequestHeader;
 
@@ -8,8 +10,8 @@ use crate::box_future::BoxFuture;
 
 /// The client of one request, whose head has arrived.
 pub trait Client: Send {
-    /// The head of the request, as received.
-    fn head(&self) -> &RequestHeader;
+    /// The head of the request, as received. It is shared, because few requests change what they forward of it.
+    fn head(&self) -> &Arc<RequestHeader>;
 
     /// True if content follows the head.
     fn has_content(&mut self) -> bool;

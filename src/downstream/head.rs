@@ -1,6 +1,6 @@
 //! The head of a request of HTTP/1.1, read once, into fields that share its bytes.
 
-use std::mem::MaybeUninit;
+use std::{mem::MaybeUninit, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderValue, Version, header};
@@ -17,7 +17,7 @@ const FIELDS_MAX: usize = 256;
 
 /// A head that is well-formed, and the framing that it announces.
 pub(super) struct ReadHead {
-    pub(super) request: Box<RequestHeader>,
+    pub(super) request: Arc<RequestHeader>,
     pub(super) body: ReceivedBody,
     /// True if the connection may stay.
     pub(super) stays: bool,
@@ -34,10 +34,10 @@ pub(super) fn read(bytes: &Bytes) -> Option<ReadHead> {
         request.remove(&header::CONTENT_LENGTH);
         stays = false;
     }
-    Some(ReadHead { request, body, stays })
+    Some(ReadHead { request: Arc::new(request), body, stays })
 }
 
-fn parse(bytes: &Bytes) -> Option<Box<RequestHeader>> {
+fn parse(bytes: &Bytes) -> Option<RequestHeader> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut parsed = Request::new(&mut []);
     if parsed.parse_with_uninit_headers(bytes, &mut fields).ok()? == Status::Partial {
@@ -50,8 +50,8 @@ fn build(
     bytes: &Bytes,
     (method, target, version): (&str, &str, Option<u8>),
     fields: &[httparse::Header<'_>],
-) -> Option<Box<RequestHeader>> {
-    let mut request = Box::new(RequestHeader::build(method, target.as_bytes(), Some(fields.len())).ok()?);
+) -> Option<RequestHeader> {
+    let mut request = RequestHeader::build(method, target.as_bytes(), Some(fields.len())).ok()?;
     request.set_version(if version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 });
     for field in fields {
         let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value)).ok()?;

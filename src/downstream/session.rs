@@ -1,5 +1,7 @@
 //! One request and its client, over either protocol: what the guard serves, and what an answer is written to.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use h2::{RecvStream, server::SendResponse};
@@ -25,7 +27,7 @@ use crate::{
 
 /// A request whose head has arrived, and its client.
 pub(crate) struct ClientSession {
-    request: Box<RequestHeader>,
+    request: Arc<RequestHeader>,
     /// The client's side of the connection.
     pub(crate) peer: ClientPeer,
     wire: ClientWire,
@@ -65,10 +67,10 @@ impl ClientSession {
         response: SendResponse<Bytes>,
         peer: ClientPeer,
     ) -> Self {
-        Self::new(Box::new(request), peer, ClientWire::Http2(Http2::new(body, response)))
+        Self::new(Arc::new(request), peer, ClientWire::Http2(Http2::new(body, response)))
     }
 
-    fn new(request: Box<RequestHeader>, peer: ClientPeer, wire: ClientWire) -> Self {
+    fn new(request: Arc<RequestHeader>, peer: ClientPeer, wire: ClientWire) -> Self {
         Self { request, peer, wire, written: WrittenHead::Nothing, received_bytes: 0, sent_bytes: 0 }
     }
 
@@ -79,7 +81,7 @@ impl ClientSession {
 
     /// The head of the request, to be changed.
     pub(crate) fn request_mut(&mut self) -> &mut RequestHeader {
-        &mut self.request
+        Arc::make_mut(&mut self.request)
     }
 
     /// Gives back the room for the fields of a request that is answered for long, and for the bytes that they came in.
@@ -92,7 +94,7 @@ impl ClientSession {
         let bare = RequestHeader::build_no_case(self.request.method.clone(), self.request.raw_path(), Some(0));
         if let (true, Ok(mut bare)) = (is_done, bare) {
             bare.set_version(self.request.version);
-            *self.request = bare;
+            self.request = Arc::new(bare);
         }
     }
 
@@ -267,8 +269,8 @@ impl ClientSession {
 }
 
 impl Client for ClientSession {
-    fn head(&self) -> &RequestHeader {
-        self.request()
+    fn head(&self) -> &Arc<RequestHeader> {
+        &self.request
     }
 
     fn has_content(&mut self) -> bool {

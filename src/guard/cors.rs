@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::{
     Answer, Halt, refusals,
-    request::{Request, name_resource},
+    request::{Request, target_at_upstream},
 };
 use crate::{
     body::{Bodies, Body, Client},
@@ -157,8 +157,7 @@ impl Cors {
     /// Sends the proxy's own preflight about the resource of a request.
     async fn ask_preflight(&self, request: &RequestHeader, guarded: &GuardedRequest) -> Option<Exchange> {
         let mut head = RequestHeader::build(Method::OPTIONS, b"/", Some(4)).ok()?;
-        head.set_raw_path(request.raw_path()).ok()?;
-        name_resource(&mut head, guarded).ok()?;
+        head.set_raw_path(&target_at_upstream(request.raw_path(), guarded)).ok()?;
         for name in [header::HOST, header::ORIGIN] {
             head.insert_header(name.clone(), request.headers.get(name)?.clone()).ok()?;
         }

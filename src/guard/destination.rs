@@ -15,7 +15,7 @@ use pingora::http::RequestHeader;
 
 use super::{
     Halt, Request, refusals,
-    request::{GuardedRoute, Sender, name_resource},
+    request::{GuardedRoute, Sender, target_at_upstream},
     request_conditions::remove_conditions,
     rules_of,
 };
@@ -50,15 +50,14 @@ impl Request {
         AtDestination { mut conditions, lease_id, needs_lease }: AtDestination,
     ) -> pingora::Result<Self> {
         let rules = rules_of(guarded)?;
-        let mut head = self.head.clone();
+        let mut head = RequestHeader::clone(&self.head);
         remove_conditions(&mut head);
         head.remove_all(|name| [&DESTINATION, &OVERWRITE, &DEPTH].contains(&name));
-        head.set_raw_path(target)?;
-        name_resource(&mut head, guarded)?;
+        head.set_raw_path(&target_at_upstream(target, guarded))?;
         conditions.restore(&rules.etag_suffixes, rules.accept_weak_own);
         let place = GuardedRoute::of(guarded, Arc::new(rules_at_destination(rules, &self.method)), gate);
         let sender = Sender::of(client, &head, guarded, (rules, lease_id, needs_lease));
-        Ok(Self::without_content(guarded, (place, sender), head, conditions))
+        Ok(Self::without_content(guarded, (place, sender), Arc::new(head), conditions))
     }
 
     /// Notes that the request goes to this server of the upstream, with this head. A COPY or MOVE names its destination

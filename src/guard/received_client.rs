@@ -1,5 +1,7 @@
 //! The client of a request whose head the guard has made, and whose body is there before the request is judged.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use pingora::http::RequestHeader;
 
@@ -10,7 +12,7 @@ pub(crate) struct ReceivedClient<'a> {
     /// The client that waits for the answer.
     pub(crate) client: &'a mut dyn Client,
     /// The head, such as that with the target of the resource that the body names.
-    pub(crate) head: RequestHeader,
+    pub(crate) head: Arc<RequestHeader>,
     /// True if content follows this head.
     pub(crate) has_content: bool,
     /// The body, until it is taken.
@@ -20,12 +22,12 @@ pub(crate) struct ReceivedClient<'a> {
 impl<'a> ReceivedClient<'a> {
     /// A client that sends only this head.
     pub(crate) fn without_content(client: &'a mut dyn Client, head: RequestHeader) -> Self {
-        Self { client, head, has_content: false, body: Some(Body::empty()) }
+        Self { client, head: Arc::new(head), has_content: false, body: Some(Body::empty()) }
     }
 }
 
 impl Client for ReceivedClient<'_> {
-    fn head(&self) -> &RequestHeader {
+    fn head(&self) -> &Arc<RequestHeader> {
         &self.head
     }
 

@@ -1,6 +1,7 @@
 //! One guarded request, and what follows from its head alone.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -49,7 +50,7 @@ pub(crate) struct Request {
     /// The method that the request is judged by.
     pub(crate) method: Method,
     /// The head as received, except for the target, which is the upstream's.
-    pub(crate) head: RequestHeader,
+    pub(crate) head: Arc<RequestHeader>,
     /// The content, as the head describes it.
     pub(crate) content: AnnouncedContent,
     /// The preconditions of the request.
@@ -185,16 +186,20 @@ impl Request {
         call: Call,
     ) -> pingora::Result<Self> {
         let Call { intent, mut conditions, checksums, mut description, lease_id, needs_lease, forwarded, .. } = call;
-        let mut head = client.head().clone();
+        let mut head = Arc::clone(client.head());
         if let (Some(description), Some(grammar)) = (&mut description, rules.dialect.grammar().description()) {
             description.spell(grammar, head.spelled_fields().map(|(field, _)| field));
         }
         if let Some(forwarded) = forwarded {
-            replace_head(&mut head, forwarded)?;
+            replace_head(Arc::make_mut(&mut head), forwarded)?;
         }
-        name_resource(&mut head, guarded)?;
+        let target = target_at_upstream(head.raw_path(), guarded);
+        if *target != *head.raw_path() {
+            let target = target.into_owned();
+            Arc::make_mut(&mut head).set_raw_path(&target)?;
+        }
         if conditions.restore(&rules.etag_suffixes, rules.accept_weak_own) {
-            show_tags(&mut head, &conditions);
+            show_tags(Arc::make_mut(&mut head), &conditions);
         }
         let removes_tree = intent == Intent::RemoveTree;
         let place = GuardedRoute { removes_tree, ..GuardedRoute::of(guarded, Arc::clone(rules), gate) };
@@ -209,7 +214,7 @@ impl Request {
     pub(super) fn without_content(
         guarded: &GuardedRequest,
         (place, sender): (GuardedRoute, Sender),
-        head: RequestHeader,
+        head: Arc<RequestHeader>,
         conditions: Preconditions,
     ) -> Self {
         Self {
@@ -357,26 +362,26 @@ pub(crate) fn incoming<'a>(head: &'a RequestHeader, guarded: &'a GuardedRequest)
     }
 }
 
-/// Sets the target by which the upstream knows the resource: without the prefix of leases or watches, and with the route's path
-/// mapping.
-pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
+/// Returns the target by which the upstream knows the resource of this one: without the prefix of leases or watches, and
+/// with the route's path mapping.
+pub(crate) fn target_at_upstream<'a>(target: &'a [u8], guarded: &GuardedRequest) -> Cow<'a, [u8]> {
     let rules = guarded.route.guard.as_ref();
     let prefix = rules.and_then(|rules| match guarded.facet {
         Facet::Resource => None,
         Facet::Lease => rules.lease.as_ref().map(|rules| &rules.prefix),
         Facet::Watch => Some(&rules.watch_prefix),
     });
-    if let Some(prefix) = prefix {
-        let target = head.raw_path().get(prefix.len()..).unwrap_or_default();
-        let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
-        head.set_raw_path(&target)?;
-    }
+    let bare = prefix.map(|prefix| target.get(prefix.len()..).unwrap_or_default());
+    let target = match bare {
+        Some(bare) if !bare.starts_with(b"/") => Cow::Owned([b"/", bare].concat()),
+        bare => Cow::Borrowed(bare.unwrap_or(target)),
+    };
     let mapping = &guarded.route.mapping;
-    // The door rejects every target that cannot be mapped.
-    if let Some(target) = (!mapping.is_identity()).then(|| mapping.to_upstream(head.raw_path())).flatten() {
-        head.set_raw_path(&target)?;
+    if mapping.is_identity() {
+        return target;
     }
-    Ok(())
+    // The door rejects every target that cannot be mapped.
+    mapping.to_upstream(&target).map_or(target, Cow::Owned)
 }
 
 /// Makes a head the one that the upstream is to get.

@@ -1,5 +1,7 @@
 //! The preconditions of a request, as its head shows them to the upstream.
 
+use std::sync::Arc;
+
 use http::{HeaderName, HeaderValue, header};
 use pingora::http::RequestHeader;
 
@@ -21,10 +23,10 @@ impl Request {
     pub(crate) fn demand(&mut self, mut conditions: Preconditions) {
         conditions.restore(&self.rules().etag_suffixes, self.rules().accept_weak_own);
         if conditions.if_none_match == Some(TagCondition::Any) {
-            let _ = self.head.insert_header(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
+            let _ = Arc::make_mut(&mut self.head).insert_header(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
         }
         self.conditions = conditions;
-        show_tags(&mut self.head, &self.conditions);
+        show_tags(Arc::make_mut(&mut self.head), &self.conditions);
     }
 }
 

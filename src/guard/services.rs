@@ -74,7 +74,7 @@ impl Guard {
 
     /// Returns a view of the resources around that of a request. `newest` is the newest revision that was seen before the
     /// upstream was asked.
-    pub(crate) fn viewer(&self, (request, received): (Request, RequestHeader), newest: Revision) -> Viewer {
+    pub(crate) fn viewer(&self, (request, received): (Request, Arc<RequestHeader>), newest: Revision) -> Viewer {
         Viewer {
             request,
             received,

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Viewer {
     pub(super) request: Request,
     /// The head as the client sent it.
-    pub(super) received: RequestHeader,
+    pub(super) received: Arc<RequestHeader>,
     /// The newest revision that was seen before the upstream was asked.
     pub(super) newest: Revision,
     pub(super) knowledge: Arc<Knowledge>,

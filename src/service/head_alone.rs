@@ -1,5 +1,7 @@
 //! A request without its content, for what a service asks in the name of a client.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use pingora::http::RequestHeader;
 
@@ -7,24 +9,24 @@ use crate::{body::Client, box_future::BoxFuture};
 
 /// A request without content whose client waits elsewhere.
 pub(crate) struct HeadAlone {
-    head: RequestHeader,
+    head: Arc<RequestHeader>,
     certificate: Option<Vec<u8>>,
 }
 
 impl HeadAlone {
     /// Returns the request of a client, without its content.
     pub(crate) fn of(client: &dyn Client) -> Self {
-        Self { head: client.head().clone(), certificate: client.certificate().map(<[u8]>::to_vec) }
+        Self { head: Arc::clone(client.head()), certificate: client.certificate().map(<[u8]>::to_vec) }
     }
 
     /// Returns another request of the same client.
     pub(crate) fn with(&self, head: RequestHeader) -> Self {
-        Self { head, certificate: self.certificate.clone() }
+        Self { head: Arc::new(head), certificate: self.certificate.clone() }
     }
 }
 
 impl Client for HeadAlone {
-    fn head(&self) -> &RequestHeader {
+    fn head(&self) -> &Arc<RequestHeader> {
         &self.head
     }
 

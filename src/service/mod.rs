@@ -4,8 +4,9 @@
 //! their own, and each takes one verb or several. The dialect of the route names its service
 //! ([`ServiceKind`]), and each service is a folder here.
 
+use std::sync::Arc;
+
 use http::Method;
-use pingora::http::RequestHeader;
 
 use crate::{
     body::{Client, ReceiveError},
@@ -78,7 +79,7 @@ impl Service<'_> {
         client: &mut dyn Client,
         guarded: &GuardedRequest,
     ) -> pingora::Result<Result<Answer, Refusal>> {
-        let head: RequestHeader = client.head().clone();
+        let head = Arc::clone(client.head());
         match self.guard.name_by_content(client, guarded).await {
             Ok((mut client, named)) => {
                 let answer = self.answer(&mut client, &named).await;

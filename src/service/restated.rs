@@ -29,7 +29,7 @@ use crate::{
         refusal::{Code, Refusal},
         tags::{entity_tag::EntityTag, json::JsonPointer, precondition::well_written, version_source::VersionSource},
     },
-    guard::{Answer, Halt, ReceivedClient, name_resource, refusals, rules_of},
+    guard::{Answer, Halt, ReceivedClient, refusals, rules_of, target_at_upstream},
     routing::GuardedRequest,
     telemetry::Seldom,
 };
@@ -59,7 +59,8 @@ impl Service<'_> {
         guarded: &GuardedRequest,
     ) -> Result<Answer, Halt> {
         let rules = rules_of(guarded)?;
-        let (mut head, has_content, mut guarded) = (client.head().clone(), client.has_content(), guarded.clone());
+        let (mut head, has_content, mut guarded) =
+            (RequestHeader::clone(client.head()), client.has_content(), guarded.clone());
         if rules.lenient_tags {
             quote_tags(&mut head, &guarded, rules)?;
         }
@@ -97,7 +98,7 @@ impl Service<'_> {
         }
         // The body may have named the method or the resource, and was received for that.
         let body = body.or_else(|| client.received());
-        let mut client = ReceivedClient { client, head, has_content, body };
+        let mut client = ReceivedClient { client, head: head.into(), has_content, body };
         self.answer_as_stated(&mut client, &guarded).await
     }
 }
@@ -127,9 +128,7 @@ fn take_from_query(
     let versions = versions_in_query(head.raw_path(), name)?;
     let target = query::without(head.raw_path(), |parameter| query::is_one_of(parameter, &[name]));
     if target != head.raw_path() && guarded.forwarded_target.is_none() {
-        let mut received = head.clone();
-        name_resource(&mut received, guarded)?;
-        guarded.forwarded_target = Some(received.raw_path().into());
+        guarded.forwarded_target = Some(target_at_upstream(head.raw_path(), guarded).into());
     }
     head.set_raw_path(&target)?;
     Ok(versions)

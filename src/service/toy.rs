@@ -2,6 +2,8 @@
 //!
 //! `KEEP` leases the resource for its client, and answers with the content that the holder has from then on.
 
+use std::sync::Arc;
+
 use http::{HeaderName, Method};
 
 use super::Service;
@@ -43,7 +45,7 @@ impl Service<'_> {
         let Some(Done::Acquired { id, .. }) = leased.done else { return Err(refusals::of_field().into()) };
         request.sender.lease_id = Some(id);
         request.method = Method::GET;
-        request.head.set_method(Method::GET);
+        Arc::make_mut(&mut request.head).set_method(Method::GET);
         let mut answer = self.guard.serve(client, &request, Verb::Read).await?;
         if let (Answer::Relayed(relayed), Some(untold)) = (&mut answer, leased.untold) {
             relayed.head.insert_header(TOY_LEASE, &*id.reveal())?;

@@ -1,5 +1,7 @@
 //! The client's seam: a request as it arrives, and the answer as its client sees it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
 use ifmatch::{
@@ -76,12 +78,12 @@ pub struct Told {
 }
 
 struct Caller {
-    head: RequestHeader,
+    head: Arc<RequestHeader>,
     body: Option<Bytes>,
 }
 
 impl Client for Caller {
-    fn head(&self) -> &RequestHeader {
+    fn head(&self) -> &Arc<RequestHeader> {
         &self.head
     }
 
@@ -112,7 +114,7 @@ impl Client for Caller {
 }
 
 /// Sends a request through the door and the guard of a process, and records its answer.
-pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize, request: Request) {
+pub async fn send(world: World, process: Arc<Process>, number: usize, request: Request) {
     let (told, stream) = REQUEST.scope(number, answer(&process, &request)).await;
     let at = tokio::time::Instant::now();
     world.note(|| format!("request {number} is answered {told:?}"));
@@ -153,7 +155,7 @@ async fn answer(process: &Process, request: &Request) -> (Told, Option<LeaseEven
         },
     );
     let body = request.body.clone().map(Bytes::from);
-    let mut caller = Caller { head: head.clone(), body };
+    let mut caller = Caller { head: Arc::new(head.clone()), body };
     match door {
         Door::Guarded(guarded) => {
             let answer = service::handle(&serving.guards, &mut caller, &guarded).await;

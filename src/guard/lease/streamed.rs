@@ -162,7 +162,7 @@ struct WaitingClient {
 }
 
 impl Client for WaitingClient {
-    fn head(&self) -> &RequestHeader {
+    fn head(&self) -> &Arc<RequestHeader> {
         &self.request.head
     }
 

@@ -73,7 +73,7 @@ impl RestingRequest {
             place: self.place.without_destination(),
             key: self.key.clone(),
             method: self.judged.clone(),
-            head,
+            head: head.into(),
             content: AnnouncedContent::none(),
             conditions: Preconditions::default(),
             sender: self.sender.clone(),

@@ -1,9 +1,12 @@
 //! The views of resources for the lists of the backend.
 
+use std::sync::Arc;
+
 use http::Method;
 
 use super::{fixture::Fixture, message::head};
 use crate::{
+    body::Client as _,
     core::resource::ResourceKey,
     guard::{
         incoming,
@@ -20,7 +23,7 @@ impl Fixture {
         let guarded = self.request(("doc", "/doc"), &Method::GET);
         let rules = guarded.route.guard.as_ref().expect("a guarded route");
         let call = rules.dialect.grammar().read(incoming(session.request(), &guarded), rules, false).expect("a read");
-        let received = session.request().clone();
+        let received = Arc::clone(session.head());
         let request = self.guards.request(&mut session, &guarded, rules, call).expect("a request");
         self.guards.viewer((request, received), self.guards.records().newest_seen())
     }

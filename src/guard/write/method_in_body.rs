@@ -1,7 +1,10 @@
 //! Writes whose body names their method (`_method`): it is received first, and then the request is judged by that method
 //! too.
 
-use std::io::{BufReader, Read};
+use std::{
+    io::{BufReader, Read},
+    sync::Arc,
+};
 
 use http::{HeaderMap, Method};
 
@@ -38,7 +41,7 @@ impl Writes {
         guarded: &GuardedRequest,
         rules: &GuardRules,
     ) -> Result<(ReceivedClient<'a>, GuardedRequest), Halt> {
-        let (head, has_content) = (client.head().clone(), client.has_content());
+        let (head, has_content) = (Arc::clone(client.head()), client.has_content());
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let methods = match method_in(&head.headers, &body).await? {
             NamedMethod::None => guarded.methods.clone(),

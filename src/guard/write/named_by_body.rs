@@ -13,6 +13,8 @@
 //! *Why is every other body refused?* A body that is not declared as JSON may be JSON and a form at once. The upstream
 //! could find a name where there is none for ifmatch.
 
+use std::sync::Arc;
+
 use http::Method;
 use pingora::http::RequestHeader;
 use serde_json::de::IoRead;
@@ -29,7 +31,7 @@ use crate::{
         route::WritesTo,
         tags::json::JsonPointer,
     },
-    guard::{Halt, received_client::ReceivedClient, refusals, request::name_resource},
+    guard::{Halt, received_client::ReceivedClient, refusals, request::target_at_upstream},
     routing::{GuardedRequest, door::Door},
     telemetry::stream_info,
 };
@@ -41,7 +43,7 @@ impl Writes {
         client: &'a mut dyn Client,
         guarded: &GuardedRequest,
     ) -> Result<(ReceivedClient<'a>, GuardedRequest), Halt> {
-        let mut head = client.head().clone();
+        let mut head = Arc::clone(client.head());
         if !is_declared_json(&head.headers) {
             return Err(not_json().into());
         }
@@ -55,14 +57,13 @@ impl Writes {
             && let Some(values) = names_in(&body, template).await?
         {
             let target = self.related.written_to(template, &head, &values).ok_or_else(unusable_name)?;
-            let mut received = head.clone();
-            head.set_raw_path(&target)?;
-            if let Some(request) = self.as_write_to(&head, guarded)? {
-                name_resource(&mut received, guarded)?;
+            let mut written = RequestHeader::clone(&head);
+            written.set_raw_path(&target)?;
+            if let Some(request) = self.as_write_to(&written, guarded)? {
                 stream_info::acts_on(&request.key);
-                named = GuardedRequest { forwarded_target: Some(received.raw_path().into()), ..request };
-            } else {
-                head = received;
+                let received = target_at_upstream(head.raw_path(), guarded);
+                named = GuardedRequest { forwarded_target: Some(received.into()), ..request };
+                head = Arc::new(written);
             }
         }
         Ok((ReceivedClient { has_content: client.has_content(), client, head, body: Some(body) }, named))

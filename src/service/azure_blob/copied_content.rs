@@ -1,6 +1,6 @@
 //! The content of a response as that of a write: received like the body of a request, within the same limits.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use http::{Method, header};
@@ -18,7 +18,7 @@ use crate::{
 /// The content of a response that is on its way.
 pub(crate) struct CopiedContent {
     /// A request that announces it.
-    head: RequestHeader,
+    head: Arc<RequestHeader>,
     begun: VecDeque<Bytes>,
     rest: Option<Exchange>,
     failure: Option<Failure>,
@@ -33,7 +33,7 @@ impl CopiedContent {
             announced.insert_header(header::CONTENT_LENGTH, length.clone())?;
         }
         let begun = begun.chunks().iter().cloned().collect();
-        let mut content = Self { head: announced, begun, rest, failure: None };
+        let mut content = Self { head: Arc::new(announced), begun, rest, failure: None };
         let received = bodies.receive(&mut content).await;
         match (received, content.failure) {
             (Ok(body), _) => {
@@ -52,7 +52,7 @@ impl CopiedContent {
 }
 
 impl Client for CopiedContent {
-    fn head(&self) -> &RequestHeader {
+    fn head(&self) -> &Arc<RequestHeader> {
         &self.head
     }
 

@@ -128,7 +128,7 @@ impl<'a> Copied<'a> {
 
     /// Returns the head of the read of the source, with the credentials of the copy.
     fn head_of_read(&self, copies: &dyn CopyGrammar) -> Result<RequestHeader, Halt> {
-        let mut head = self.copy.head().clone();
+        let mut head = RequestHeader::clone(self.copy.head());
         let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let is_absolute = matches!(split_authority(&self.source.url), Some((_, Some(_), _)));
         let source = same_origin_target(&self.source.url, host, "/").filter(|_| is_absolute);
@@ -145,7 +145,7 @@ impl<'a> Copied<'a> {
     /// Returns the write of the target, as the source describes its content.
     fn write(&self, copies: &dyn CopyGrammar, read: &ReadSource) -> Result<Request, Halt> {
         let (target, rules) = self.target;
-        let mut head = self.copy.head().clone();
+        let mut head = RequestHeader::clone(self.copy.head());
         let shown: Vec<_> = read.head.spelled_fields().collect();
         let described = copies.described(&head.headers, &shown);
         head.remove_all(|name| !copies.is_of_write(name));

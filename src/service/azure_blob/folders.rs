@@ -75,7 +75,7 @@ impl Service<'_> {
 
 /// Returns the head of the request for a folder's index. It has the credentials of the client.
 fn index_head(request: &Request, folder: &str) -> Result<Box<RequestHeader>, Halt> {
-    let mut head = request.head.clone();
+    let mut head = RequestHeader::clone(&request.head);
     let (path, query) = split_query(request.head.raw_path());
     head.set_method(Method::GET);
     head.set_raw_path(&target_in(path, folder, query))?;

@@ -1,5 +1,7 @@
 //! The documents of queues and messages: each is read and written by the guard, as a resource of its own.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use pingora::http::RequestHeader;
@@ -26,7 +28,7 @@ use crate::{
 /// A document that a client has opened for requests with one method.
 pub(super) struct OpenedDocument {
     /// The head with the path by which clients know it.
-    head: RequestHeader,
+    head: Arc<RequestHeader>,
     pub(super) request: Request,
 }
 
@@ -86,7 +88,7 @@ impl<'a> QueueDocuments<'a> {
         let rules = rules_of(&guarded)?;
         let call = native::call(incoming(&head, &guarded), rules, false)?;
         let has_content = *method == Method::PUT;
-        let mut client = ReceivedClient { client: &mut *self.client, head, has_content, body: None };
+        let mut client = ReceivedClient { client: &mut *self.client, head: head.into(), has_content, body: None };
         let request = self.service.guard.request(&mut client, &guarded, rules, call)?;
         Ok(OpenedDocument { head: client.head, request })
     }

@@ -7,7 +7,7 @@
 
 use futures_util::future::try_join_all;
 use http::{Method, StatusCode, header};
-use pingora::http::ResponseHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{repository::Repository, told};
 use crate::{
@@ -94,7 +94,7 @@ impl Service<'_> {
     }
 
     async fn ask_for(&self, request: &Request, method: Method) -> Result<Exchange, Halt> {
-        let mut head = Box::new(request.head.clone());
+        let mut head = Box::new(RequestHeader::clone(&request.head));
         head.set_method(method);
         self.guard.ask(request, head).await.map_err(|failure| refusals::of_read(failure).into())
     }

@@ -126,14 +126,14 @@ impl Service<'_> {
         let names = if is_list { names_in_query(head.raw_path()).collect() } else { Ok(Vec::new()) };
         let names: Vec<Vec<u8>> = names?;
         if names.is_empty() {
-            return Ok(vec![(guarded.clone(), head.clone())]);
+            return Ok(vec![(guarded.clone(), RequestHeader::clone(head))]);
         }
         if names.len() > NAMES_MAX {
             let detail = format!("name at most {NAMES_MAX} resources in one request");
             return Err(Refusal::new(Code::TargetTooLong, detail).into());
         }
         let one = |name: Vec<u8>| {
-            let mut head = head.clone();
+            let mut head = RequestHeader::clone(head);
             head.set_raw_path(&[path, &name].concat())?;
             match self.guard.door(&Method::GET, &head, guarded.client) {
                 Door::Guarded(found) if found.facet == Facet::Watch => Ok((found, head)),

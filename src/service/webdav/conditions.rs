@@ -1,6 +1,7 @@
 //! The `If` of a request: judged, and then counted as the submission of its tokens (RFC 4918 section 10.4).
 
 use http::Method;
+use pingora::http::RequestHeader;
 
 use super::{DavRequest, Service};
 use crate::{
@@ -92,7 +93,7 @@ impl Service<'_> {
         let Some(target) = same_origin_target(reference, host(&dav.received), &target) else {
             return Ok(Place::Foreign);
         };
-        let mut head = dav.received.clone();
+        let mut head = RequestHeader::clone(&dav.received);
         head.set_raw_path(target.as_bytes())?;
         head.remove_header(&DESTINATION);
         let Door::Guarded(found) = self.guard.door(&Method::GET, &head, dav.guarded.client) else {

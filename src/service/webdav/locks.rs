@@ -153,7 +153,7 @@ impl Service<'_> {
             self.guard.judge_now(&dav.request).await?;
         }
         let path = dav.request.path_of(root).ok_or_else(refusals::of_field)?;
-        let mut head = dav.received.clone();
+        let mut head = RequestHeader::clone(&dav.received);
         head.set_raw_path(path.as_bytes())?;
         remove_lock_fields(&mut head);
         let found = self.guarded_at(root, &head, dav)?;

@@ -32,7 +32,7 @@ mod properties;
 struct DavRequest<'a> {
     guarded: &'a GuardedRequest,
     /// The head as the client sent it.
-    received: RequestHeader,
+    received: Arc<RequestHeader>,
     rules: &'a Arc<GuardRules>,
     fields: LockFields,
     request: Request,
@@ -50,9 +50,9 @@ impl Service<'_> {
         let (intent, received) = (call.intent, client.head().clone());
         let fields = LockFields::read(&guarded.methods.judged, &received.headers)?;
         let mut request = self.guard.request(client, guarded, rules, call)?;
-        remove_lock_fields(&mut request.head);
+        remove_lock_fields(Arc::make_mut(&mut request.head));
         if let Some(destination) = request.destination_mut() {
-            remove_lock_fields(&mut destination.head);
+            remove_lock_fields(Arc::make_mut(&mut destination.head));
         }
         let mut dav = DavRequest { guarded, received, rules, fields, request };
         match dav.request.method.as_str() {

@@ -1,6 +1,6 @@
 //! PROPFIND: the list of the backend, with the locks and the tags of this proxy (RFC 4918 section 9.1).
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -50,8 +50,9 @@ impl Service<'_> {
     ) -> Result<Answer, Halt> {
         let body = self.guard.bodies().receive(client).await.map_err(refusals::of_body)?;
         let question = Question::parse(&content_of(&body, QUESTION_BYTES_MAX).await?);
-        ask_for_identity(&mut dav.request.head)?;
-        dav.request.head.remove_header(&header::RANGE);
+        let head = Arc::make_mut(&mut dav.request.head);
+        ask_for_identity(head)?;
+        head.remove_header(&header::RANGE);
         let (head, has_content) = (dav.received.clone(), client.has_content());
         let mut client = ReceivedClient { client, head, has_content, body: Some(body) };
         let newest = self.guard.records().newest_seen();
