@@ -7,7 +7,7 @@ pub fn push_hexadecimal(text: &mut Vec<u8>, bytes: &[u8]) {
     text.resize(start + 2 * bytes.len(), 0);
     let (places, _) = text.get_mut(start..).unwrap_or_default().as_chunks_mut();
     for (place, byte) in places.iter_mut().zip(bytes) {
-        *place = hexadecimal(*byte);
+        *place = [byte >> 4, byte & 15].map(hexadecimal_digit);
     }
 }
 
@@ -24,12 +24,25 @@ pub fn push_decimal(text: &mut Vec<u8>, number: impl itoa::Integer) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Adds the last digits of a number, with zeros in front of a shorter one.
-pub fn push_padded(text: &mut Vec<u8>, number: u64, digits: u32) {
-    if digits > 1 {
-        push_padded(text, number / 10, digits - 1);
+/// Adds a number of at most three digits.
+pub fn push_octet(text: &mut Vec<u8>, number: u8) {
+    if number >= 100 {
+        text.push(b'0' + number / 100);
     }
-    text.push(last_digit(number));
+    if number >= 10 {
+        text.push(b'0' + number / 10 % 10);
+    }
+    text.push(b'0' + number % 10);
+}
+
+/// Adds the last `DIGITS` digits of a number, with zeros in front of a shorter one.
+pub fn push_padded<const DIGITS: usize>(text: &mut Vec<u8>, number: u64) {
+    let (mut digits, mut left) = ([0; DIGITS], number);
+    for digit in digits.iter_mut().rev() {
+        *digit = last_digit(left);
+        left /= 10;
+    }
+    text.extend_from_slice(&digits);
 }
 
 /// Returns the number that decimal digits are. `None` if there is another octet, no octet, or too large a number.
@@ -44,12 +57,8 @@ const fn last_digit(number: u64) -> u8 {
     b'0' + digit
 }
 
-const fn hexadecimal(byte: u8) -> [u8; 2] {
-    [hexadecimal_digit(byte >> 4), hexadecimal_digit(byte & 15)]
-}
-
-const fn hexadecimal_digit(digit: u8) -> u8 {
-    if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
+fn hexadecimal_digit(digit: u8) -> u8 {
+    b"0123456789abcdef".get(usize::from(digit)).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -66,11 +75,14 @@ mod tests {
     fn numbers_are_as_the_formatter_writes_them() {
         for number in [0, 7, 9, 10, 99, 100, 123_456, u64::MAX] {
             assert_eq!(text(|text| push_decimal(text, number)), format!("={number}"));
-            assert_eq!(text(|text| push_padded(text, number, 20)), format!("={number:020}"));
+            assert_eq!(text(|text| push_padded::<20>(text, number)), format!("={number:020}"));
             assert_eq!(text(|text| push_hexadecimal(text, &number.to_be_bytes())), format!("={number:016x}"));
             assert_eq!(hexadecimal_text(&number.to_be_bytes()), format!("{number:016x}"));
         }
-        assert_eq!(text(|text| push_padded(text, 12_345, 3)), "=345");
+        for octet in 0..=u8::MAX {
+            assert_eq!(text(|text| push_octet(text, octet)), format!("={octet}"));
+        }
+        assert_eq!(text(|text| push_padded::<3>(text, 12_345)), "=345");
     }
     #[test]
     fn a_number_has_digits_alone() {

@@ -28,7 +28,7 @@ use crate::{
     guard::{Answer, Presented, Principal},
     routing::{GuardedRequest, door::Door},
     service,
-    telemetry::{self, Decision, OncePerRoute, access::ClientExchange, stream_info},
+    telemetry::{self, Decision, OncePerRoute, stream_info},
     upstream::fields::{end_nominated, opens_websocket, say_length_once},
 };
 
@@ -263,21 +263,6 @@ pub(super) async fn leave(session: &mut ClientSession, error: Option<&Error>, co
     if error.is_none() || context.entry.refused.is_some() {
         respond::linger(session).await;
     }
-}
-
-/// Reports the outcome of a request to the access log, the metrics and its trace.
-pub(super) fn tell(session: &ClientSession, context: &mut Context, status: u16, sent_bytes: usize) {
-    let request = session.request();
-    let exchange = ClientExchange {
-        method: Some(&request.method),
-        target: request.raw_path(),
-        status,
-        received_bytes: session.received_bytes,
-        sent_bytes,
-        client: session.peer.address,
-        is_tls: session.peer.is_tls(),
-    };
-    telemetry::end(&mut context.entry, &exchange);
 }
 
 /// Returns the refusal of a request that the parser does not take.

@@ -9,7 +9,7 @@
 //!    two heads. `observe` serves routes that only watch.
 //! 4. In `downstream`, `session` is the client as the guard sees it, `relay` sends the upstream's answer, and `respond`
 //!    writes refusals and other local responses.
-//! 5. `entry` again writes the line in the access log.
+//! 5. `Gateway::tell` reports the outcome to telemetry, which writes the line in the access log.
 //!
 //! `unread` answers and counts requests that cannot be read, over either protocol.
 
@@ -17,7 +17,11 @@ use std::sync::Arc;
 
 use pingora::Error;
 
-use crate::{downstream::session::ClientSession, generation::Live, telemetry::activity::Activity};
+use crate::{
+    downstream::session::ClientSession,
+    generation::Live,
+    telemetry::{self, access::ClientExchange, activity::Activity},
+};
 
 mod arrival;
 mod context;
@@ -76,9 +80,16 @@ impl Gateway {
 
     /// Reports the outcome of a request to telemetry.
     fn tell(&self, session: &ClientSession, context: &mut context::Context, status: u16, sent_bytes: usize) {
-        if let Some(activity) = &self.activity {
-            activity.ended(&context.entry, Some(&session.request().method), status);
-        }
-        entry::tell(session, context, status, sent_bytes);
+        let request = session.request();
+        let exchange = ClientExchange {
+            method: Some(&request.method),
+            target: request.raw_path(),
+            status,
+            received_bytes: session.received_bytes,
+            sent_bytes,
+            client: session.peer.address,
+            is_tls: session.peer.is_tls(),
+        };
+        telemetry::end(&mut context.entry, &exchange, self.activity.as_deref());
     }
 }

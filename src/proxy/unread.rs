@@ -59,9 +59,6 @@ impl Gateway {
     }
 
     fn tell_unread(&self, entry: &mut AccessEntry, client: &ClientPeer, told: &Told<'_>) {
-        if let Some(activity) = &self.activity {
-            activity.ended(entry, told.method, told.status);
-        }
         let exchange = ClientExchange {
             method: told.method,
             target: told.path,
@@ -71,7 +68,7 @@ impl Gateway {
             client: client.address,
             is_tls: client.is_tls(),
         };
-        telemetry::end(entry, &exchange);
+        telemetry::end(entry, &exchange, self.activity.as_deref());
     }
 }
 

@@ -104,13 +104,15 @@ pub struct ClientExchange<'a> {
 /// The target of access log lines.
 pub(super) const TARGET: &str = "ifmatch::access";
 
-/// The output of lines: 0 for none, 1 for text, 2 for JSON, plus [`RECORDS`] if they are also made as records.
+/// The output of lines: 0 for none, [`TEXT`] or [`JSON`], plus [`RECORDS`] if they are also made as records.
 static LINES: AtomicU8 = AtomicU8::new(0);
+const TEXT: u8 = 1;
+const JSON: u8 = 2;
 const RECORDS: u8 = 4;
 
 /// Starts the output of lines in this form, and of records if a collector receives them.
 pub(super) fn start(form: Form, records: bool) {
-    let lines = if form == Form::Json { 2 } else { 1 };
+    let lines = if form == Form::Json { JSON } else { TEXT };
     LINES.store(lines | if records { RECORDS } else { 0 }, Ordering::Relaxed);
 }
 
@@ -126,23 +128,31 @@ thread_local! {
 /// Writes the line of one request.
 pub(super) fn write(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     let lines = LINES.load(Ordering::Relaxed);
-    let form = if lines & !RECORDS == 2 { Form::Json } else { Form::Text };
-    LINE.with_borrow_mut(|(line, timestamp)| {
-        line.clear();
-        let mut writer = LineWriter::begin(line, form, timestamp, SystemTime::now());
-        add_fields(&mut writer, entry, exchange);
-        writer.end();
-        lines::push(line, Haste::Patient);
-    });
+    let write_line = if lines & !RECORDS == JSON { write_line::<true> } else { write_line::<false> };
+    write_line(entry, exchange);
     if lines & RECORDS != 0 {
         record(entry, exchange);
     }
 }
 
+fn write_line<const IS_JSON: bool>(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
+    LINE.with_borrow_mut(|(line, timestamp)| {
+        line.clear();
+        let mut writer = LineWriter::<IS_JSON>::begin(line, timestamp, SystemTime::now());
+        add_fields(&mut writer, entry, exchange);
+        writer.end();
+        lines::push(line, Haste::Patient);
+    });
+}
+
 /// Adds the fields of a line, in order.
-fn add_fields(line: &mut LineWriter<'_>, entry: &AccessEntry, exchange: &ClientExchange<'_>) {
+fn add_fields<const IS_JSON: bool>(
+    line: &mut LineWriter<'_, IS_JSON>,
+    entry: &AccessEntry,
+    exchange: &ClientExchange<'_>,
+) {
     if let Some(method) = exchange.method {
-        line.text(name!("method"), method.as_str());
+        line.word(name!("method"), method.as_str());
     }
     line.path(name!("path"), path(exchange.target));
     if let Some(route) = entry.route.as_deref() {

@@ -11,12 +11,13 @@
 
 use std::{
     cell::Cell,
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use fnv::FnvHashMap;
+use foldhash::{HashMap, HashMapExt as _};
 use http::Method;
 use parking_lot::Mutex;
 
@@ -165,9 +166,9 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Counts a finished request with the status of its answer, 0 if it had none. `method` is `None` if it could not be
-    /// read.
-    pub fn ended(&self, entry: &AccessEntry, method: Option<&Method>, status: u16) {
+    /// Counts a request that has finished `now`, with the status of its answer, 0 if it had none. `method` is `None` if it
+    /// could not be read.
+    pub fn ended(&self, entry: &AccessEntry, method: Option<&Method>, status: u16, now: Instant) {
         let outcome = entry.decided().map_or("failed", Decision::word);
         let meaning = Meaning::of(entry, status);
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
@@ -182,14 +183,14 @@ impl Activity {
             }
         }
         if let (Meaning::Conflict, Some(key)) = (meaning, &entry.key) {
-            self.heat(key, |heat| heat.conflicts += 1);
+            self.heat(key, now, |heat| heat.conflicts += 1);
         }
     }
 
     /// Counts the wait of a write for its claim.
     pub fn waited(&self, key: &ResourceKey, wait: Duration) {
         if wait >= WAIT_MIN {
-            self.heat(key, |heat| {
+            self.heat(key, Instant::now(), |heat| {
                 heat.waits += 1;
                 heat.longest_wait = heat.longest_wait.max(wait);
             });
@@ -221,7 +222,7 @@ impl Activity {
         let mut all = Vec::new();
         for part in &self.parts {
             let mut part = part.lock();
-            part.turn();
+            part.turn(Instant::now());
             for (key, heat) in &part.current {
                 all.push((key.clone(), heat.plus(part.before.get(key).copied().unwrap_or_default())));
             }
@@ -234,10 +235,10 @@ impl Activity {
         all.into_iter().take(limit).map(shown).collect()
     }
 
-    fn heat(&self, key: &ResourceKey, add: impl FnOnce(&mut Heat)) {
+    fn heat(&self, key: &ResourceKey, now: Instant, add: impl FnOnce(&mut Heat)) {
         if let Some(part) = self.parts.get(usize::from(key.bucket()) % PARTS) {
             let mut part = part.lock();
-            part.turn();
+            part.turn(now);
             let add = |heat: &mut Heat| {
                 heat.weight += 1;
                 add(heat);
@@ -252,12 +253,12 @@ impl Activity {
 
 impl ActivityPart {
     /// Begins a new window if the current one is over.
-    fn turn(&mut self) {
-        let windows = self.began.elapsed().as_secs() / WINDOW.as_secs();
+    fn turn(&mut self, now: Instant) {
+        let windows = now.saturating_duration_since(self.began).as_secs() / WINDOW.as_secs();
         if windows > 0 {
             self.before = if windows == 1 { std::mem::take(&mut self.current) } else { HashMap::new() };
             self.current.clear();
-            self.began = Instant::now();
+            self.began = now;
         }
     }
 
@@ -314,10 +315,11 @@ mod tests {
     #[test]
     fn outcomes_are_counted_by_their_word() {
         let activity = Activity::default();
-        activity.ended(&conflict("a"), None, 412);
-        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, None, 200);
-        activity.ended(&AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() }, None, 502);
-        activity.ended(&AccessEntry::default(), None, 0);
+        activity.ended(&conflict("a"), None, 412, Instant::now());
+        let passed = AccessEntry { verdict: Some(Decision::Passed), ..AccessEntry::default() };
+        activity.ended(&passed, None, 200, Instant::now());
+        activity.ended(&passed, None, 502, Instant::now());
+        activity.ended(&AccessEntry::default(), None, 0, Instant::now());
         let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
         let expected = Tally { outcomes, meanings: [1, 0, 1, 0, 2] };
         assert_eq!(activity.routes(), BTreeMap::from([(String::new(), expected)]));
@@ -341,8 +343,8 @@ mod tests {
     fn what_is_hot_stays_among_many_that_come_once() {
         let activity = Activity::default();
         for round in 0..2_000 {
-            activity.ended(&conflict(&format!("once {round}")), None, 412);
-            activity.ended(&conflict("hot"), None, 412);
+            activity.ended(&conflict(&format!("once {round}")), None, 412, Instant::now());
+            activity.ended(&conflict("hot"), None, 412, Instant::now());
         }
         let hottest = activity.hottest(1);
         assert_eq!(hottest.iter().map(|hot| (hot.key.as_str(), hot.conflicts)).collect::<Vec<_>>(), [("hot", 2_000)]);

@@ -1,12 +1,16 @@
 //! The beginning and the end of a request in telemetry.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use http::{HeaderMap, Method};
 use opentelemetry::KeyValue;
 
 use super::{
     access::{self, AccessEntry, ClientExchange},
+    activity::Activity,
     is_on,
     metrics::{
         self, definitions as define,
@@ -21,7 +25,6 @@ use crate::{
     core::{
         cause::{Reason, RequestId},
         refusal::{Code, Refusal},
-        resource::ResourceKey,
     },
     entropy::number_of_request,
 };
@@ -46,25 +49,28 @@ pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal) {
 pub fn keep_refusal(entry: &AccessEntry, refusal: Refusal, method: Option<&Method>, target: &[u8]) {
     let (Some(log), Some(id)) = (refusal_log::get(), refusal.request_id) else { return };
     let route = entry.route.as_deref();
-    let trace_id = entry.info.as_ref().and_then(|info| info.trace_id());
     let request = RefusedRequest {
-        method: method.map_or("", Method::as_str),
+        method,
         path: access::path(target),
         route: route.map(|route| route.name.as_str()),
         policy: route.map(|route| route.policy.word()),
-        key: entry.key.as_ref().map(ResourceKey::as_str),
-        trace_id: trace_id.as_deref(),
+        key: entry.key.as_ref(),
+        trace_id: entry.info.as_ref().and_then(|info| info.trace.id()),
         client: entry.client(),
     };
     log.keep(KeptRefusal::new(id, SystemTime::now(), &request, refusal));
 }
 
-/// Records the end of a request in its entry, the metrics, its span and the log.
-pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
+/// Records the end of a request in its entry, the recent activity, the metrics, its span and the log.
+pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>, activity: Option<&Activity>) {
     let Some(info) = entry.info.clone() else { return };
-    entry.total = info.started.elapsed();
+    let now = Instant::now();
+    entry.total = now.saturating_duration_since(info.started);
     entry.times = info.times();
     entry.server = entry.server.take().or_else(|| info.server());
+    if let Some(activity) = activity {
+        activity.ended(entry, exchange.method, exchange.status, now);
+    }
     if let Some(metrics) = metrics::get() {
         metrics.request(&EndedRequest {
             method: exchange.method.map_or("_OTHER", known),

@@ -38,6 +38,7 @@ mod log_once;
 pub mod metrics;
 mod otlp;
 pub mod refusal_log;
+mod sampling;
 mod seldom;
 mod step;
 pub mod stream_info;
@@ -51,7 +52,7 @@ use otlp::Exporters;
 pub use otlp::OtlpError;
 pub use seldom::{OncePerRoute, Seldom};
 pub use step::Step;
-pub use stream_info::{TimedPart, timing};
+pub use stream_info::{TimedPart, measuring, timing};
 
 /// The filter for pingora's records: only those that pingora treats as faults of the server. Its warnings are about
 /// single clients, which are in the access log. The only error of its connectors is not a fault: they leave a pooled
@@ -109,8 +110,8 @@ pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<TelemetryEnd,
         refusal_log::start();
     }
     let is_on = has_access_log || scraped || measures || traces.is_some();
-    if let Some(provider) = traces {
-        traces::start(provider);
+    if let Some(tracing) = traces {
+        traces::start(tracing);
     }
     IS_ON.store(is_on, Ordering::Relaxed);
     Ok(TelemetryEnd { logs, runtime })

@@ -27,7 +27,7 @@ use opentelemetry_sdk::{
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use super::log_once::LogOnce;
+use super::{log_once::LogOnce, sampling::TraceIds, traces::Tracing};
 use crate::{
     config::{Otlp, Signal, Telemetry},
     threads,
@@ -56,7 +56,7 @@ pub enum OtlpError {
 #[derive(Debug, Default)]
 pub(super) struct Exporters {
     pub(super) metrics: Option<LogOnce<MetricExporter>>,
-    pub(super) traces: Option<SdkTracerProvider>,
+    pub(super) traces: Option<Tracing>,
     pub(super) logs: Option<SdkLoggerProvider>,
     /// The runtime of the connections.
     pub(super) runtime: Option<Runtime>,
@@ -100,13 +100,16 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporter
     if wanted(Signal::Traces) {
         let exporter = configured(SpanExporter::builder().with_tonic(), &settings.otlp, "TRACES")?.build()?;
         let exporter = LogOnce::new(exporter, "traces");
-        let mut provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
+        let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
         // If no sampler is set here, the SDK takes the one of the environment.
-        if !is_set("OTEL_TRACES_SAMPLER") {
-            let root = Sampler::TraceIdRatioBased(settings.sampling);
-            provider = provider.with_sampler(Sampler::ParentBased(Box::new(root)));
-        }
-        sending.traces = Some(provider.build());
+        let sampler = (!is_set("OTEL_TRACES_SAMPLER")).then_some(Sampler::TraceIdRatioBased(settings.sampling));
+        let provider = match sampler.clone() {
+            Some(root) => {
+                provider.with_sampler(Sampler::ParentBased(Box::new(root))).with_id_generator(TraceIds::default())
+            }
+            None => provider,
+        };
+        sending.traces = Some(Tracing { provider: provider.build(), sampler });
     }
     if wanted(Signal::Logs) {
         let exporter = configured(LogExporter::builder().with_tonic(), &settings.otlp, "LOGS")?.build()?;

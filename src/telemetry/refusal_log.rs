@@ -10,16 +10,19 @@ use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
     ops::RangeInclusive,
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
+use http::Method;
 use parking_lot::Mutex;
 
-use super::stream_info::RequestClient;
+use super::{metrics::requests::known_name, stream_info::RequestClient};
 use crate::core::{
     cause::{Cause, RequestId},
+    digits::hexadecimal_text,
     refusal::{Code, Refusal},
+    resource::ResourceKey,
 };
 
 /// The number of refusals that are kept: some minutes of an incident.
@@ -45,8 +48,8 @@ pub fn get() -> Option<&'static RefusalLog> {
 /// A refused request: what it asked for, and where it went.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedRequest<'a> {
-    /// The method as received.
-    pub method: &'a str,
+    /// The method as received; `None` if it could not be read.
+    pub method: Option<&'a Method>,
     /// The path as received, without the query.
     pub path: &'a [u8],
     /// The name of the route, if the request took one.
@@ -54,9 +57,9 @@ pub struct RefusedRequest<'a> {
     /// The policy of that route.
     pub policy: Option<&'static str>,
     /// The key of the resource, on a guarded route.
-    pub key: Option<&'a str>,
+    pub key: Option<&'a ResourceKey>,
     /// The id of the request's trace.
-    pub trace_id: Option<&'a str>,
+    pub trace_id: Option<[u8; 16]>,
     /// The client that sent the request.
     pub client: RequestClient,
 }
@@ -69,7 +72,7 @@ pub struct KeptRefusal {
     /// The time of the refusal.
     pub at: SystemTime,
     /// The method of the request.
-    pub method: Box<str>,
+    pub method: Cow<'static, str>,
     /// The path of the request, without the query.
     pub path: Box<str>,
     /// The name of the route.
@@ -77,9 +80,9 @@ pub struct KeptRefusal {
     /// The policy of the route.
     pub policy: Option<&'static str>,
     /// The key of the resource.
-    pub key: Option<Box<str>>,
+    pub key: Option<Arc<str>>,
     /// The id of the request's trace.
-    pub trace_id: Option<Box<str>>,
+    trace_id: Option<[u8; 16]>,
     /// The client that sent the request.
     pub client: RequestClient,
     /// The code of the refusal.
@@ -91,14 +94,14 @@ pub struct KeptRefusal {
     /// True if a write was in flight whose outcome cannot be known.
     pub in_doubt: bool,
     /// The reason and the facts behind it.
-    pub cause: Cause,
+    pub cause: Box<Cause>,
 }
 
 impl KeptRefusal {
     /// Makes the entry of a refusal that answers the request with this id.
     pub fn new(id: RequestId, at: SystemTime, request: &RefusedRequest<'_>, refusal: Refusal) -> Self {
         let Refusal { code, detail, retry_after, in_doubt, cause, holder, .. } = refusal;
-        let mut cause = cause.map(|cause| *cause).unwrap_or_default();
+        let mut cause = cause.unwrap_or_default();
         // A refused lease operation names its holder apart from the cause.
         if let Some(lease) = &mut cause.lease {
             lease.holder = lease.holder.take().or(holder);
@@ -106,12 +109,12 @@ impl KeptRefusal {
         Self {
             id,
             at,
-            method: limited(request.method.as_bytes()),
+            method: request.method.map_or(Cow::Borrowed(""), method_name),
             path: limited(request.path),
             route: request.route.map(Into::into),
             policy: request.policy,
-            key: request.key.map(|key| limited(key.as_bytes())),
-            trace_id: request.trace_id.map(Into::into),
+            key: request.key.map(limited_key),
+            trace_id: request.trace_id,
             client: request.client,
             code,
             detail,
@@ -121,17 +124,35 @@ impl KeptRefusal {
         }
     }
 
+    /// Returns the id of the request's trace in hexadecimal.
+    pub fn trace_id(&self) -> Option<String> {
+        self.trace_id.map(|id| hexadecimal_text(&id))
+    }
+
     fn bytes(&self) -> usize {
-        let Cause { sent_tag, current_tag, lease, last_change, .. } = &self.cause;
-        let optional = [&self.route, &self.key, &self.trace_id, sent_tag, current_tag];
+        let Cause { sent_tag, current_tag, lease, last_change, .. } = &*self.cause;
+        let optional = [&self.route, sent_tag, current_tag];
         let of_cause = [
             lease.as_ref().and_then(|lease| lease.holder.as_deref()),
             last_change.as_ref().and_then(|change| change.trace_id.as_deref()),
         ];
         let texts = optional.into_iter().filter_map(Option::as_deref).chain(of_cause.into_iter().flatten());
-        let texts = texts.chain([&*self.method, &*self.path, &*self.detail]);
-        size_of::<Self>() + texts.map(str::len).sum::<usize>()
+        let texts = texts.chain([&*self.method, &*self.path, &*self.detail]).chain(self.key.as_deref());
+        size_of::<Self>() + size_of::<Cause>() + texts.map(str::len).sum::<usize>()
     }
+}
+
+/// Returns the name of a method. That of a usual one takes no memory.
+fn method_name(method: &Method) -> Cow<'static, str> {
+    match known_name(method) {
+        Some(known) => Cow::Borrowed(known),
+        None => Cow::Owned(limited(method.as_str().as_bytes()).into()),
+    }
+}
+
+/// Returns the text of a key cut to its limit. Most keys are shorter, and share their text.
+fn limited_key(key: &ResourceKey) -> Arc<str> {
+    if key.as_str().len() <= TEXT_BYTES_MAX { key.shared_text() } else { limited(key.as_str().as_bytes()).into() }
 }
 
 /// Returns a text cut to its limit. All but visible ASCII is escaped, so a key stays as it is.
@@ -206,7 +227,7 @@ impl RefusalLog {
     pub fn last(&self, key: Option<&str>, limit: usize) -> Vec<KeptRefusal> {
         let kept = self.kept.lock();
         let key = key.map(|key| limited(key.as_bytes()));
-        let is_wanted = |refusal: &&KeptRefusal| key.is_none() || refusal.key == key;
+        let is_wanted = |refusal: &&KeptRefusal| key.is_none() || refusal.key.as_deref() == key.as_deref();
         kept.refusals.iter().rev().filter(is_wanted).take(limit).cloned().collect()
     }
 
@@ -230,7 +251,7 @@ impl RefusalLog {
         let was_sent = |refusal: &KeptRefusal| matches!(refusal.code.status().as_u16(), 502 | 504);
         let kept = self.kept.lock();
         let mut recent = kept.refusals.iter().rev().filter(|refusal| at.contains(&refusal.at));
-        recent.find(|refusal| refusal.in_doubt && was_sent(refusal) && refusal.key.as_ref() == Some(&key)).cloned()
+        recent.find(|refusal| refusal.in_doubt && was_sent(refusal) && refusal.key.as_deref() == Some(&*key)).cloned()
     }
 }
 
@@ -239,12 +260,13 @@ mod tests {
     use super::*;
 
     fn refused(id: u64, path: &str) -> KeptRefusal {
+        let (method, key) = (Method::PUT, ResourceKey::from_text(path));
         let request = RefusedRequest {
-            method: "PUT",
+            method: Some(&method),
             path: path.as_bytes(),
             route: Some("docs"),
             policy: None,
-            key: Some(path),
+            key: Some(&key),
             trace_id: None,
             client: RequestClient::default(),
         };

@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::Span;
 
 use super::{
     stream_info::{StreamInfo, current},
-    traces::{TRACER, are_on},
+    traces::tracer,
 };
 
 /// The span of one step of a request, which ends when this is dropped; nothing if the request is not sampled.
@@ -29,7 +29,7 @@ struct OpenStep {
 impl Step {
     /// Begins a step of the request on whose behalf the caller runs.
     pub fn begin(name: &'static str) -> Self {
-        if !are_on() {
+        if tracer().is_none() {
             return Self(None);
         }
         current().map_or(Self(None), |info| Self::of(&info, name, SpanKind::Internal))
@@ -41,7 +41,7 @@ impl Step {
     }
 
     fn of(info: &Arc<StreamInfo>, name: &'static str, kind: SpanKind) -> Self {
-        let (Some((_, tracer)), Some(mut recording)) = (TRACER.get(), info.trace.lock()) else { return Self(None) };
+        let (Some(tracer), Some(mut recording)) = (tracer(), info.trace.lock()) else { return Self(None) };
         let span = tracer.build_with_context(SpanBuilder::from_name(name).with_kind(kind), &recording.parent);
         let own = Context::new().with_remote_span_context(span.span_context().clone());
         let around = std::mem::replace(&mut recording.parent, own);

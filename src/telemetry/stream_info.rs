@@ -215,21 +215,44 @@ pub fn sent_by(principal: PrincipalName) {
     let _ = STREAM_INFO.try_with(|info| info.principal.set(principal));
 }
 
-/// Begins a part of the request on whose behalf the caller runs. It ends with the returned value.
+/// Begins a part of the request on whose behalf the caller runs. It ends with the returned value. Without stream info,
+/// no clock is read.
 #[must_use]
 pub fn timing(part: TimedPart) -> PartTimer {
-    PartTimer(current().map(|info| (info, part, Instant::now())))
+    let is_noted = STREAM_INFO.try_with(|_info| ()).is_ok();
+    PartTimer { part, started: is_noted.then(Instant::now) }
 }
 
-/// The time of a part of a request, which goes on until this value is dropped.
+/// Like [`timing`], but the time is also known to the caller, with or without stream info.
+#[must_use]
+pub fn measuring(part: TimedPart) -> PartTimer {
+    PartTimer { part, started: Some(Instant::now()) }
+}
+
+/// The time of a part of a request, which goes on until this value is dropped. It is dropped in the task of the request.
 #[derive(Debug)]
-pub struct PartTimer(Option<(Arc<StreamInfo>, TimedPart, Instant)>);
+pub struct PartTimer {
+    part: TimedPart,
+    started: Option<Instant>,
+}
+
+impl PartTimer {
+    /// Ends the part, and returns how long it took, if that is known.
+    pub fn end(mut self) -> Option<Duration> {
+        self.note()
+    }
+
+    fn note(&mut self) -> Option<Duration> {
+        let took = self.started.take()?.elapsed();
+        // Without stream info, there is no reader of it.
+        let _ = STREAM_INFO.try_with(|info| info.spent(self.part, took));
+        Some(took)
+    }
+}
 
 impl Drop for PartTimer {
     fn drop(&mut self) {
-        if let Some((info, part, started)) = self.0.take() {
-            info.spent(part, started.elapsed());
-        }
+        self.note();
     }
 }
 

@@ -24,10 +24,11 @@ impl Timestamp {
             let second = SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs());
             // Writing to memory never fails.
             let _ = write!(self.text, "{}", humantime::format_rfc3339_seconds(second));
+            self.text.truncate(self.text.trim_end_matches('Z').len());
         }
-        line.extend_from_slice(self.text.trim_end_matches('Z').as_bytes());
+        line.extend_from_slice(self.text.as_bytes());
         line.push(b'.');
-        push_padded(line, u64::from(since.subsec_micros()), 6);
+        push_padded::<6>(line, u64::from(since.subsec_micros()));
         line.push(b'Z');
     }
 }

@@ -22,10 +22,11 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
-    trace::{SdkTracer, SdkTracerProvider, Span},
+    trace::{Sampler, SdkTracer, SdkTracerProvider, Span},
 };
 use parking_lot::{Mutex, MutexGuard};
 
+use super::sampling::unrecorded;
 use crate::core::digits::{hexadecimal_text, push_hexadecimal};
 
 /// The field of W3C Trace Context with the ids of the trace and the span.
@@ -37,22 +38,30 @@ static TRACEPARENT_NAME: HeaderName = HeaderName::from_static(TRACEPARENT);
 /// The field of W3C Trace Context with the additions of vendors.
 pub const TRACESTATE: &str = "tracestate";
 
-pub(super) static TRACER: OnceLock<(SdkTracerProvider, SdkTracer)> = OnceLock::new();
+/// The parts of the SDK that make spans.
+#[derive(Debug)]
+pub(super) struct Tracing {
+    pub(super) provider: SdkTracerProvider,
+    /// The sampler of traces that begin here, if the SDK does not take it from the environment.
+    pub(super) sampler: Option<Sampler>,
+}
+
+static TRACER: OnceLock<(Tracing, SdkTracer)> = OnceLock::new();
 
 /// Starts the traces. Only the first call in a process has an effect.
-pub(super) fn start(provider: SdkTracerProvider) {
-    let tracer = provider.tracer("ifmatch");
-    let _ = TRACER.set((provider, tracer));
+pub(super) fn start(tracing: Tracing) {
+    let tracer = tracing.provider.tracer("ifmatch");
+    let _ = TRACER.set((tracing, tracer));
 }
 
 /// Returns the provider of all spans, if requests are traced.
 pub(super) fn provider() -> Option<&'static SdkTracerProvider> {
-    TRACER.get().map(|(provider, _)| provider)
+    TRACER.get().map(|(tracing, _)| &tracing.provider)
 }
 
-/// Returns whether requests are traced.
-pub(super) fn are_on() -> bool {
-    TRACER.get().is_some()
+/// Returns the maker of spans, if requests are traced.
+pub(super) fn tracer() -> Option<&'static SdkTracer> {
+    TRACER.get().map(|(_, tracer)| tracer)
 }
 
 /// The trace that a request belongs to.
@@ -82,10 +91,17 @@ impl Trace {
 
     /// Begins the trace of a request with these header fields.
     pub(super) fn begin(headers: &HeaderMap) -> Self {
-        let client = client(headers);
-        let Some((_, tracer)) = TRACER.get() else {
+        let Some((Tracing { sampler, .. }, tracer)) = TRACER.get() else {
+            let client = client(headers).unwrap_or_default();
             return Self { context: client.span().span_context().clone(), passes: true, recording: None };
         };
+        let client = client(headers);
+        if let (None, Some(sampler)) = (&client, sampler)
+            && let Some(context) = unrecorded(sampler)
+        {
+            return Self { context, passes: false, recording: None };
+        }
+        let client = client.unwrap_or_default();
         let span = tracer.build_with_context(SpanBuilder::from_name("request").with_kind(SpanKind::Server), &client);
         let context = span.span_context().clone();
         if !span.is_recording() {
@@ -158,12 +174,11 @@ pub(super) struct Description {
     pub(super) failed: bool,
 }
 
-/// Returns the context that the client sent. Unreadable fields count as absent (W3C Trace Context, section 4.3).
-fn client(headers: &HeaderMap) -> Context {
-    if !headers.contains_key(&TRACEPARENT_NAME) {
-        return Context::new();
-    }
-    TraceContextPropagator::new().extract_with_context(&Context::new(), &Fields(headers))
+/// Returns the context that the client sent, if it sent one. Unreadable fields count as absent (W3C Trace Context,
+/// section 4.3).
+fn client(headers: &HeaderMap) -> Option<Context> {
+    let extract = || TraceContextPropagator::new().extract_with_context(&Context::new(), &Fields(headers));
+    headers.contains_key(&TRACEPARENT_NAME).then(extract)
 }
 
 struct Fields<'a>(&'a HeaderMap);

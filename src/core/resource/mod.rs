@@ -88,6 +88,11 @@ impl ResourceKey {
         &self.text
     }
 
+    /// The key as text that takes no further memory.
+    pub fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
     /// The bucket of the key, out of the store's 65,536 floor buckets. It never changes for a key, because stores
     /// persist it.
     pub fn bucket(&self) -> u16 {

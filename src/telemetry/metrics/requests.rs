@@ -78,7 +78,12 @@ thread_local! {
 
 /// Returns the name of a method in metrics.
 pub fn known(method: &Method) -> &'static str {
-    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER")
+    known_name(method).unwrap_or("_OTHER")
+}
+
+/// Returns the name of a method that metrics name.
+pub fn known_name(method: &Method) -> Option<&'static str> {
+    KNOWN.into_iter().find(|known| *known == method.as_str())
 }
 
 impl Metrics {
