@@ -62,7 +62,7 @@ pub struct Follower {
 impl Records {
     /// Follows a record, which was just read as `current`.
     pub fn follow(&self, key: &ResourceKey, current: &Snapshot) -> Follower {
-        let mut records = self.followed.0.lock();
+        let mut records = self.followed().0.lock();
         let record = records.entry(key.clone()).or_insert_with(|| {
             let (snapshot, changes) = (Mutex::new(current.clone()), ChangeCount::from(1));
             let latest = Arc::new(LatestRecord { snapshot, changes });
@@ -72,7 +72,7 @@ impl Records {
         record.followers += 1;
         // Another caller may have begun earlier: what the record has become since counts as a change.
         let (latest, seen) = (Arc::clone(&record.latest), 0);
-        Follower { followed: Arc::clone(&self.followed), key: key.clone(), latest, seen }
+        Follower { followed: Arc::clone(self.followed()), key: key.clone(), latest, seen }
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
     },
     patience::within,
     telemetry::{
-        TimedPart,
+        TimedPart, measuring,
         metrics::{self, StoreOperation},
         timing,
     },
@@ -46,19 +46,21 @@ const RAISE_FLOORS_MAX: Duration = Duration::from_secs(60);
 /// The time limit of [`Records::pinned_below`]. It is long because a collection may hold all records of an engine.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
 
-/// A store with a time limit for its operations.
+/// A store with a time limit for its operations. A clone is the same client.
 #[derive(Clone)]
-pub struct Records {
+pub struct Records(Arc<StoreClient>);
+
+struct StoreClient {
     store: Arc<dyn Store>,
     timeout: Duration,
     /// The records that were seen last, if a read costs a call of an engine.
-    recent: Option<Arc<Recent>>,
+    recent: Option<Recent>,
     /// The upstreams whose resources have trees around them.
-    trees: Arc<ArcSwap<Vec<UpstreamTrees>>>,
+    trees: ArcSwap<Vec<UpstreamTrees>>,
     /// The greatest revision that was seen. Revisions grow through the whole store.
-    newest: Arc<AtomicU64>,
+    newest: AtomicU64,
     /// The records that callers follow.
-    pub(super) followed: Arc<FollowedRecords>,
+    followed: Arc<FollowedRecords>,
 }
 
 /// An upstream whose collections can be changed with all below them.
@@ -89,35 +91,41 @@ pub struct Updated {
 impl Records {
     /// Creates a client of a store whose operations take at most `timeout`.
     pub fn new(store: Arc<dyn Store>, timeout: Duration) -> Self {
-        let recent = store.is_shared().then(|| Arc::new(Recent::new()));
-        Self { store, timeout, recent, trees: Arc::default(), newest: Arc::default(), followed: Arc::default() }
+        let recent = store.is_shared().then(Recent::new);
+        let (trees, newest, followed) = (ArcSwap::default(), AtomicU64::default(), Arc::default());
+        Self(Arc::new(StoreClient { store, timeout, recent, trees, newest, followed }))
+    }
+
+    /// The records that callers follow.
+    pub(super) fn followed(&self) -> &Arc<FollowedRecords> {
+        &self.0.followed
     }
 
     /// Returns the number that distinguishes the versions of this store from those of any other.
     pub fn incarnation(&self) -> Incarnation {
-        self.store.incarnation()
+        self.0.store.incarnation()
     }
 
     /// True if other processes use the records too ([`Store::is_shared`]).
     pub fn are_shared(&self) -> bool {
-        self.store.is_shared()
+        self.0.store.is_shared()
     }
 
     /// Shows each resource of the upstreams with these identities as it is under the trees around it, from now on. The
     /// path of such a resource is its key.
     pub fn follow_trees<'a>(&self, identities: impl Iterator<Item = &'a str>) {
-        let mut all = Vec::clone(&self.trees.load());
+        let mut all = Vec::clone(&self.0.trees.load());
         for identity in identities.filter(|identity| !identity.is_empty()) {
             if all.iter().all(|one| one.identity != identity) {
                 all.push(UpstreamTrees { identity: identity.to_owned(), key: ResourceKey::of_collections(identity) });
             }
         }
-        self.trees.store(Arc::new(all));
+        self.0.trees.store(Arc::new(all));
     }
 
     /// Returns the key of the record of the trees around a resource, if there can be any.
     pub fn trees_around(&self, key: &ResourceKey) -> Option<ResourceKey> {
-        self.trees.load().iter().find(|trees| trees.contain(key)).map(|trees| trees.key.clone())
+        self.0.trees.load().iter().find(|trees| trees.contain(key)).map(|trees| trees.key.clone())
     }
 
     /// Reads the record of a resource. The resource is shown as it is under the trees around it.
@@ -148,21 +156,21 @@ impl Records {
 
     async fn read_alone(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         let look = self.look();
-        let read = self.measured(StoreOperation::Read, self.store.read(key)).await;
+        let read = self.measured(StoreOperation::Read, self.0.store.read(key)).await;
         self.note(look, key, read.as_ref());
         read
     }
 
     /// Returns the greatest revision that this process has seen so far. Whatever ended at it or before has ended by now.
     pub fn newest_seen(&self) -> Revision {
-        Revision(self.newest.load(Ordering::Acquire))
+        Revision(self.0.newest.load(Ordering::Acquire))
     }
 
     /// Returns the record as this process last saw it, if it is likely to be current and costs no call of an engine.
     /// Only a swap against its revision shows whether it is.
     pub async fn recall(&self, key: &ResourceKey) -> Option<Sighting> {
         let (recent, since) = self.look()?;
-        let own_time = if self.store.has_own_time() { Some((self.store.now().await.ok()?, since)) } else { None };
+        let own_time = if self.0.store.has_own_time() { Some((self.0.store.now().await.ok()?, since)) } else { None };
         self.recall_by(key, |key| recent.recall(key, own_time))
     }
 
@@ -189,13 +197,13 @@ impl Records {
 
     /// Returns the store's time.
     pub async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.measured(StoreOperation::Now, self.store.now()).await
+        self.measured(StoreOperation::Now, self.0.store.now()).await
     }
 
     /// Replaces the record with `next` if it has the revision `expected`.
     pub async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         let look = self.look();
-        let swapped = self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await;
+        let swapped = self.measured(StoreOperation::Swap, self.0.store.swap(key, expected, next)).await;
         self.note(look, key, swapped.as_ref().map(|(Swapped::Done(found) | Swapped::Conflict(found))| found));
         match swapped? {
             Swapped::Conflict(current) => self.under_trees(key, current).await.map(Swapped::Conflict),
@@ -228,12 +236,12 @@ impl Records {
 
     /// Returns the next records, in the store's own order ([`Store::scan`]).
     pub async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
-        in_time(self.timeout, self.store.scan(after, limit)).await
+        in_time(self.0.timeout, self.0.store.scan(after, limit)).await
     }
 
     /// Returns the records of resources below these collections that must not be forgotten ([`Store::pinned_below`]).
     pub async fn pinned_below(&self, roots: &[TreeRoot], limit: usize) -> Result<Scanned, StoreError> {
-        in_time(SEARCH_MAX, self.store.pinned_below(roots, limit)).await
+        in_time(SEARCH_MAX, self.0.store.pinned_below(roots, limit)).await
     }
 
     /// Waits until a record that was read as `snapshot` has another revision than `seen`. If the write of a tree is in the
@@ -241,30 +249,30 @@ impl Records {
     pub async fn changed(&self, key: &ResourceKey, snapshot: &Snapshot, seen: Revision) {
         let above = snapshot.above.filter(|_| snapshot.availability_by_own() == Availability::Free);
         match above.and_then(|above| Some((self.trees_around(key)?, above.seen))) {
-            Some((around, seen)) => self.store.changed(&around, seen).await,
-            None => self.store.changed(key, seen).await,
+            Some((around, seen)) => self.0.store.changed(&around, seen).await,
+            None => self.0.store.changed(key, seen).await,
         }
     }
 
     /// Checks whether a change in the store would be durable now.
     pub async fn try_out(&self) -> Result<(), StoreError> {
-        in_time(self.timeout, self.store.try_out()).await
+        in_time(self.0.timeout, self.0.store.try_out()).await
     }
 
     /// Gives every absent record a later revision ([`Store::raise_floors`]).
     pub async fn raise_floors(&self) -> Result<(), StoreError> {
-        in_time(RAISE_FLOORS_MAX, self.store.raise_floors()).await
+        in_time(RAISE_FLOORS_MAX, self.0.store.raise_floors()).await
     }
 
     /// Begins a look at a record that is to be remembered, if any is.
     fn look(&self) -> Option<(&Recent, Instant)> {
-        self.recent.as_ref().map(|recent| (&**recent, Instant::now()))
+        self.0.recent.as_ref().map(|recent| (recent, Instant::now()))
     }
 
     /// Remembers what a look at a record has found.
     fn note(&self, look: Option<(&Recent, Instant)>, key: &ResourceKey, found: Result<&Snapshot, &StoreError>) {
         if let Ok(snapshot) = found {
-            self.newest.fetch_max(snapshot.revision.0, Ordering::AcqRel);
+            self.0.newest.fetch_max(snapshot.revision.0, Ordering::AcqRel);
         }
         let Some((recent, since)) = look else { return };
         match found {
@@ -279,13 +287,14 @@ impl Records {
         operation: StoreOperation,
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let _answering = timing(TimedPart::Store);
-        let Some(metrics) = metrics::get() else { return in_time(self.timeout, answer).await };
-        let started = Instant::now();
-        let outcome = in_time(self.timeout, answer).await;
-        metrics.store_answered(operation, started.elapsed());
-        if let Err(error) = &outcome {
-            metrics.store_failed(operation, error.word());
+        let metrics = metrics::get();
+        let answering = if metrics.is_some() { measuring(TimedPart::Store) } else { timing(TimedPart::Store) };
+        let outcome = in_time(self.0.timeout, answer).await;
+        if let (Some(metrics), Some(took)) = (metrics, answering.end()) {
+            metrics.store_answered(operation, took);
+            if let Err(error) = &outcome {
+                metrics.store_failed(operation, error.word());
+            }
         }
         outcome
     }
