@@ -304,7 +304,7 @@ impl Guard {
     async fn serve_in_room(&self, client: &mut dyn Client, request: &Request, verb: Verb<'_>) -> Result<Answer, Halt> {
         match (verb, &request.rules().lease) {
             (Verb::Preflight { is_of_lease }, _) => Box::pin(self.cors.preflight(client, request, is_of_lease)).await,
-            (Verb::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
+            (Verb::Lease, Some(rules)) => box_future(|| self.leases.lease(client, request, rules)).await,
             (Verb::Read, _) if !request.is_get_or_head() => {
                 // Only this configuration classes the method as a read; the next one may class it as a write.
                 let pass = request.pass().await?;
@@ -314,7 +314,7 @@ impl Guard {
             }
             (Verb::Read, _) => self.reads.read(client, request).await,
             (Verb::Append, _) if is_free_to_append(request) => {
-                Box::pin(self.writes.write_unclaimed(client, request)).await
+                box_future(|| self.writes.write_unclaimed(client, request)).await
             }
             // Boxed, so that the futures of reads stay small.
             (Verb::Write(content), _) => box_future(|| self.writes.write(client, request, content)).await,

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     body::{Bodies, Body, Client},
+    box_future::box_future,
     core::{
         http::client_address::ClientAddress,
         records::{
@@ -43,7 +44,7 @@ impl Guard {
     ) -> Result<Operated, Halt> {
         let rules = rules_of_leases(request)?;
         self.finish_expected_delete(client, request).await;
-        let operated = Box::pin(self.leases.operate(client, request, rules, operation)).await;
+        let operated = box_future(|| self.leases.operate(client, request, rules, operation)).await;
         self.finish_delete_after(client, request, true, operated).await
     }
 

@@ -117,14 +117,14 @@ impl Service<'_> {
                 }
             }
             // Boxed, so that the futures of plain requests stay small.
-            ServiceKind::S3 => Box::pin(self.answer_s3(client, guarded, rules, call)).await,
-            ServiceKind::Azure => Box::pin(self.answer_operation(client, guarded, rules, call)).await,
-            ServiceKind::AzureQueue => Box::pin(self.answer_queue(client, guarded, call)).await,
-            ServiceKind::Terraform => Box::pin(self.answer_of_states(client, guarded, call)).await,
-            ServiceKind::GitLfs => Box::pin(self.answer_git_lfs(client, guarded, call)).await,
-            ServiceKind::WebDav => Box::pin(self.answer_webdav(client, guarded, rules, call)).await,
+            ServiceKind::S3 => box_future(|| self.answer_s3(client, guarded, rules, call)).await,
+            ServiceKind::Azure => box_future(|| self.answer_operation(client, guarded, rules, call)).await,
+            ServiceKind::AzureQueue => box_future(|| self.answer_queue(client, guarded, call)).await,
+            ServiceKind::Terraform => box_future(|| self.answer_of_states(client, guarded, call)).await,
+            ServiceKind::GitLfs => box_future(|| self.answer_git_lfs(client, guarded, call)).await,
+            ServiceKind::WebDav => box_future(|| self.answer_webdav(client, guarded, rules, call)).await,
             #[cfg(test)]
-            ServiceKind::Toy => Box::pin(self.answer_toy(client, guarded, call)).await,
+            ServiceKind::Toy => box_future(|| self.answer_toy(client, guarded, call)).await,
         }
     }
 
