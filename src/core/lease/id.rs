@@ -44,7 +44,9 @@ impl LeaseId {
 
 impl PartialEq for LeaseId {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_bytes().as_slice().ct_eq(other.0.as_bytes().as_slice()).into()
+        // By two numbers: a comparison byte by byte takes several times as long, for any bytes.
+        let ((first, second), (other_first, other_second)) = (self.0.as_u64_pair(), other.0.as_u64_pair());
+        (first.ct_eq(&other_first) & second.ct_eq(&other_second)).into()
     }
 }
 

@@ -45,9 +45,10 @@ impl LeaseSet {
     /// A copy with only the leases that are kept.
     #[must_use]
     pub fn only(&self, is_kept: impl Fn(&Lease) -> bool) -> Self {
-        // A copy that grew step by step would have room for four leases, and most resources have one.
-        let mut leases = Vec::with_capacity(self.0.len());
-        leases.extend(self.iter().filter(|lease| is_kept(lease)).cloned());
+        let kept = self.iter().filter(|lease| is_kept(lease));
+        // A copy that grew step by step would have room for four leases, and most resources have one at most.
+        let mut leases = Vec::with_capacity(kept.clone().count());
+        leases.extend(kept.cloned());
         Self(leases)
     }
 

@@ -71,7 +71,7 @@ fn duration_value(duration: LeaseDuration) -> HeaderValue {
 }
 
 pub(in crate::dialect) fn id_value(id: LeaseId) -> HeaderValue {
-    let mut value = HeaderValue::from_str(&id.reveal()).unwrap_or(HeaderValue::from_static(""));
+    let mut value = HeaderValue::try_from(id.reveal()).unwrap_or(HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
 }

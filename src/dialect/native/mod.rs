@@ -16,6 +16,7 @@ use crate::core::lease::field_names;
 
 mod answer;
 mod call;
+mod fields;
 mod page;
 mod read;
 
@@ -31,16 +32,10 @@ pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.l
 pub const LEASE_DURATION: HeaderName = HeaderName::from_static(field_names::LEASE_DURATION.lower);
 /// The field with the number that grows with every grant.
 pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCING_TOKEN.lower);
-const DELETE_PENDING: HeaderName = HeaderName::from_static(field_names::DELETE_PENDING.lower);
 const DESTINATION_LEASE_ID: HeaderName = HeaderName::from_static(field_names::DESTINATION_LEASE_ID.lower);
-const LEASE_ACCESS: HeaderName = HeaderName::from_static(field_names::LEASE_ACCESS.lower);
-const LEASE_MODE: HeaderName = HeaderName::from_static(field_names::LEASE_MODE.lower);
-const LEASE_SHARE: HeaderName = HeaderName::from_static(field_names::LEASE_SHARE.lower);
 const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);
 const LEASE_STATE: HeaderName = HeaderName::from_static(field_names::LEASE_STATE.lower);
 const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);
-const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static(field_names::LEASE_BREAK_PERIOD.lower);
-const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static(field_names::PROPOSED_LEASE_ID.lower);
 
 #[cfg(test)]
 mod tests;

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, Method};
 
 use super::{
-    DELETE_PENDING, DESTINATION_LEASE_ID, LEASE_ACCESS, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID,
-    LEASE_MODE, LEASE_SHARE, PROPOSED_LEASE_ID,
+    DESTINATION_LEASE_ID, LEASE_DURATION, LEASE_ID,
+    fields::{LeaseField, LeaseFields, malformed, presented},
 };
 use crate::{
     core::{
         http::preferences::preferences,
-        lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode, ShareMode, Usage, Usages},
+        lease::{
+            Acquire, Action, HolderLabel, LeaseDuration, LeaseId, LeaseMode, ShareMode, Usage, Usages, field_names,
+        },
         policy::LeaseRules,
         refusal::{Code, Refusal},
     },
@@ -30,12 +32,13 @@ pub fn read(
     rules: &LeaseRules,
     fresh: impl FnOnce() -> Result<LeaseId, Refusal>,
 ) -> Result<LeaseOperation, Refusal> {
+    let fields = LeaseFields::of(headers);
     let action = match *method {
         Method::GET | Method::HEAD => return Ok(LeaseOperation::Show),
-        Method::POST => Action::Acquire(acquire(headers, rules, fresh()?)?),
-        Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)?, duration: duration(headers, rules)? },
-        Method::PATCH => change(headers)?,
-        Method::DELETE => end(headers, rules)?,
+        Method::POST => Action::Acquire(acquire(&fields, rules, fresh()?)?),
+        Method::PUT => Action::Renew { id: fields.required_id(LeaseField::Id)?, duration: duration(&fields, rules)? },
+        Method::PATCH => change(&fields)?,
+        Method::DELETE => end(&fields, rules)?,
         _ => return Err(Refusal::new(Code::MethodNotAllowed, "a lease takes GET, POST, PUT, PATCH and DELETE")),
     };
     let wait = wait(headers).filter(|_| *method == Method::POST);
@@ -53,7 +56,7 @@ pub fn read_on_get(
     fresh: impl FnOnce() -> Result<LeaseId, Refusal>,
 ) -> Result<Option<Acquire>, Refusal> {
     let asks = rules.acquire_on_read && headers.contains_key(&LEASE_DURATION) && !headers.contains_key(&LEASE_ID);
-    asks.then(|| acquire(headers, rules, fresh()?)).transpose()
+    asks.then(|| acquire(&LeaseFields::of(headers), rules, fresh()?)).transpose()
 }
 
 /// Returns the id that a request presents.
@@ -62,7 +65,7 @@ pub fn read_on_get(
 ///
 /// The field is present, but holds no id or several.
 pub fn presented_id(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
-    id(headers, &LEASE_ID)
+    presented(headers, &LEASE_ID, field_names::LEASE_ID.title)
 }
 
 /// Returns the id of the lease of its destination that a COPY or MOVE presents.
@@ -71,28 +74,29 @@ pub fn presented_id(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
 ///
 /// The field is present, but holds no id or several.
 pub fn presented_id_at_destination(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
-    id(headers, &DESTINATION_LEASE_ID)
+    presented(headers, &DESTINATION_LEASE_ID, field_names::DESTINATION_LEASE_ID.title)
 }
 
-fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Acquire, Refusal> {
-    let proposed = id(headers, &LEASE_ID)?.map(random).transpose()?;
-    let duration = duration(headers, rules)?.unwrap_or(LeaseDuration::Fixed(rules.default));
-    let holder = single_value(headers, &LEASE_HOLDER)?
+fn acquire(fields: &LeaseFields<'_>, rules: &LeaseRules, fresh: LeaseId) -> Result<Acquire, Refusal> {
+    let proposed = fields.id(LeaseField::Id)?.map(random).transpose()?;
+    let duration = duration(fields, rules)?.unwrap_or(LeaseDuration::Fixed(rules.default));
+    let holder = fields
+        .value(LeaseField::Holder)?
         .map(|label| HolderLabel::parse_field(label.as_bytes()))
         .transpose()
         .map_err(|error| malformed(format!("Lease-Holder: {error}")))?;
-    let (mode, takes_over) = (mode(headers, rules)?, takes_over(headers, rules)?);
+    let (mode, takes_over) = (mode(fields, rules)?, takes_over(fields, rules)?);
     Ok(Acquire { proposed, fresh, mode, duration, holder, note: None, keeper: None, takes_over })
 }
 
 /// Reads the change of a lease: another id, or what becomes of the DELETE that waits for its holders.
-fn change(headers: &HeaderMap) -> Result<Action, Refusal> {
-    match (single(headers, &DELETE_PENDING)?, id(headers, &PROPOSED_LEASE_ID)?) {
+fn change(fields: &LeaseFields<'_>) -> Result<Action, Refusal> {
+    match (fields.text(LeaseField::DeletePending)?, fields.id(LeaseField::ProposedId)?) {
         (None, Some(proposed)) => {
-            Ok(Action::Change { id: required_id(headers, &LEASE_ID)?, proposed: random(proposed)? })
+            Ok(Action::Change { id: fields.required_id(LeaseField::Id)?, proposed: random(proposed)? })
         }
         // A boolean of RFC 9651.
-        (Some("?0"), None) => Ok(Action::WithdrawDelete { id: required_id(headers, &LEASE_ID)? }),
+        (Some("?0"), None) => Ok(Action::WithdrawDelete { id: fields.required_id(LeaseField::Id)? }),
         (Some(_), None) => Err(malformed(
             "Delete-Pending is ?0, which withdraws the DELETE that waits; to delete, send DELETE to the resource"
                 .to_owned(),
@@ -106,11 +110,11 @@ fn change(headers: &HeaderMap) -> Result<Action, Refusal> {
 }
 
 /// Reads how long the client wants the lease, if it says so.
-fn duration(headers: &HeaderMap, rules: &LeaseRules) -> Result<Option<LeaseDuration>, Refusal> {
-    let duration = match single(headers, &LEASE_DURATION)? {
+fn duration(fields: &LeaseFields<'_>, rules: &LeaseRules) -> Result<Option<LeaseDuration>, Refusal> {
+    let duration = match fields.text(LeaseField::Duration)? {
         None => return Ok(None),
         Some(text) if text.eq_ignore_ascii_case("infinite") => LeaseDuration::Infinite,
-        Some(text) => LeaseDuration::Fixed(seconds(&LEASE_DURATION, text)?),
+        Some(text) => LeaseDuration::Fixed(seconds(LeaseField::Duration, text)?),
     };
     if duration.is_allowed(rules) {
         return Ok(Some(duration));
@@ -120,9 +124,9 @@ fn duration(headers: &HeaderMap, rules: &LeaseRules) -> Result<Option<LeaseDurat
     Err(malformed(format!("Lease-Duration is a number of seconds from {min} to {max}{infinite}")))
 }
 
-fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
-    let word = single(headers, &LEASE_MODE)?.unwrap_or(LeaseMode::Exclusive.word());
-    let (access, share) = (usages(headers, &LEASE_ACCESS)?, usages(headers, &LEASE_SHARE)?);
+fn mode(fields: &LeaseFields<'_>, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
+    let word = fields.text(LeaseField::Mode)?.unwrap_or(LeaseMode::Exclusive.word());
+    let (access, share) = (usages(fields, LeaseField::Access)?, usages(fields, LeaseField::Share)?);
     let modes = [LeaseMode::Exclusive, LeaseMode::SHARED];
     match modes.into_iter().find(|mode| word.eq_ignore_ascii_case(mode.word())) {
         Some(LeaseMode::Shared(_)) if !rules.shared => {
@@ -143,20 +147,20 @@ fn mode(headers: &HeaderMap, rules: &LeaseRules) -> Result<LeaseMode, Refusal> {
 }
 
 /// Reads a list of uses.
-fn usages(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Usages>, Refusal> {
-    let Some(list) = single(headers, name)? else { return Ok(None) };
+fn usages(fields: &LeaseFields<'_>, field: LeaseField) -> Result<Option<Usages>, Refusal> {
+    let Some(list) = fields.text(field)? else { return Ok(None) };
     if list.eq_ignore_ascii_case("none") {
         return Ok(Some(Usages::NONE));
     }
     let usage = |word: &str| Usage::ALL.into_iter().find(|usage| word.trim().eq_ignore_ascii_case(usage.word()));
     let usages: Option<Usages> = list.split(',').map(usage).collect();
-    let message = || format!("{} is a list of read, write and delete, or none", title(name));
+    let message = || format!("{} is a list of read, write and delete, or none", field.title());
     usages.map(Some).ok_or_else(|| malformed(message()))
 }
 
 /// True if an acquisition ends the leases of others.
-fn takes_over(headers: &HeaderMap, rules: &LeaseRules) -> Result<bool, Refusal> {
-    match break_period(headers, rules)? {
+fn takes_over(fields: &LeaseFields<'_>, rules: &LeaseRules) -> Result<bool, Refusal> {
+    match break_period(fields, rules)? {
         None => Ok(false),
         Some(Duration::ZERO) => Ok(true),
         Some(_) => Err(malformed(
@@ -168,20 +172,20 @@ fn takes_over(headers: &HeaderMap, rules: &LeaseRules) -> Result<bool, Refusal> 
 }
 
 /// The time that the holder of a broken lease has, if the request breaks one.
-fn break_period(headers: &HeaderMap, rules: &LeaseRules) -> Result<Option<Duration>, Refusal> {
-    match single(headers, &LEASE_BREAK_PERIOD)? {
+fn break_period(fields: &LeaseFields<'_>, rules: &LeaseRules) -> Result<Option<Duration>, Refusal> {
+    match fields.text(LeaseField::BreakPeriod)? {
         Some(_) if !rules.client_break => {
             Err(Refusal::new(Code::MethodNotAllowed, "this route does not let clients break a lease; wait for its end"))
         }
-        text => text.map(|text| seconds(&LEASE_BREAK_PERIOD, text)).transpose(),
+        text => text.map(|text| seconds(LeaseField::BreakPeriod, text)).transpose(),
     }
 }
 
-fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
-    if let Some(id) = id(headers, &LEASE_ID)? {
+fn end(fields: &LeaseFields<'_>, rules: &LeaseRules) -> Result<Action, Refusal> {
+    if let Some(id) = fields.id(LeaseField::Id)? {
         return Ok(Action::Release { id });
     }
-    match break_period(headers, rules)? {
+    match break_period(fields, rules)? {
         None => Err(malformed("send the Lease-Id of the lease to release it".to_owned())),
         period => Ok(Action::Break { period }),
     }
@@ -193,48 +197,14 @@ pub fn wait(headers: &HeaderMap) -> Option<Duration> {
     waits.find_map(|(_, seconds)| seconds.parse().ok().map(Duration::from_secs))
 }
 
-fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseId>, Refusal> {
-    let parse =
-        |text: &str| LeaseId::parse(text.as_bytes()).map_err(|error| malformed(format!("{}: {error}", title(name))));
-    single(headers, name)?.map(parse).transpose()
-}
-
-fn required_id(headers: &HeaderMap, name: &HeaderName) -> Result<LeaseId, Refusal> {
-    id(headers, name)?.ok_or_else(|| malformed(format!("send {}", title(name))))
-}
-
 /// Checks that an id chosen by a client is as hard to guess as an id that the proxy draws.
 fn random(id: LeaseId) -> Result<LeaseId, Refusal> {
     let message = || malformed("a lease id is a UUID of version 4: random, so that it cannot be guessed".to_owned());
     id.is_random().then_some(id).ok_or_else(message)
 }
 
-fn seconds(name: &HeaderName, text: &str) -> Result<Duration, Refusal> {
+fn seconds(field: LeaseField, text: &str) -> Result<Duration, Refusal> {
     let number = text.parse().map(Duration::from_secs);
-    let other = if *name == LEASE_DURATION { ", or infinite" } else { "" };
-    number.map_err(|_error| malformed(format!("{} is a whole number of seconds{other}", title(name))))
-}
-
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
-    let text = single_value(headers, name)?.map(HeaderValue::to_str).transpose();
-    text.map(|text| text.map(str::trim)).map_err(|_error| malformed(format!("{} is visible ASCII", title(name))))
-}
-
-fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
-    let mut lines = headers.get_all(name).iter();
-    match (lines.next(), lines.next()) {
-        (value, None) => Ok(value),
-        (_, Some(_)) => Err(malformed(format!("send {} once", title(name)))),
-    }
-}
-
-/// Returns the usual spelling of a field's name.
-fn title(name: &HeaderName) -> String {
-    let capital =
-        |word: &str| word.get(..1).unwrap_or_default().to_ascii_uppercase() + word.get(1..).unwrap_or_default();
-    name.as_str().split('-').map(capital).collect::<Vec<_>>().join("-")
-}
-
-fn malformed(detail: String) -> Refusal {
-    Refusal::new(Code::MalformedLeaseHeader, detail)
+    let other = if field == LeaseField::Duration { ", or infinite" } else { "" };
+    number.map_err(|_error| malformed(format!("{} is a whole number of seconds{other}", field.title())))
 }

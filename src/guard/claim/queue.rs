@@ -21,14 +21,12 @@
 //! no place. A write that stands in several lines joins them in one order. No member waits for a client: the body has
 //! arrived before, and the answer goes out after.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+use foldhash::HashMap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},

@@ -1,12 +1,8 @@
 //! The records of one shard, under one lock.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use lru::LruCache;
 
 use super::{
@@ -32,9 +28,9 @@ const AGED_PER_SWAP: usize = 4;
 /// The records, and the floors of those that were forgotten.
 pub(super) struct RecordTable<J: Journal> {
     /// The pinned records. Many become idle without a swap, when a doubt or a lease ends: `resting` then finds them.
-    busy: HashMap<ResourceKey, MemoryEntry, RandomState>,
+    busy: HashMap<ResourceKey, MemoryEntry>,
     /// The changes that are not in force yet. The records that they will replace stay pinned meanwhile.
-    awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>, RandomState>,
+    awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>>,
     /// The records that may be forgotten, the least recently used first.
     idle: LruCache<ResourceKey, IdleEntry>,
     /// The times at which pinned records become idle without a swap.
@@ -57,7 +53,7 @@ impl<J: Journal> RecordTable<J> {
     pub(super) fn new(least_floor: Revision) -> Self {
         let (busy, awaited, idle) = (HashMap::default(), HashMap::default(), LruCache::unbounded());
         let least_floor = Floor::at(least_floor);
-        Self { busy, awaited, idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
+        Self { busy, awaited, idle, resting: BTreeMap::new(), floors: HashMap::default(), least_floor }
     }
 
     /// The place that the current record takes, or none if it is absent.
