@@ -209,7 +209,7 @@ mod tests {
     fn heads(bytes_max: usize, room: usize) -> Heads {
         Heads {
             silence_max: Duration::from_secs(60),
-            time_max: Duration::from_millis(200),
+            time_max: Duration::from_secs(60),
             bytes_max,
             room: Arc::new(HeadRoom { free_bytes: AtomicUsize::new(room) }),
         }
@@ -256,9 +256,10 @@ mod tests {
         });
         let (_sender, mut ends) = watch::channel(false);
         let begun = Instant::now();
-        let result = heads(20_000, 0).read(&mut (Box::new(server) as Stream), BytesMut::new(), &mut ends).await;
+        let heads = Heads { time_max: Duration::from_millis(200), ..heads(20_000, 0) };
+        let result = heads.read(&mut (Box::new(server) as Stream), BytesMut::new(), &mut ends).await;
         assert_eq!(code(result), Code::HeaderTimeout);
-        assert!(begun.elapsed() >= Duration::from_millis(200));
+        assert!(begun.elapsed() >= heads.time_max);
         trickle.await.unwrap();
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn upstream(servers: Vec<String>) -> Upstream {
         connect_timeout: Duration::from_secs(1),
         timeout: Duration::from_secs(5),
         late_write_window: Duration::from_secs(5),
-        reuse_idle_writes: Duration::from_secs(1),
+        reuse_idle_writes: Duration::from_secs(20),
         weights: BTreeMap::new(),
         balance: Balance::default(),
         hash_by: HashBy::default(),
