@@ -40,9 +40,10 @@ async fn coarse() -> Backend {
     backend
 }
 
-/// A backend that shows a write only half a second after it.
+/// A backend that shows a write only a second after it: less than doctor's pause, and more than a read takes that
+/// follows at once.
 async fn lagging() -> Backend {
-    const LAG: Duration = Duration::from_millis(500);
+    const LAG: Duration = Duration::from_secs(1);
     let backend = Backend::start().await;
     // The number of writes, and when the last one came.
     let writes = Arc::new(Mutex::new((0, None::<Instant>)));
