@@ -78,7 +78,7 @@ async fn all_clients_together_have_a_total() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_descriptors_refuse_the_new_and_keep_those_under_way() {
     // With one thread, nothing is examined as long as the listener accepts.
-    let configuration = |addr| Proxy::to(addr).configuration().replace("threads = 2", "threads = 1");
+    let configuration = |addr| Proxy::to(addr).on_one_thread().configuration();
     let arena = Arena::with(configuration, Some(140)).await;
     let flood = async {
         // The connections that come while the proxy is stopped reach it all at once.

@@ -65,7 +65,7 @@ async fn a_resolver_that_hangs_stops_no_other_upstream() {
     names.write("hosts", "127.0.0.1 known.test\n");
     let configuration = |addr: std::net::SocketAddr| {
         let setup = Proxy::to(addr).server("max_body_memory = \"64KiB\"").route("require = \"never\"");
-        let file = setup.configuration().replace("threads = 2", "threads = 1");
+        let file = setup.on_one_thread().configuration();
         let known = format!("known.test:{}", addr.port());
         let of = |name: &str, server: &str| {
             format!(

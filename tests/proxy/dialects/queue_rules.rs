@@ -23,7 +23,7 @@ const INDEX: &str = "/jobs/";
 async fn jobs() -> (Backend, Proxy) {
     let backend = Backend::start().await;
     backend.put(INDEX, "[]");
-    let short = "connect_timeout = \"200ms\"\ntimeout = \"1s\"\nlate_write_window = \"100ms\"";
+    let short = "connect_timeout = \"10s\"\ntimeout = \"20s\"\nlate_write_window = \"100ms\"";
     let text = |text: String| text.replace("[[routes]]", &format!("{short}\n\n[[routes]]"));
     let proxy = start_changed(backend.addr(), "azure-queue.toml", text).await;
     create(proxy.addr(), "jobs").await;

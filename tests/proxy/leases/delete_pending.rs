@@ -235,7 +235,7 @@ async fn the_late_delete_needs_no_precondition_and_no_key() {
 /// A client that waits for the exclusive lease waits in vain.
 #[tokio::test]
 async fn a_client_in_line_for_the_lease_is_told_of_the_delete() {
-    let (_backend, proxy) = start(|setup| setup).await;
+    let (_backend, proxy) = start(Setup::on_one_thread).await;
     let addr = proxy.addr();
     let [ann, _bob] = [share(addr, "30").await, share(addr, "30").await];
     let waiting = tokio::spawn(async move { lease(addr, "POST", DOC, &[("Prefer", "wait=20")]).await });

@@ -18,7 +18,8 @@ fn state(response: &Response) -> String {
 async fn a_holder_is_told_at_once_when_its_lease_has_ended() {
     let backend = Backend::start().await;
     backend.put(DOC, "one");
-    let proxy = leasing(&backend).route("lease.client_break = true\nlease.auth = \"none\"").start().await;
+    let setup = leasing(&backend).route("lease.client_break = true\nlease.auth = \"none\"");
+    let proxy = setup.on_one_thread().start().await;
     let addr = proxy.addr();
     let grant = acquire(addr, DOC, "30").await;
     let waits = [("Lease-Id", &*grant.id), ("Prefer", "wait=20")];

@@ -26,8 +26,7 @@ const LEASE: &str = "/.leases/doc";
 async fn start(configure: impl FnOnce(Setup) -> Setup) -> (Backend, Proxy) {
     let backend = Backend::start().await;
     backend.put(DOC, "one");
-    let setup = configure(leasing_versions(&backend));
-    let proxy = Proxy::start(&setup.configuration().replace("threads = 2", "threads = 1")).await;
+    let proxy = configure(leasing_versions(&backend)).on_one_thread().start().await;
     (backend, proxy)
 }
 

@@ -19,7 +19,7 @@ const DOC: &str = "/doc";
 async fn start(configure: impl FnOnce(Setup) -> Setup) -> (Backend, Proxy) {
     let backend = Backend::start().await;
     backend.put(DOC, "one");
-    let proxy = configure(leasing(&backend).route("lease.shared = true")).start().await;
+    let proxy = configure(leasing(&backend).route("lease.shared = true")).on_one_thread().start().await;
     (backend, proxy)
 }
 

@@ -11,9 +11,6 @@ use crate::support::{
     wait::until,
 };
 
-/// Less than the `shutdown_timeout` of ten seconds.
-const AT_ONCE: Duration = Duration::from_secs(8);
-
 fn open(backend: &Backend) -> Setup {
     Proxy::to(backend.addr()).route("policy = \"last-writer-wins\"")
 }
@@ -102,6 +99,6 @@ async fn a_websocket_lasts_until_it_is_closed_or_the_time_is_over() {
         }
         assert_eq!(proxy.exit_status().await.code(), Some(0));
         let took = begin.elapsed();
-        assert!(took < AT_ONCE && (closes || took >= Duration::from_secs(1)), "closes: {closes}; {took:?}");
+        assert!(closes || took >= Duration::from_secs(1), "{took:?}");
     }
 }

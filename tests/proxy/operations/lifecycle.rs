@@ -21,11 +21,11 @@ use crate::support::{
     h2c,
     proxy::Proxy,
     raw::{Connection, get, put, send},
-    wait::until,
+    wait::{DEADLINE, until},
 };
 
-/// Less than the `shutdown_timeout` of ten seconds.
-const AT_ONCE: Duration = Duration::from_secs(8);
+/// More than anything here waits for: a process that has ended in time has not ended by this.
+const LATER: &str = "shutdown_timeout = \"60s\"";
 
 /// SIGTERM and SIGINT: nothing is accepted any more, what is in flight is answered, and idle connections hold nothing up.
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn requests_in_flight_are_answered_before_the_end() {
         let gate = Gate::closed();
         let answer = Answer::status(201).applied().after(&gate);
         backend.always("PUT", "*", move |_| answer.clone());
-        let mut proxy = Proxy::to(backend.addr()).start().await;
+        let mut proxy = Proxy::to(backend.addr()).server(LATER).start().await;
         let addr = proxy.addr();
         let mut idle = Connection::open(addr).await;
         assert_eq!(idle.exchange("GET", "/none", &[], "").await.status, 404);
@@ -49,11 +49,9 @@ async fn requests_in_flight_are_answered_before_the_end() {
         proxy.signal(signal);
         until("the listener to close", || std::net::TcpStream::connect(addr).is_err()).await;
         gate.open();
-        let begin = Instant::now();
         assert_eq!(over_http11.await.unwrap().status, 201);
         assert_eq!(over_h2c.await.unwrap().status, 201);
         assert_eq!(proxy.exit_status().await.code(), Some(0));
-        assert!(begin.elapsed() < AT_ONCE, "{signal}: {:?}", begin.elapsed());
         assert_eq!((backend.content("/1").as_deref(), backend.content("/2").as_deref()), (Some("one"), Some("two")));
     }
 }
@@ -69,8 +67,7 @@ async fn the_shutdown_timeout_ends_a_process_with_requests_in_flight() {
     let begin = Instant::now();
     proxy.signal("TERM");
     assert_eq!(proxy.exit_status().await.code(), Some(0));
-    let took = begin.elapsed();
-    assert!((Duration::from_millis(900)..Duration::from_secs(8)).contains(&took), "{took:?}");
+    assert!(begin.elapsed() >= Duration::from_millis(900), "{:?}", begin.elapsed());
     assert_eq!(client.closed().await, b"");
 }
 
@@ -78,7 +75,7 @@ async fn the_shutdown_timeout_ends_a_process_with_requests_in_flight() {
 #[tokio::test]
 async fn a_refused_upload_does_not_hold_up_the_end() {
     let backend = Backend::start().await;
-    let mut proxy = Proxy::to(backend.addr()).start().await;
+    let mut proxy = Proxy::to(backend.addr()).server(LATER).start().await;
     let mut client = Connection::open(proxy.addr()).await;
     client.send_bytes("PUT /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\nhalf").await;
     assert_eq!(client.read_response().await.status, 428);
@@ -87,11 +84,9 @@ async fn a_refused_upload_does_not_hold_up_the_end() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
-    let begin = Instant::now();
     proxy.signal("TERM");
     assert_eq!(proxy.exit_status().await.code(), Some(0));
     slow.await.expect("its connection is closed");
-    assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
 }
 
 fn run(directory: &Path, file: &Path) -> Child {
@@ -157,7 +152,7 @@ async fn what_cannot_run_says_why_at_once() {
             Command::new(env!("CARGO_BIN_EXE_ifmatch")).args(&arguments).current_dir(&directory).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), said.contains(word)), (Some(code), true), "{arguments:?}: {said}");
-        assert!(begin.elapsed() < AT_ONCE, "{arguments:?}: {:?}", begin.elapsed());
+        assert!(begin.elapsed() < DEADLINE, "{arguments:?}: {:?}", begin.elapsed());
     }
 }
 

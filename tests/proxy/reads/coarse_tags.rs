@@ -5,10 +5,9 @@ use crate::support::{
     backend::{Answer, Backend},
     nginx::Nginx,
     proxy::{Proxy, Setup},
-    raw::{get, put, put_if_match, send},
+    raw::{get, put, put_if_match, put_when_free, send},
     response::Response,
     scene::all_at_once,
-    wait::within,
 };
 
 /// A text whose date is that of all others.
@@ -134,8 +133,7 @@ async fn a_tag_ends_with_whatever_may_have_changed_the_state() {
         let tag = read().await;
         backend.once("PUT", "/doc", Answer::close().applied());
         assert_eq!(put_if_match(addr, "/doc", &tag, text(3)).await.status, 502);
-        let end_of_doubt = async { while put_if_match(addr, "/doc", &tag, text(4)).await.status == 409 {} };
-        within("the doubt to be over", end_of_doubt).await;
+        put_when_free(addr, "/doc", &tag, &text(4)).await.refused(412, "precondition-failed");
         assert_dead(&proxy, &tag).await;
         let tag = read().await;
         assert_eq!(send(addr, "DELETE", "/doc", &[("If-Match", &tag)], "").await.status, 204);

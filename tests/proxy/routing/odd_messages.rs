@@ -33,7 +33,7 @@ async fn start() -> (Backend, Proxy) {
     let backend = Backend::start().await;
     let open = "\n[[routes]]\npath = \"/open\"\nupstream = \"backend\"\npolicy = \"last-writer-wins\"\n";
     let setup = Proxy::to(backend.addr()).upstream("timeout = \"3s\"").route("etag = \"content\"");
-    let file = setup.configuration().replace("threads = 2", "threads = 1");
+    let file = setup.on_one_thread().configuration();
     let proxy = Proxy::start(&(file + open)).await;
     backend.put("/guarded", "one");
     backend.put("/open", "one");
@@ -156,8 +156,7 @@ async fn is_read(addr: SocketAddr) {
 async fn more_than_a_request_does_not_end_a_wait_for_a_lease() {
     let backend = Backend::start().await;
     backend.put("/doc", "one");
-    let setup = leasing_versions(&backend).configuration().replace("threads = 2", "threads = 1");
-    let proxy = Proxy::start(&setup).await;
+    let proxy = leasing_versions(&backend).on_one_thread().start().await;
     for (more, told) in [("X", "close"), ("\r\n", "keep-alive")] {
         let first = acquire(proxy.addr(), "/doc", "60").await;
         let probes = backend.count("HEAD", "/doc");

@@ -6,6 +6,7 @@ use crate::support::{
     backend::{Answer, Backend, Request},
     h2c,
     message::Headers,
+    ports,
     proxy::Proxy,
     raw::{Connection, get, put, send},
     response::Response,
@@ -211,10 +212,7 @@ async fn only_reads_are_sent_again() {
 /// A backend that is down was sent nothing, so nothing is in doubt.
 #[tokio::test]
 async fn a_backend_that_is_down_leaves_no_doubt() {
-    let backend = Backend::start().await;
-    let addr = backend.addr();
-    drop(backend);
-    let proxy = Proxy::to(addr).route(UNGUARDED).start().await;
+    let proxy = Proxy::to(ports::free()).route(UNGUARDED).start().await;
     assert!(!put(proxy.addr(), "/a", &[], "x").await.refused(502, "upstream-failed").in_doubt);
 }
 

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use crate::support::{proxy::Proxy, wait::until};
+use crate::support::{proxy::Proxy, wait::until_left};
 
 /// The number of jobs, and of workers on them. `make job-queue` and `make azure-queue` have more.
 pub fn size() -> (usize, usize) {
@@ -22,7 +22,7 @@ pub fn configuration(file: &str, backend: SocketAddr, store: &str) -> String {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file));
     let text = text.expect("the file").replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
     // A killed proxy may have a write on its way for so long.
-    let upstream = "connect_timeout = \"100ms\"\ntimeout = \"500ms\"\nlate_write_window = \"500ms\"";
+    let upstream = "connect_timeout = \"2s\"\ntimeout = \"2s\"\nlate_write_window = \"500ms\"";
     let servers = format!("servers = [\"{backend}\"]\n{upstream}");
     let text = text.replace("servers = [\"127.0.0.1:9000\"]", &servers);
     format!("{text}\n[store]\n{store}\ntimeout = \"10s\"\n")
@@ -43,13 +43,13 @@ pub async fn work_off<W>(
     let mut workers: Vec<_> = (0..worker_count).map(start).collect();
     let left = || fs::read_dir(folder).expect("a folder").count();
     for killed in 0..2 {
-        until("some jobs", || left() <= jobs - (killed + 1) * jobs / 4).await;
+        until_left("some jobs", jobs - (killed + 1) * jobs / 4, left).await;
         proxies[1].signal("KILL");
         proxies[1].restart().await;
         workers[killed + 1].abort();
         workers[killed + 1] = start(worker_count + killed);
     }
-    until("all jobs", || left() == 0).await;
+    until_left("all jobs", 0, left).await;
     is_over.store(true, Ordering::Relaxed);
     for worker in workers {
         let _ = worker.await;

@@ -143,7 +143,7 @@ async fn a_waiter_at_one_proxy_wakes_when_the_lease_is_released_at_the_other() {
     for engine in Engine::all().await {
         let backend = Backend::start().await;
         backend.put(DOC, "one");
-        let proxies = pair(&engine, leasing_versions(&backend)).await;
+        let proxies = pair(&engine, leasing_versions(&backend).on_one_thread()).await;
         let [one, other] = addrs(&proxies);
         let first = acquire(one, DOC, "60").await;
         let probes = backend.count("HEAD", DOC);

@@ -48,8 +48,8 @@ async fn assert_fails_closed(backend: &Backend, addr: SocketAddr) {
     let refused = put(addr, DOC, &[], "two").await;
     refused.refused(503, "store-unavailable");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    // The machine may be busy for as long again.
-    assert!(began.elapsed() < STORE_TIMEOUT * 2, "{:?}", began.elapsed());
+    // The machine may be busy for several times as long.
+    assert!(began.elapsed() < STORE_TIMEOUT * 5, "{:?}", began.elapsed());
     assert_eq!(backend.count("PUT", DOC), writes, "refused means untouched");
     let read = get(addr, DOC).await;
     assert_eq!((read.status, read.header("etag")), (200, None), "{read:?}");

@@ -77,8 +77,8 @@ pub async fn view(addr: SocketAddr, target: &str) -> serde_json::Value {
     serde_json::from_slice(&response.body).expect("JSON")
 }
 
-/// Waits until a client that has asked this proxy for a held lease is in the line for it: later ones are answered
-/// later.
+/// Waits until a client that has asked this proxy for a held lease is in the line for it. The proxy has one thread
+/// ([`Setup::on_one_thread`]), which answers those who come later, later.
 pub async fn is_in_line(addr: SocketAddr, target: &str) {
     for _ in 0..3 {
         assert_eq!(view(addr, target).await["state"], "leased");

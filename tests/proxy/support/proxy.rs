@@ -60,7 +60,14 @@ impl Proxy {
 
     /// Begins the configuration of a proxy with one optimistic route for every path to this upstream.
     pub fn to(upstream: SocketAddr) -> Setup {
-        Setup { upstream, server: String::new(), store: String::new(), options: String::new(), route: String::new() }
+        Setup {
+            upstream,
+            threads: 2,
+            server: String::new(),
+            store: String::new(),
+            options: String::new(),
+            route: String::new(),
+        }
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -170,6 +177,7 @@ fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)], wrap
 #[derive(Clone, Debug)]
 pub struct Setup {
     upstream: SocketAddr,
+    threads: usize,
     server: String,
     store: String,
     options: String,
@@ -177,6 +185,12 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Serves all requests on one thread, which takes them in the order of their coming.
+    #[must_use]
+    pub fn on_one_thread(self) -> Self {
+        Self { threads: 1, ..self }
+    }
+
     /// Adds lines to `[server]`.
     #[must_use]
     pub fn server(mut self, lines: &str) -> Self {
@@ -211,8 +225,8 @@ impl Setup {
 
     /// The whole file, with the places that [`Proxy::start`] fills in.
     pub fn configuration(&self) -> String {
-        let Self { upstream, server, store, options, route } = self;
-        let mut file = format!("[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n{server}");
+        let Self { upstream, threads, server, store, options, route } = self;
+        let mut file = format!("[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = {threads}\n{server}");
         let mut table = |head: &str, lines: &str| write!(file, "\n{head}\n{lines}").expect("a String takes all");
         if !store.is_empty() {
             table("[store]", store);

@@ -174,6 +174,20 @@ pub async fn put_if_match(addr: SocketAddr, target: &str, tag: &str, body: impl 
     put(addr, target, &[("If-Match", tag)], body).await
 }
 
+/// PUT with If-Match, again and again until no write in flight or in doubt holds it back.
+pub async fn put_when_free(addr: SocketAddr, target: &str, tag: &str, body: &str) -> Response {
+    let judged = async {
+        loop {
+            let response = put_if_match(addr, target, tag, body).await;
+            if response.status != 409 {
+                return response;
+            }
+            response.refused(409, "write-in-flight");
+        }
+    };
+    within("a write that is held back to be judged", judged).await
+}
+
 /// Sends requests (see [`request_bytes`]) at the same moment, each over a connection of its own that is open before. The
 /// responses come back in the order of the requests; none of these may be HEAD.
 pub async fn race(addr: SocketAddr, requests: Vec<Vec<u8>>) -> Vec<Response> {

@@ -1,6 +1,6 @@
 //! Waiting for conditions, with one deadline for all.
 
-use std::{future::Future, panic::Location, time::Duration};
+use std::{fmt::Debug, future::Future, panic::Location, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
@@ -27,6 +27,44 @@ pub fn until_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> impl Fu
                 return value;
             }
             assert!(Instant::now() < end, "{}", late(what, caller));
+            sleep(INTERVAL).await;
+        }
+    }
+}
+
+/// Waits until at most this many are left. The deadline is that of each of them, not of all.
+#[track_caller]
+pub fn until_left(what: &str, most: usize, mut left: impl FnMut() -> usize) -> impl Future<Output = ()> {
+    let caller = Location::caller();
+    async move {
+        let (mut before, mut end) = (left(), Instant::now() + DEADLINE);
+        while before > most {
+            assert!(Instant::now() < end, "{}: {before} are left", late(what, caller));
+            sleep(INTERVAL).await;
+            let now = left();
+            if now < before {
+                (before, end) = (now, Instant::now() + DEADLINE);
+            }
+        }
+    }
+}
+
+/// Waits until a look gives this value.
+#[track_caller]
+pub fn until_equal<T: PartialEq + Debug>(
+    what: &str,
+    expected: T,
+    mut look: impl FnMut() -> T,
+) -> impl Future<Output = ()> {
+    let caller = Location::caller();
+    async move {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let found = look();
+            if found == expected {
+                return;
+            }
+            assert!(Instant::now() < end, "{}: {found:?} in place of {expected:?}", late(what, caller));
             sleep(INTERVAL).await;
         }
     }

@@ -9,7 +9,7 @@ use crate::support::{
     backend::{Answer, Backend},
     leases::acquire,
     proxy::Proxy,
-    raw::{get, put, put_if_match, send},
+    raw::{get, put, put_if_match, put_when_free, send},
     response::Response,
     source::{self, CONTENT, CONTENT_EXCLUSIVE, Source, VERSION},
 };
@@ -27,7 +27,7 @@ async fn start(source: Source) -> (Backend, Proxy) {
 async fn start_with(source: Source, lines: &str) -> (Backend, Proxy) {
     let (backend, setup) = source.start(PROJECT, "0").await;
     backend.put(ITEMS, "[]");
-    let setup = setup.upstream("late_write_window = \"300ms\"").route("require = \"never\"").route(lines);
+    let setup = setup.upstream("late_write_window = \"2s\"").route("require = \"never\"").route(lines);
     let configuration = setup.configuration();
     let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
     let route = |name: &str, path: &str, lines: &str| {
@@ -249,13 +249,7 @@ async fn p20_a_write_in_doubt_puts_what_it_touches_in_doubt() {
     assert!(put(addr, ITEM, &[], "x").await.refused(502, "upstream-failed").in_doubt);
     put_if_match(addr, PROJECT, &tag, "lost").await.refused(409, "write-in-flight");
     put(addr, "/projects/1/items/b", &[], "x").await.refused(409, "write-in-flight");
-    let answer = loop {
-        let answer = put_if_match(addr, PROJECT, &tag, "lost").await;
-        if answer.status != 409 {
-            break answer;
-        }
-    };
-    answer.refused(412, "precondition-failed");
+    put_when_free(addr, PROJECT, &tag, "lost").await.refused(412, "precondition-failed");
 }
 
 /// The lease of a resource guards the requests that are sent to it. Who holds it keeps it; who held it has lost it.
