@@ -16,10 +16,7 @@ use moka::sync::Cache;
 use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
-use super::{
-    Answer, Halt, refusals,
-    request::{Request, target_at_upstream},
-};
+use super::{Answer, Halt, refusals, request::Request};
 use crate::{
     body::{Bodies, Body, Client},
     config::Route,
@@ -157,7 +154,7 @@ impl Cors {
     /// Sends the proxy's own preflight about the resource of a request.
     async fn ask_preflight(&self, request: &RequestHeader, guarded: &GuardedRequest) -> Option<Exchange> {
         let mut head = RequestHeader::build(Method::OPTIONS, b"/", Some(4)).ok()?;
-        head.set_raw_path(&target_at_upstream(request.raw_path(), guarded)).ok()?;
+        head.set_raw_path(&guarded.target_at_upstream(request.raw_path())).ok()?;
         for name in [header::HOST, header::ORIGIN] {
             head.insert_header(name.clone(), request.headers.get(name)?.clone()).ok()?;
         }

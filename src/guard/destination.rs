@@ -15,7 +15,7 @@ use pingora::http::RequestHeader;
 
 use super::{
     Halt, Request, refusals,
-    request::{GuardedRoute, Sender, target_at_upstream},
+    request::{GuardedRoute, Sender},
     request_conditions::remove_conditions,
     rules_of,
 };
@@ -53,7 +53,7 @@ impl Request {
         let mut head = RequestHeader::clone(&self.head);
         remove_conditions(&mut head);
         head.remove_all(|name| [&DESTINATION, &OVERWRITE, &DEPTH].contains(&name));
-        head.set_raw_path(&target_at_upstream(target, guarded))?;
+        head.set_raw_path(&guarded.target_at_upstream(target))?;
         conditions.restore(&rules.etag_suffixes, rules.accept_weak_own);
         let place = GuardedRoute::of(guarded, Arc::new(rules_at_destination(rules, &self.method)), gate);
         let sender = Sender::of(client, &head, guarded, (rules, lease_id, needs_lease));

@@ -73,7 +73,7 @@ pub(crate) use read::{
 };
 pub(crate) use received_client::ReceivedClient;
 pub(crate) use refusals::{of_forwarded, of_head};
-pub(crate) use request::{Request, incoming, target_at_upstream};
+pub(crate) use request::{Request, incoming};
 pub(crate) use request_conditions::remove_conditions;
 pub(crate) use watch_places::WatchPlaces;
 pub(crate) use watcher::{ContentLook, RightEnd, Watcher};

@@ -1,7 +1,6 @@
 //! One guarded request, and what follows from its head alone.
 
 use std::{
-    borrow::Cow,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -32,7 +31,7 @@ use crate::{
     },
     dialect::{Call, ForwardedHead, Grammar, Incoming, Intent, description::DescriptionUse, s3::Signature},
     drain::Gate,
-    routing::{Facet, GuardedRequest},
+    routing::GuardedRequest,
     telemetry::stream_info,
     upstream::{WantedPlace, fields::FieldsOfHead as _},
 };
@@ -193,7 +192,7 @@ impl Request {
         if let Some(forwarded) = forwarded {
             replace_head(Arc::make_mut(&mut head), forwarded)?;
         }
-        let target = target_at_upstream(head.raw_path(), guarded);
+        let target = guarded.target_at_upstream(head.raw_path());
         if *target != *head.raw_path() {
             let target = target.into_owned();
             Arc::make_mut(&mut head).set_raw_path(&target)?;
@@ -360,28 +359,6 @@ pub(crate) fn incoming<'a>(head: &'a RequestHeader, guarded: &'a GuardedRequest)
         target: head.raw_path(),
         headers: &head.headers,
     }
-}
-
-/// Returns the target by which the upstream knows the resource of this one: without the prefix of leases or watches, and
-/// with the route's path mapping.
-pub(crate) fn target_at_upstream<'a>(target: &'a [u8], guarded: &GuardedRequest) -> Cow<'a, [u8]> {
-    let rules = guarded.route.guard.as_ref();
-    let prefix = rules.and_then(|rules| match guarded.facet {
-        Facet::Resource => None,
-        Facet::Lease => rules.lease.as_ref().map(|rules| &rules.prefix),
-        Facet::Watch => Some(&rules.watch_prefix),
-    });
-    let bare = prefix.map(|prefix| target.get(prefix.len()..).unwrap_or_default());
-    let target = match bare {
-        Some(bare) if !bare.starts_with(b"/") => Cow::Owned([b"/", bare].concat()),
-        bare => Cow::Borrowed(bare.unwrap_or(target)),
-    };
-    let mapping = &guarded.route.mapping;
-    if mapping.is_identity() {
-        return target;
-    }
-    // The door rejects every target that cannot be mapped.
-    mapping.to_upstream(&target).map_or(target, Cow::Owned)
 }
 
 /// Makes a head the one that the upstream is to get.

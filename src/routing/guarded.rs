@@ -1,6 +1,6 @@
 //! The door's description of a request for the guard.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     config::Route,
@@ -64,6 +64,28 @@ impl GuardedRequest {
     pub fn writes_to(&self) -> Option<&WritesTo> {
         let is_write = self.facet == Facet::Resource && self.methods.usages.changes();
         self.route.writes_to.as_ref().filter(|_| is_write)
+    }
+
+    /// Returns the target by which the upstream knows the resource of a received one: without the prefix of leases or
+    /// watches, and with the route's path mapping.
+    pub fn target_at_upstream<'a>(&self, target: &'a [u8]) -> Cow<'a, [u8]> {
+        let rules = self.route.guard.as_ref();
+        let prefix = rules.and_then(|rules| match self.facet {
+            Facet::Resource => None,
+            Facet::Lease => rules.lease.as_ref().map(|rules| &rules.prefix),
+            Facet::Watch => Some(&rules.watch_prefix),
+        });
+        let bare = prefix.map(|prefix| target.get(prefix.len()..).unwrap_or_default());
+        let target = match bare {
+            Some(bare) if !bare.starts_with(b"/") => Cow::Owned([b"/", bare].concat()),
+            bare => Cow::Borrowed(bare.unwrap_or(target)),
+        };
+        let mapping = &self.route.mapping;
+        if mapping.is_identity() {
+            return target;
+        }
+        // The door rejects every target that cannot be mapped.
+        mapping.to_upstream(&target).map_or(target, Cow::Owned)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
         refusal::{Code, Refusal},
         tags::{entity_tag::EntityTag, json::JsonPointer, precondition::well_written, version_source::VersionSource},
     },
-    guard::{Answer, Halt, ReceivedClient, refusals, rules_of, target_at_upstream},
+    guard::{Answer, Halt, ReceivedClient, refusals, rules_of},
     routing::GuardedRequest,
     telemetry::Seldom,
 };
@@ -128,7 +128,7 @@ fn take_from_query(
     let versions = versions_in_query(head.raw_path(), name)?;
     let target = query::without(head.raw_path(), |parameter| query::is_one_of(parameter, &[name]));
     if target != head.raw_path() && guarded.forwarded_target.is_none() {
-        guarded.forwarded_target = Some(target_at_upstream(head.raw_path(), guarded).into());
+        guarded.forwarded_target = Some(guarded.target_at_upstream(head.raw_path()).into());
     }
     head.set_raw_path(&target)?;
     Ok(versions)

@@ -31,7 +31,7 @@ use crate::{
         route::WritesTo,
         tags::json::JsonPointer,
     },
-    guard::{Halt, received_client::ReceivedClient, refusals, request::target_at_upstream},
+    guard::{Halt, received_client::ReceivedClient, refusals},
     routing::{GuardedRequest, door::Door},
     telemetry::stream_info,
 };
@@ -61,7 +61,7 @@ impl Writes {
             written.set_raw_path(&target)?;
             if let Some(request) = self.as_write_to(&written, guarded)? {
                 stream_info::acts_on(&request.key);
-                let received = target_at_upstream(head.raw_path(), guarded);
+                let received = guarded.target_at_upstream(head.raw_path());
                 named = GuardedRequest { forwarded_target: Some(received.into()), ..request };
                 head = Arc::new(written);
             }
