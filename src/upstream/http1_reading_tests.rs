@@ -308,7 +308,7 @@ async fn reading(method: &str, bytes: &[u8], room: usize) -> Option<Reading> {
             }
         };
         let is_kept = match exchange.into_idle() {
-            // What comes behind the response would be seen before the next exchange.
+            // Bytes behind the response would be seen before the next exchange.
             Some(mut stream) => stream.read_u8().await.is_err(),
             None => false,
         };

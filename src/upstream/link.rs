@@ -139,7 +139,7 @@ impl Link {
     /// Reads the refusal of an upstream that has stopped reading, if one is on the connection. An upstream that has told of
     /// success may still act on what it has.
     pub(super) fn refusal_so_far(&mut self) -> Result<(), Lost> {
-        // What comes behind a final head is its content.
+        // All bytes behind a final head are its content.
         if self.head.is_none() && !self.request_complete {
             self.final_head().now_or_never().unwrap_or(Ok(()))?;
         }
@@ -181,7 +181,7 @@ impl Link {
     pub(super) async fn send_on(&mut self, piece: Option<Bytes>) -> Result<(), Lost> {
         let is_end = piece.is_none();
         let written = timeout(self.terms.upstream.write_timeout, self.write(piece)).await;
-        // What could not be sent leaves a gap.
+        // Bytes that could not be sent leave a gap.
         self.is_open &= matches!(written, Ok(Ok(()))) && !is_end;
         written.map_err(|_elapsed| Lost::timed_out())??;
         self.request_complete = is_end;

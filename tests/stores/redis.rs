@@ -211,7 +211,7 @@ impl Failover {
         self.relay.lead_to(self.replica.addr());
     }
 
-    /// What the store says of a record when it answers again.
+    /// The answer of the store about a record, once it answers again.
     async fn answer(&self, name: &str) -> Result<Snapshot, StoreError> {
         let answered = async {
             loop {

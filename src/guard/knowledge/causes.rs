@@ -43,7 +43,7 @@ const RESOURCES_MAX: u64 = 10_000;
 pub(crate) struct Causes {
     /// Replaced in place, because an insertion costs three times as much as a look-up.
     changes: DigestCache<KeyDigest, Arc<Mutex<AppliedChange>>>,
-    /// By variant, which names the principal: only the client that got the response is told of it.
+    /// By variant, which names the principal: only the client that got the response learns of it.
     untagged: DigestCache<VariantName, Untagged>,
     warnings: WarnOnce,
 }

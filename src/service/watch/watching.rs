@@ -50,7 +50,7 @@ pub(super) struct Watching {
     rights: Questions<(usize, Result<Instant, RightEnd>)>,
 }
 
-/// What the backend shows of the resource with this number, at the time of the record.
+/// A state of the resource with this number that the backend has shown, at the time of the record.
 struct ContentAnswer {
     number: usize,
     snapshot: Snapshot,

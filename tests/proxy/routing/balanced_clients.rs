@@ -113,7 +113,7 @@ async fn the_header_comes_before_the_handshake_of_tls() {
     }
 }
 
-/// What stands behind the header is the first of HTTP/2, which a client may send at once.
+/// Behind the header comes the preface of HTTP/2, which a client may send at once.
 #[tokio::test]
 async fn the_header_comes_before_http_2_without_tls() {
     let backend = backend().await;

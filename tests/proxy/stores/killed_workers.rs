@@ -28,7 +28,7 @@ pub fn configuration(file: &str, backend: SocketAddr, store: &str) -> String {
     format!("{text}\n[store]\n{store}\ntimeout = \"10s\"\n")
 }
 
-/// Runs workers until the folder of the jobs is empty. `work` is one of them: it has a number, and works until it is told
+/// Runs workers until the folder of the jobs is empty. `work` is one of them: it has a number, and works until it learns
 /// that all is over. Twice the second proxy and a worker are killed, and others take their places.
 pub async fn work_off<W>(
     (folder, jobs): (&Path, usize),
