@@ -109,7 +109,7 @@ impl Dialler {
                 }
                 Err(error) => {
                     tracing::warn!(
-                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error.root_cause(),
+                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
                         "start the server, or correct servers of its upstream: it cannot be reached"
                     );
                     let (kind, seen) = unreachable(&error);
