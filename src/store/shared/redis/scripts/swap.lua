@@ -1,21 +1,22 @@
 -- KEYS: record, floors, counter, records, idle.
 -- ARGV: bucket, expected revision, text, the time from which it is idle or '', resource, capacity, channel.
 local time = redis.call('TIME')
--- A replica may be behind, and refuses what may write. At a primary this changes nothing.
-redis.call('PERSIST', KEYS[3])
 local record = redis.call('GET', KEYS[1])
 -- The floor matters only if there is no record.
 local floor = record and '0' or redis.call('HGET', KEYS[2], ARGV[1]) or '0'
-local function answer(what, counter)
-    return { what, record, floor, counter, time[1], time[2] }
+local function answer(what)
+    -- A replica may be behind, and refuses what may write. At a primary this changes nothing. As the first command that may
+    -- write, before the swap, it would let the swap exceed the memory limit of the server.
+    redis.call('PERSIST', KEYS[3])
+    return { what, record, floor, redis.call('GET', KEYS[3]) or '0', time[1], time[2] }
 end
 
 local current = record and string.match(record, '^%d+') or floor
 if current ~= ARGV[2] then
-    return answer('conflict', redis.call('GET', KEYS[3]) or '0')
+    return answer('conflict')
 end
 if not record and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[6]) then
-    return answer('full', redis.call('GET', KEYS[3]) or '0')
+    return answer('full')
 end
 
 -- Formatted as digits, because Lua would write a large number with an exponent.
